@@ -1,1 +1,1 @@
-"""Connectors and flows: history, once-flows, and the order in which they run."""
+"""Connectors and flows: loading history, one-time and incremental flows, and the order in which they run."""

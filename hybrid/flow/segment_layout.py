@@ -1,4 +1,4 @@
-"""Rows that come to OFFLINE as new segments: one for each bucket of time, named by its first and last time."""
+"""New OFFLINE segments from rows: one for each time bucket, named by its first and last time."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _NAMED_BUCKET, _NAMED_SPLIT = "_hy_named_bucket", "_hy_named_split"
 
 @dataclass(frozen=True)
 class SegmentLayout:
-    """`rows` with their buckets and numbers of a split; `times` has (bucket, number, first time, last time) of each.
+    """`rows` with their bucket and split number; `times` has (bucket, split number, first time, last time) by segment.
 
-    The times are as names of segments have them.
+    The times are in the form that segment names use.
     """
 
     rows: DataFrame
@@ -31,7 +31,7 @@ class SegmentLayout:
 
 
 def segment_layout_of(spec: TableSpec, rows: DataFrame, split: Column) -> SegmentLayout:
-    """Sorts rows into segments: one for each bucket of time and number of `split`. It reads them: before any lock."""
+    """Assigns rows to segments by time bucket and number of `split`. It reads the rows, so call it before any lock."""
     from pyspark.sql import functions as F
 
     time, length = quoted(columns.TIME), (spec.move or MoveConfig()).bucket_ms
@@ -40,10 +40,10 @@ def segment_layout_of(spec: TableSpec, rows: DataFrame, split: Column) -> Segmen
     )
     stored = quoted(spec.time_column or columns.TIME)
     ends = (F.min(columns.TIME), F.max(columns.TIME), F.min(stored), F.max(stored))
-    found = sorted(parted.groupBy(_BUCKET, _SPLIT).agg(*ends).collect(), key=lambda row: (row[0] or 0, row[1]))
+    bounds = sorted(parted.groupBy(_BUCKET, _SPLIT).agg(*ends).collect(), key=lambda row: (row[0] or 0, row[1]))
     times = (
         (bucket, number, exact_time(spec, low, first), exact_time(spec, high, last))
-        for bucket, number, low, high, first, last in map(tuple, found)
+        for bucket, number, low, high, first, last in map(tuple, bounds)
     )
     return SegmentLayout(parted, tuple(times))
 
@@ -51,9 +51,9 @@ def segment_layout_of(spec: TableSpec, rows: DataFrame, split: Column) -> Segmen
 def named_segments(
     bench: CommitContext, spec: TableSpec, half: HalfSnapshot, laying: SegmentLayout
 ) -> tuple[DataFrame, list[str]]:
-    """The rows with the name of a new segment in SEGMENT; and the names. Called under the half's lock.
+    """The rows with the name of a new segment in SEGMENT, and the names. Call it under the half's lock.
 
-    No name that the half has, nor one that a replacement took away: its revert would meet our rows there.
+    It avoids names in the half and names that a replacement removed, because reverting that would meet our rows there.
     """
     from pyspark.sql import functions as F
 

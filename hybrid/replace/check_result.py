@@ -1,4 +1,4 @@
-"""What came of an expectation: in one sentence, in numbers, and with a few of the rows that it does not hold for."""
+"""The result of an expectation: a sentence, numbers, and a sample of the failing rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SAMPLE_SHOWN_MAX = 200
 
 
 class CheckState(StrEnum):
-    """PASSED, or what `on_failure` made of it."""
+    """PASSED, or the outcome that `on_failure` gives a failure."""
 
     PASSED = "PASSED"
     FAILED = "FAILED"
@@ -26,9 +26,9 @@ class CheckState(StrEnum):
 
 @dataclass(frozen=True)
 class CheckResult:
-    """`rows` counts those that an expectation does not hold for; `sample` are the first of them, user columns only.
+    """The result of one expectation. `rows` counts the failing rows; `sample` holds user columns of the first of them.
 
-    Of `unique` they are the rows behind the first of their kind; of `row_count_change` there are none.
+    For `unique`, failing rows are all but the first of equal ones. `row_count_change` has no failing rows.
     """
 
     name: str
@@ -40,7 +40,7 @@ class CheckResult:
     sentence: str
 
     def to_json(self) -> dict[str, object]:
-        """One flat object, as it stands in reports and lineage entries."""
+        """One flat object, as reports and lineage entries hold it."""
         return {**vars(self), "state": self.state.value, "sample": list(self.sample)}
 
     @classmethod
@@ -54,8 +54,8 @@ def result_of(
 ) -> CheckResult:
     """The result of an expectation on rows, of which `rows` of `total` fail."""
     if not rows:
-        held = "the 1 row" if total == 1 else f"all {total} rows"
-        return _result(expectation, CheckState.PASSED, f"{held} hold{'s' * (total == 1)}." if total else "no rows.")
+        all_rows = "the 1 row" if total == 1 else f"all {total} rows"
+        return _result(expectation, CheckState.PASSED, f"{all_rows} hold{'s' * (total == 1)}." if total else "no rows.")
     state = _STATES[expectation.on_failure]
     out = "; left out" if state is CheckState.DROPPED else ""
     sentence = f"{rows} of {total} row{'s' * (total != 1)} fail{'s' * (rows == 1)}: {_why(expectation)}{out}."
@@ -63,7 +63,7 @@ def result_of(
 
 
 def change_result(expectation: Expectation, rows_before: int | None, rows_after: int) -> CheckResult:
-    """The result of `row_count_change`. With no rows before there is nothing to differ from."""
+    """The result of `row_count_change`. It passes when there were no rows before."""
     if not rows_before:
         return _result(expectation, CheckState.PASSED, f"{rows_after} rows, and none before to compare with.")
     percent = 100 * abs(rows_after - rows_before) / rows_before
@@ -75,14 +75,14 @@ def change_result(expectation: Expectation, rows_before: int | None, rows_after:
 
 
 def refuse_failed(table: str, results: Sequence[CheckResult]) -> None:
-    """DataError that names each expectation that stops a job."""
+    """DataError that names each failed expectation whose failure stops the job."""
     failed = [result for result in results if result.state is CheckState.FAILED]
     if not failed:
         return
     count = "An expectation" if len(failed) == 1 else f"{len(failed)} expectations"
-    told = " ".join(f"{result.sentence}{_example(result)}" for result in failed)
+    sentences = " ".join(f"{result.sentence}{_example(result)}" for result in failed)
     raise DataError(
-        f"{count} of table '{table}' failed. {told} Nothing was changed.",
+        f"{count} of table '{table}' failed. {sentences} Nothing was changed.",
         hint="Correct the input, or let the expectation warn or drop: on_failure.",
     )
 
@@ -101,9 +101,9 @@ def _result(
     rows: int = 0,
     sample: tuple[Mapping[str, object], ...] = (),
 ) -> CheckResult:
-    one = expectation
-    sentence = f"Expectation '{one.name}': {words}"
-    return CheckResult(one.name, one.kind.value, one.on_failure.value, state, rows, sample, sentence)
+    check = expectation
+    sentence = f"Expectation '{check.name}': {words}"
+    return CheckResult(check.name, check.kind.value, check.on_failure.value, state, rows, sample, sentence)
 
 
 def _why(expectation: Expectation) -> str:

@@ -1,4 +1,4 @@
-"""How rows are looked at by Spark: conditions on each, and rows that stand twice."""
+"""Checks on rows in Spark: conditions on single rows, and repeated values."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from hybrid.table import columns
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-# A column that staged rows may carry: the names of watched columns that their record had no value for.
+# A column that staged rows may have: the names of watched columns that had no value in the record.
 NULLS = "_hy_nulls"
 ROWS = f"{columns.OP} <> '{columns.OP_DELETE}'"
 _NUMBER = "_hy_place"
@@ -38,34 +38,34 @@ Failing = Mapping[Expectation, str]
 def failing_sql(
     spec: TableSpec, frame: DataFrame, expectations: Sequence[Expectation], now_ms: int | None
 ) -> dict[Expectation, str]:
-    """By expectation on single rows the condition of those that fail, null counted as failed.
+    """For each expectation on single rows, the SQL condition of the rows that fail. A condition that is null fails.
 
-    SpecError, or UsageError for an option, at the place of one that Spark cannot make sense of. Of what `drop` takes
-    out, the others see nothing.
+    SpecError, or UsageError for an option, when Spark cannot analyse a condition; the message names its place. Rows
+    that `drop` leaves out are not checked by the other expectations.
     """
-    found = {one: _fails(spec, frame, one, now_ms) for one in expectations}
-    dropped = dropped_sql(found)
-    for one, condition in found.items():
-        _refuse_senseless(frame, one, condition)
-        if dropped and one.on_failure is not OnFailure.DROP:
-            found[one] = f"({condition} AND NOT {dropped})"
-    return found
+    conditions = {expectation: _fails(spec, frame, expectation, now_ms) for expectation in expectations}
+    dropped = dropped_sql(conditions)
+    for expectation, condition in conditions.items():
+        _refuse_senseless(frame, expectation, condition)
+        if dropped and expectation.on_failure is not OnFailure.DROP:
+            conditions[expectation] = f"({condition} AND NOT {dropped})"
+    return conditions
 
 
 def dropped_sql(failing: Failing) -> str | None:
-    """The condition of rows that are left out; None when no row can be."""
-    drops = [condition for one, condition in failing.items() if one.on_failure is OnFailure.DROP]
+    """The SQL condition of dropped rows; None when no expectation drops rows."""
+    drops = [condition for expectation, condition in failing.items() if expectation.on_failure is OnFailure.DROP]
     return f"({' OR '.join(drops)})" if drops else None
 
 
 def without_dropped(frame: DataFrame, failing: Failing) -> DataFrame:
-    """The frame without the rows that are left out."""
+    """The frame without the rows that `drop` leaves out."""
     condition = f"NOT ({ROWS} AND {dropped_sql(failing)})"
     return with_exact_decimals(frame, lambda exact: exact.where(condition))
 
 
 def count_failing(frame: DataFrame, failing: Failing) -> tuple[int, int, dict[Expectation, int]]:
-    """In one pass: all rows, those that are left out, and how many fail by expectation."""
+    """In one pass: the number of rows, the number left out, and the number that fail each expectation."""
     from pyspark.sql import functions as F
 
     dropped = dropped_sql(failing) or "FALSE"
@@ -78,16 +78,19 @@ def count_failing(frame: DataFrame, failing: Failing) -> tuple[int, int, dict[Ex
 
 
 def repeated(frame: DataFrame, names: Sequence[str]) -> int:
-    """How many rows stand behind the first with the same values. A row with a null among them is like no other."""
+    """The number of rows behind the first with the same values. Rows with a null among these values do not count."""
     from pyspark.sql import functions as F
 
     groups = _complete(frame.where(ROWS), names).groupBy(*map(quoted, names)).agg(F.count(F.lit(1)).alias(_NUMBER))
-    found = groups.where(f"{_NUMBER} > 1").agg(F.sum(F.col(_NUMBER) - 1)).first()
-    return int(found[0] or 0) if found is not None else 0
+    total = groups.where(f"{_NUMBER} > 1").agg(F.sum(F.col(_NUMBER) - 1)).first()
+    return int(total[0] or 0) if total is not None else 0
 
 
 def numbered(frame: DataFrame, names: Sequence[str]) -> DataFrame:
-    """The frame with each row's place, by arrival, among those with the same values; 1 for those not looked at."""
+    """The frame with each row's place, in order of arrival, among the rows with the same values.
+
+    Rows that are not checked (delete markers, nulls among the values) have place 1.
+    """
     from pyspark.sql import functions as F
     from pyspark.sql.window import Window
 
@@ -98,28 +101,28 @@ def numbered(frame: DataFrame, names: Sequence[str]) -> DataFrame:
 
 
 def without_repeated(frame: DataFrame, names: Sequence[str]) -> DataFrame:
-    """The frame with only the first of the rows that have the same values."""
+    """The frame with only the first of the rows with the same values."""
     return numbered(frame, names).where(f"{_NUMBER} = 1").drop(_NUMBER)
 
 
 def repeated_sample(spec: TableSpec, frame: DataFrame, names: Sequence[str]) -> list[dict[str, Any]]:
-    """The first of the rows behind the first."""
+    """A sample of the repeated rows, without the first of each."""
     return sample_of(spec, numbered(frame, names), f"{_NUMBER} > 1")
 
 
 def sample_of(spec: TableSpec, frame: DataFrame, condition: str) -> list[dict[str, Any]]:
-    """The first rows, by arrival, that meet a condition, as JSON can hold them; long texts are cut."""
+    """The first rows, in order of arrival, that meet a condition, as JSON values. Long texts are cut."""
     matching = with_exact_decimals(frame, lambda exact: exact.where(ROWS).where(condition))
-    found = matching.orderBy(*_arrival(frame)).limit(SAMPLES_MAX)
-    rows = collect_rows(found.select(*map(quoted, spec.schema.column_names)))
+    first = matching.orderBy(*_arrival(frame)).limit(SAMPLES_MAX)
+    rows = collect_rows(first.select(*map(quoted, spec.schema.column_names)))
     return [{name: _cut(value) for name, value in json_value(shown_row(spec, row)).items()} for row in rows]
 
 
 @contextmanager
 def spark_errors(what: str, hint: str) -> Iterator[None]:
-    """What Spark meets in a row (a text that is no number, a division by zero, an overflow) as a DataError.
+    """Raises DataError for what Spark cannot compute on a row: a cast, a division by zero, an overflow.
 
-    `what` is the begin of its sentence: what could not be done.
+    `what` begins the message: what could not be done.
     """
     from pyspark.errors import PySparkException
 
@@ -137,9 +140,10 @@ def _fails(spec: TableSpec, frame: DataFrame, one: Expectation, now_ms: int | No
 
 
 def _stands_for_null(spec: TableSpec, frame: DataFrame, name: str) -> str:
-    """Whether a value stands where there was none.
+    """The SQL condition that a value replaces a missing one.
 
-    Rows that do not say are known by their column's default; 0, the default of metrics, is too often a value.
+    Rows without `NULLS` are recognized by their column's default. The default of metrics, 0, is too often a real
+    value.
     """
     if NULLS in frame.columns:
         return f"coalesce(array_contains({NULLS}, {literal(name)}), FALSE)"
@@ -166,7 +170,7 @@ def _complete(frame: DataFrame, names: Sequence[str]) -> DataFrame:
 
 
 def _arrival(frame: DataFrame) -> list[Column]:
-    """Staged rows have places in their files, stored ones all of where they came from."""
+    """The columns of arrival order. Staged rows have only their position in the files; stored rows have all of them."""
     return [quoted(name) for name in columns.ARRIVAL if name in frame.columns]
 
 

@@ -1,8 +1,8 @@
-"""Checks staged rows against expectations before anything becomes visible.
+"""Checks staged rows against expectations before any of them becomes visible.
 
-All that is said of single rows is counted in one pass; each `unique` takes one more; samples are read only where rows
-fail. A row that a `drop` leaves out is out: the other expectations do not look at it, and of equal rows `unique` keeps
-the one that arrived first. Delete markers are not checked.
+One pass counts the failures of all expectations on single rows; each `unique` takes one more pass. Samples are read
+only where rows fail. The other expectations do not see rows that a `drop` leaves out. With `drop`, `unique` keeps the
+row that arrived first. Delete markers are not checked.
 """
 
 from __future__ import annotations
@@ -32,9 +32,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Checked:
-    """`frame` holds the rows that are left; `dropped` is how many are not; `results` stand in the expectations' order.
+    """Checked rows: `frame` holds the remaining rows, `dropped` counts those left out.
 
-    Row for row `frame` is what was given, hidden columns and delete markers included.
+    `results` are in the order of the expectations. Rows of `frame` keep all columns, hidden ones too, and delete
+    markers.
     """
 
     frame: DataFrame
@@ -43,7 +44,7 @@ class Checked:
 
     @property
     def failed(self) -> tuple[CheckResult, ...]:
-        """Those that stop what is going on."""
+        """The failures that stop the job or backfill."""
         return tuple(result for result in self.results if result.state is CheckState.FAILED)
 
 
@@ -55,41 +56,47 @@ def check(
     *,
     now_ms: int | None = None,
 ) -> Checked:
-    """Looks at the rows of `frame`: the user's columns by name, and hidden ones (`table.columns`), OP among them.
+    """Checks the rows of `frame`, which has the user columns by name and hidden ones (`table.columns`), OP among them.
 
-    `rows_before` is how many rows they stand in place of (None: it is not known, and no change of it fails). `now_ms`
-    is what now() in a condition means (None: it is refused). SpecError for an expectation that does not fit the
-    table, DataError when Spark fails on a row; that rows fail is no error here.
+    `rows_before` is the number of rows that they replace. None means unknown: then `row_count_change` does not fail.
+    `now_ms` is the value of now() in conditions; None refuses now(). SpecError for an expectation that does not fit
+    the table; DataError when Spark fails on a row. Failing rows are no error here.
     """
     what = f"The expectations of table '{spec.name}' cannot be looked at"
     with spark_errors(what, hint="TRY_CAST gives null where CAST fails."):
-        found, kept, rows, dropped = _of_rows(spec, frame, _of(expectations, ROW_KINDS), now_ms)
-        for one in _of(expectations, {ExpectationKind.UNIQUE}):
-            count = repeated(kept, one.columns)
-            sample = repeated_sample(spec, kept, one.columns) if count else []
-            found[one] = result_of(one, count, rows, sample)
-            if count and one.on_failure is OnFailure.DROP:
-                kept, rows, dropped = without_repeated(kept, one.columns), rows - count, dropped + count
-    for one in _of(expectations, {ExpectationKind.ROW_COUNT_CHANGE}):
-        found[one] = change_result(one, rows_before, rows)
-    return Checked(kept, tuple(found[one] for one in expectations), dropped)
+        results, remaining, rows, dropped = _of_rows(spec, frame, _of(expectations, ROW_KINDS), now_ms)
+        for expectation in _of(expectations, {ExpectationKind.UNIQUE}):
+            count = repeated(remaining, expectation.columns)
+            sample = repeated_sample(spec, remaining, expectation.columns) if count else []
+            results[expectation] = result_of(expectation, count, rows, sample)
+            if count and expectation.on_failure is OnFailure.DROP:
+                remaining, rows, dropped = (
+                    without_repeated(remaining, expectation.columns),
+                    rows - count,
+                    dropped + count,
+                )
+    for expectation in _of(expectations, {ExpectationKind.ROW_COUNT_CHANGE}):
+        results[expectation] = change_result(expectation, rows_before, rows)
+    return Checked(remaining, tuple(results[expectation] for expectation in expectations), dropped)
 
 
 def _of_rows(
     spec: TableSpec, frame: DataFrame, expectations: Sequence[Expectation], now_ms: int | None
 ) -> tuple[dict[Expectation, CheckResult], DataFrame, int, int]:
-    """Results on single rows; the frame without those left out; how many rows are left, and how many left out."""
+    """Results on single rows, the frame of remaining rows, their number, and the number of rows left out."""
     failing = failing_sql(spec, frame, expectations, now_ms)
     total, dropped, counts = count_failing(frame, failing)
-    found = {}
-    for one, count in counts.items():
-        looked_at = total if one.on_failure is OnFailure.DROP else total - dropped
-        found[one] = result_of(one, count, looked_at, sample_of(spec, frame, failing[one]) if count else [])
-    kept = without_dropped(frame, failing) if dropped else frame
-    return found, kept, total - dropped, dropped
+    results = {}
+    for expectation, count in counts.items():
+        looked_at = total if expectation.on_failure is OnFailure.DROP else total - dropped
+        results[expectation] = result_of(
+            expectation, count, looked_at, sample_of(spec, frame, failing[expectation]) if count else []
+        )
+    remaining = without_dropped(frame, failing) if dropped else frame
+    return results, remaining, total - dropped, dropped
 
 
 def _of(
     expectations: Sequence[Expectation], kinds: frozenset[ExpectationKind] | set[ExpectationKind]
 ) -> list[Expectation]:
-    return [one for one in expectations if one.kind in kinds]
+    return [expectation for expectation in expectations if expectation.kind in kinds]

@@ -1,14 +1,15 @@
-"""Whether acts that came since a swap was planned concern it.
+"""Whether commits since a swap was planned conflict with it.
 
-One that does not is stepped over: a backfill of hundreds of commits would keep every swap from ever committing.
+A commit that does not conflict is ignored. Otherwise a backfill of hundreds of commits would keep every other swap
+from committing.
 
-  since the plan                                       the swap
-  its own segments were written anew, or a new one     is planned anew
-    came under a name that it would give
-  another segment was swapped, added or removed        commits
-  the boundary or the columns changed                  is planned anew
-  a commit that is not ours                            is planned anew: it may hide rows of a file by other means
-  anything, and equal rows are netted on the table     is planned anew: a delete hides a row of any segment
+  change since the plan                                consequence for the swap
+  its own segments were rewritten, or a segment        planned again
+    with one of its new names was added
+  another segment was replaced, added or removed       commits
+  the boundary or the columns changed                  planned again
+  a commit of another writer                           planned again: it may hide rows of a file by other means
+  any, on a table that nets deletes                    planned again: a delete hides a row of any segment
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ def is_overtaken(
     names: tuple[Sequence[str], Sequence[str]],
     act_id: str,
 ) -> bool:
-    """Whether a swap planned on `base` must be planned anew on `current`; `names` are its segments from and to.
+    """Whether a swap planned on `base` must be planned again on `current`; `names` are its old and new segments.
 
-    What else a plan has looked at is for the planner to compare. It reads the log alone: files never change under one
-    name, and every act says which segments it touched.
+    The planner itself compares what else the plan depends on. This check reads only the log: files never change under
+    one name, and every commit names the segments that it touched.
     """
     if current.table_id != base.table_id:
         return True
@@ -48,7 +49,7 @@ def is_overtaken(
 
 
 def _concerns(act: Act, own_id: str, touched: set[str]) -> bool:
-    """Whether an act names a segment of the swap, or is the swap itself, brought to its end by a JVM left behind."""
+    """Whether an operation names a segment of the swap, or is the swap itself, committed by a dead process's JVM."""
     theirs = (name for key in ("segments_from", "segments_to", "segments") for name in texts(act.detail.get(key)))
     return act.id == own_id or not touched.isdisjoint(theirs)
 

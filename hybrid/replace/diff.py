@@ -1,4 +1,4 @@
-"""What a swap changes: the rows of the segments as they are, against the rows they will hold."""
+"""The difference that a swap makes: the current rows of segments against their new rows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _GROUP, _PLACE = "_hy_group", "_hy_place"
 
 @dataclass(frozen=True)
 class Sample:
-    """One difference: `change` is added, removed or changed; `before` and `after` are the user's columns."""
+    """One difference. `change` is added, removed or changed; `before` and `after` hold the user columns."""
 
     change: str
     before: Mapping[str, object] | None
@@ -34,11 +34,11 @@ class Sample:
 
 @dataclass(frozen=True)
 class Difference:
-    """`rows_*` count stored rows without delete markers.
+    """The difference between two sets of stored rows. `rows_*` count rows without delete markers.
 
-    Where each primary key shows one row, `added`, `removed` and `changed` count keys. Elsewhere, and where several
-    rows of one key are seen, they are the multiset difference of rows, and nothing is `changed`. `identical` holds when
-    not even a marker differs.
+    Where every primary key shows one row, `added`, `removed` and `changed` count keys. Elsewhere, and where a key
+    shows several rows, they are the multiset difference of rows, and `changed` is 0. `identical` also requires equal
+    delete markers.
     """
 
     rows_before: int
@@ -52,16 +52,16 @@ class Difference:
 
 
 def difference(spec: TableSpec, before: DataFrame, after: DataFrame) -> Difference:
-    """Compares two frames of stored rows (hidden columns included); only user columns and delete marks count."""
+    """Compares two frames of stored rows with their hidden columns. Only user columns and delete marks count."""
     from pyspark.sql import functions as F
 
-    one = F.lit(0).alias(_GROUP)
-    found = differences(spec, before.withColumn(_GROUP, one), after.withColumn(_GROUP, one), _GROUP)
-    return found.get(0, Difference(0, 0, identical=True))
+    group = F.lit(0).alias(_GROUP)
+    of_group = differences(spec, before.withColumn(_GROUP, group), after.withColumn(_GROUP, group), _GROUP)
+    return of_group.get(0, Difference(0, 0, identical=True))
 
 
 def differences(spec: TableSpec, before: DataFrame, after: DataFrame, group: str) -> dict[Any, Difference]:
-    """The difference of the rows of each value of the column `group`. A value that no row has is left out."""
+    """The difference of the rows for each value of the column `group`. Values without rows are absent."""
     from pyspark.sql import functions as F
 
     rows = _multiset(spec, before, after, group)
@@ -73,27 +73,29 @@ def differences(spec: TableSpec, before: DataFrame, after: DataFrame, group: str
         _sum(F.when(is_row & (weight < 0), -weight)).alias("removed"),
         _sum(F.when(weight != 0, 1)).alias("differing"),
     )
-    found: dict[Any, Difference] = {}
+    result: dict[Any, Difference] = {}
     for row in counted.collect():
         identical = row["differing"] == 0
         numbers = (row["rows_before"], row["rows_after"], row["added"], row["removed"])
-        found[row[group]] = Difference(*numbers, identical=identical)
-    if all(one.identical for one in found.values()):
-        return found
+        result[row[group]] = Difference(*numbers, identical=identical)
+    if all(diff.identical for diff in result.values()):
+        return result
     if spec.picks_winners or (spec.schema.primary_key and not spec.folds and _is_unique(spec, before, after, group)):
-        return {**found, **_by_key(spec, before, after, group, found)}
+        return {**result, **_by_key(spec, before, after, group, result)}
     samples = _multiset_samples(spec, rows.where(is_row & (weight != 0)), group)
-    return {value: replace(one, samples=tuple(samples.get(value, ()))) for value, one in found.items()}
+    return {value: replace(diff, samples=tuple(samples.get(value, ()))) for value, diff in result.items()}
 
 
 def _multiset(spec: TableSpec, before: DataFrame, after: DataFrame, group: str) -> DataFrame:
-    """One row for each distinct row, with its copies before and after and their difference."""
+    """One row for each distinct row, with its number of copies before and after and their difference."""
     from pyspark.sql import functions as F
 
-    wanted = [F.col(group), *_user(spec), F.col(columns.OP)]
-    both = before.select(*wanted, F.lit(-1).alias(_WEIGHT)).unionByName(after.select(*wanted, F.lit(1).alias(_WEIGHT)))
+    compared = [F.col(group), *_user(spec), F.col(columns.OP)]
+    both = before.select(*compared, F.lit(-1).alias(_WEIGHT)).unionByName(
+        after.select(*compared, F.lit(1).alias(_WEIGHT))
+    )
     weight = F.col(_WEIGHT)
-    return both.groupBy(*wanted).agg(
+    return both.groupBy(*compared).agg(
         F.sum(_WEIGHT).alias(_WEIGHT),
         F.sum(F.when(weight < 0, 1).otherwise(0)).alias(_BEFORE),
         F.sum(F.when(weight > 0, 1).otherwise(0)).alias(_AFTER),
@@ -101,18 +103,18 @@ def _multiset(spec: TableSpec, before: DataFrame, after: DataFrame, group: str) 
 
 
 def _is_unique(spec: TableSpec, before: DataFrame, after: DataFrame, group: str) -> bool:
-    """Whether no key has two rows on one side: without upsert all of them are seen."""
+    """Whether no key has two rows on either side. Without upsert all rows of a key are visible."""
     keys = [quoted(group), *(quoted(name) for name in spec.schema.primary_key)]
     return not any(side.groupBy(*keys).count().where("count > 1").head(1) for side in (before, after))
 
 
 def _multiset_samples(spec: TableSpec, differing: DataFrame, group: str) -> dict[Any, list[Sample]]:
-    found: dict[Any, list[Sample]] = defaultdict(list)
+    samples: dict[Any, list[Sample]] = defaultdict(list)
     for row in collect_rows(_first_few(differing, group, _user(spec))):
         shown = shown_row(spec, {name: row[name] for name in spec.schema.column_names})
         more = row[_WEIGHT] > 0
-        found[row[group]].append(Sample("added", None, shown) if more else Sample("removed", shown, None))
-    return found
+        samples[row[group]].append(Sample("added", None, shown) if more else Sample("removed", shown, None))
+    return samples
 
 
 def _by_key(
@@ -139,29 +141,29 @@ def _by_key(
     )
     samples = _key_samples(spec, joined.where(come | gone | changed), group)
     numbers = {row[0]: tuple(row)[1:] for row in counts.collect()}
-    told: dict[Any, Difference] = {}
-    for value, one in found.items():
-        if one.identical:
+    result: dict[Any, Difference] = {}
+    for value, diff in found.items():
+        if diff.identical:
             continue
         added, removed, altered, *per_column = numbers.get(value, (0, 0, 0))
         per_name = {name: count for name, count in zip(differs, per_column, strict=False) if count}
-        told[value] = Difference(
-            one.rows_before, one.rows_after, added, removed, altered, per_name, tuple(samples.get(value, ()))
+        result[value] = Difference(
+            diff.rows_before, diff.rows_after, added, removed, altered, per_name, tuple(samples.get(value, ()))
         )
-    return told
+    return result
 
 
 def _key_samples(spec: TableSpec, differing: DataFrame, group: str) -> dict[Any, list[Sample]]:
-    found: dict[Any, list[Sample]] = defaultdict(list)
+    samples: dict[Any, list[Sample]] = defaultdict(list)
     for row in collect_rows(_first_few(differing, group, [quoted(_KEY)])):
         before, after = (shown_row(spec, row[side]) if row[side] else None for side in (_BEFORE, _AFTER))
         change = "added" if before is None else "removed" if after is None else "changed"
-        found[row[group]].append(Sample(change, before, after))
-    return found
+        samples[row[group]].append(Sample(change, before, after))
+    return samples
 
 
 def _first_few(rows: DataFrame, group: str, order: Sequence[Column]) -> DataFrame:
-    """The first rows of each group, in order."""
+    """The first `SAMPLES_MAX` rows of each group, in order."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
@@ -170,7 +172,7 @@ def _first_few(rows: DataFrame, group: str, order: Sequence[Column]) -> DataFram
 
 
 def shown_row(spec: TableSpec, row: dict[str, Any]) -> dict[str, Any]:
-    """A sample as people read it: a FLOAT as its shortest decimal."""
+    """A sample in readable form: a FLOAT becomes its shortest decimal."""
     floats = {field.name for field in spec.schema.fields if field.data_type is DataType.FLOAT and field.single_value}
     return {
         name: shortest_float(value) if name in floats and value is not None else value for name, value in row.items()
@@ -178,7 +180,7 @@ def shown_row(spec: TableSpec, row: dict[str, Any]) -> dict[str, Any]:
 
 
 def latest(spec: TableSpec, rows: DataFrame, group: str) -> DataFrame:
-    """(`group`, `_hy_key`, `row`), as structs: the winning row of each key of a group.
+    """(`group`, `_hy_key`, `row`), the last two as structs: the winning row of each key of a group.
 
     A key whose winner is a delete marker is absent.
     """
@@ -190,7 +192,7 @@ def latest(spec: TableSpec, rows: DataFrame, group: str) -> DataFrame:
 
 
 def order_of(spec: TableSpec) -> Column:
-    """By what the winning row of a key is greatest, or least; where none wins, by time and arrival."""
+    """The order that decides the winning row of a key; time and arrival where no single row wins."""
     from pyspark.sql import functions as F
 
     if spec.picks_winners:

@@ -1,4 +1,4 @@
-"""Keys that a job's input holds twice: on an upsert table nothing tells which of two such rows is right."""
+"""Keys that a job's input contains twice. On an upsert table nothing decides which of two such rows is right."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ def refuse_duplicate_keys(
 ) -> None:
     """DataError, naming both places, when two rows have the same primary key and the same comparison value.
 
-    Rows of one key with different comparison values are its versions. Where rows are compared by their arrival, those
-    of files have no value: all arrive at once, and two rows of a key are refused. On a dedup table the first of them is
-    seen; where rows are folded all of them count, in their order in the files.
+    Rows of a key with different comparison values are its versions. Where arrival is the comparison value, rows of
+    files all arrive at once, so two rows of a key are refused. A dedup table shows the first of them. Where rows are
+    combined (`spec.folds`), all of them count, in file order.
     """
     if spec.upsert is None or not spec.picks_winners or spec.upsert.first_wins:
         return
     has_values = spec.upsert.comparison_column != ARRIVED
     names = tuple(dict.fromkeys([*spec.primary_key, *(spec.upsert.comparison_columns if has_values else ())]))
-    found = _first_pair(staged, names)
-    if found is None:
+    pair = _first_pair(staged, names)
+    if pair is None:
         return
-    first, second = (place_in_files(files, csv_format, found[side]) for side in (_FIRST, _SECOND))
-    values = ", ".join(f"{name} {json_value(found[name])}" for name in names)
+    first, second = (place_in_files(files, csv_format, pair[side]) for side in (_FIRST, _SECOND))
+    values = ", ".join(f"{name} {json_value(pair[name])}" for name in names)
     what = "the key and the comparison value" if has_values else "the key"
     raise DataError(
         f"{second}: the row has {what} ({values}) of {first}; nothing tells which of the two is right. Nothing was "

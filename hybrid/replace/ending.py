@@ -1,6 +1,7 @@
-"""Ends a replacement that was opened: what was pushed to it takes the place of what it replaces, in one commit.
+"""Ends an open replacement: the pushed segments replace the old ones in one commit.
 
-What a death leaves: the replacement as it was, or its commit, which bears its id: ended again, it does nothing.
+After a crash, either the replacement is still open, or its commit, which has its id, exists. Ending it again then does
+nothing.
 """
 
 from __future__ import annotations
@@ -50,10 +51,11 @@ def end_replacement(
     segments_to: Sequence[str] = (),
     user: str | None = None,
 ) -> JobReport:
-    """Swaps in what was pushed; with `segments_to` these alone of those that it waits for. Ended already: nothing.
+    """Replaces the old segments by the pushed ones; `segments_to` restricts this to some of the awaited segments.
 
-    ConflictError when a segment has not been pushed, when one that is to go is not as it was at the start, or when it
-    has been reverted; DataError when the table's expectations on the number of rows fail. Nothing was changed then.
+    Does nothing when it has ended already. ConflictError when a segment has not been pushed, when an old segment has
+    changed since the start, or when the replacement was reverted. DataError when the table's expectations on the
+    number of rows fail. In all these cases nothing was changed.
     """
     with pushes.changing(layout, entry.id):
         state = pushes.state_of(layout, entry.id)
@@ -73,13 +75,13 @@ def end_replacement(
 def _waiting(
     spec: TableSpec, layout: TableLayout, entry: OpenReplacement, segments_to: Sequence[str]
 ) -> tuple[_Pushed, ...]:
-    """What is to come, in the order of segmentsTo."""
+    """The pushed segments, in the order of segmentsTo."""
     unknown = [name for name in segments_to if name not in entry.segments_to]
     if unknown:
         raise UsageError(f"segmentsTo: {shown(unknown)} is not in segmentsTo of '{entry.id}', as it was started.")
     there = pushes.pushed(layout, entry.id)
-    wanted = [name for name in entry.segments_to if name in segments_to or not segments_to]
-    missing = [name for name in wanted if name not in there]
+    names = [name for name in entry.segments_to if name in segments_to or not segments_to]
+    missing = [name for name in names if name not in there]
     if missing:
         raise ConflictError(
             f"{capitalized(shown(missing))} of segmentsTo has not been pushed to '{entry.id}' of '{spec.name}'. "
@@ -87,14 +89,14 @@ def _waiting(
             hint='Push it (POST /jobs), or end it with the segments that were: {"segmentsTo": [...]}',
         )
     stored = user_columns(spec)
-    old = [name for name in wanted if there[name][0].columns != stored]
+    old = [name for name in names if there[name][0].columns != stored]
     if old:
         raise ConflictError(
             f"Table '{spec.name}' has other columns than when {shown(old)} was pushed to '{entry.id}'. "
             "Nothing was changed.",
             hint="Push it again: POST /jobs",
         )
-    return tuple(there[name] for name in wanted)
+    return tuple(there[name] for name in names)
 
 
 @dataclass(frozen=True)
@@ -108,10 +110,10 @@ class _End:
     user: str | None
 
     def attempt(self) -> JobReport:
-        """Plans the swap on the newest version and commits it. OvertakenError when another act came first."""
+        """Plans the swap on the newest version and commits it. OvertakenError when another commit came first."""
         bench, spec, old = self.bench, self.spec, tuple(self.entry.segments_from)
         base = open_half(self.layout.half(Half.OFFLINE))
-        if pushes.is_committed(base, self.entry.id):  # by the JVM of a process that was killed
+        if pushes.is_committed(base, self.entry.id):  # by the JVM of a killed process
             return _nothing(self.entry, base)
         self._refuse_changed(base)
         self._refuse_unmoved(base)
@@ -128,28 +130,31 @@ class _End:
         after = fresh if markers is None else fresh.unionByName(markers)
         refuse_reviving(bench, spec, base, old)
         refuse_swallowing(bench, spec, self.layout, base, old, after)
-        found = difference(spec, before, after)
-        results = self._checked(found)
+        diff = difference(spec, before, after)
+        results = self._checked(diff)
         names = (old, self._written(markers))
-        sentence = sentence_of_job(*names, found, dry_run=False)
+        sentence = sentence_of_job(*names, diff, dry_run=False)
 
         def rows(arrival: Arrival) -> DataFrame:
             return placed(arrival) if markers is None else placed(arrival).unionByName(markers)
 
-        lineage = self._lineage(base, names, found, sentence, results)
+        lineage = self._lineage(base, names, diff, sentence, results)
         bench.progress.say(f"Swapping in {shown(names[1] or names[0])} of '{spec.name}'.")
         swap = Swap(self.entry.id, "replace", base, lineage, rows, lambda current: not self._come(current))
         version = commit_swap(bench, spec, self.layout, swap)
-        told: dict[str, object] = {
+        details: dict[str, object] = {
             "act": self.entry.id,
             "version": version,
             "expectations": results,
             "warnings": warnings,
         }
-        return report_of(spec.name, names, found, sentence, **told)
+        return report_of(spec.name, names, diff, sentence, **details)
 
     def _refuse_changed(self, base: HalfSnapshot) -> None:
-        """What is found of `base` holds under the lock too: an act that concerned the swap would have overtaken it."""
+        """ConflictError when segments of `base` have changed since the start.
+
+        The result still holds under the lock: any later commit that conflicts makes the swap fail.
+        """
         for name, files in self.entry.segments_from.items():
             now = base.files_of(name)
             if now != files:
@@ -159,9 +164,9 @@ class _End:
             raise self._stale(f"{shown(come)} of segmentsTo has come into being otherwise", base)
 
     def _come(self, half: HalfSnapshot) -> list[str]:
-        """Segments that wait, and that the half has already."""
-        held = {file.segment for file in half.files}
-        return [one.name for _, one in self.waiting if one.name in held]
+        """Awaited segments that the half already holds."""
+        existing = {file.segment for file in half.files}
+        return [segment.name for _, segment in self.waiting if segment.name in existing]
 
     def _stale(self, why: str, base: HalfSnapshot) -> ConflictError:
         act = base.offline.act
@@ -172,23 +177,26 @@ class _End:
         )
 
     def _refuse_unmoved(self, base: HalfSnapshot) -> None:
-        """As for jobs: what adds new segments may reach anywhere, what replaces some may not pass the boundary."""
+        """As for jobs: new segments may have any times; replacing segments may not pass the boundary."""
         exact = base.offline.boundary.mode is BoundaryMode.EXACT
         if Half.REALTIME not in self.spec.halves or not exact or not self.entry.segments_from:
             return
-        targets = [Target(one.name, (), one.rows + one.deletes, one.low, one.high) for _, one in self.waiting]
+        targets = [
+            Target(segment.name, (), segment.rows + segment.deletes, segment.low, segment.high)
+            for _, segment in self.waiting
+        ]
         realtime = open_half(self.layout.half(Half.REALTIME))
         refuse_unmoved(self.bench, self.spec, base, realtime, targets)
 
     def _rows(self, arrival: Arrival) -> DataFrame:
-        """The pushed rows as if all had arrived now; of equal versions of a key that of the later push wins.
+        """The pushed rows, all with the arrival of this commit. Of equal versions of a key the later push wins.
 
-        On a dedup table the one of the earlier push is seen.
+        On a dedup table the row of the earlier push is visible.
         """
         from pyspark.sql import functions as F
 
         frames = []
-        for push in dict.fromkeys(push.number for push, one in self.waiting if not one.is_empty):
+        for push in dict.fromkeys(push.number for push, segment in self.waiting if not segment.is_empty):
             arrived = {
                 columns.CONNECTOR: F.lit(REPLACEMENT_CONNECTOR),
                 columns.TOPIC: F.lit(replacement_topic(arrival.act_number)),
@@ -200,7 +208,7 @@ class _End:
         stored = physical_columns(self.spec, Half.OFFLINE)
         if not frames:
             return self.bench.spark.createDataFrame([], ddl_of(stored))
-        whole = reduce(lambda one, other: one.unionByName(other), frames)
+        whole = reduce(lambda rows, more: rows.unionByName(more), frames)
         return whole.select(*(quoted(name) for name, _ in stored))
 
     def _pushed_rows(self, number: int) -> DataFrame:
@@ -208,23 +216,27 @@ class _End:
         users = self.spec.schema.column_names
         kinds = physical_columns(self.spec, Half.OFFLINE)
         ddl = ddl_of((name, kind) for name, kind in kinds if name in own or name in users)
-        mine = [(push, one) for push, one in self.waiting if push.number == number and not one.is_empty]
+        mine = [(push, segment) for push, segment in self.waiting if push.number == number and not segment.is_empty]
         reader = self.bench.spark.read.schema(ddl)
         reader = reader.option("basePath", str(pushes.rows_folder(self.layout, self.entry.id, mine[0][0])))
         return reader.parquet(
-            *(str(pushes.segment_folder(self.layout, self.entry.id, push, one.name)) for push, one in mine)
+            *(str(pushes.segment_folder(self.layout, self.entry.id, push, segment.name)) for push, segment in mine)
         )
 
     def _written(self, markers: DataFrame | None) -> tuple[str, ...]:
-        """The segments that hold rows then: a replaced one stays where it keeps delete markers."""
-        come = [one.name for _, one in self.waiting if not one.is_empty]
+        """The segments that hold rows afterwards. A replaced segment remains when it keeps delete markers."""
+        come = [segment.name for _, segment in self.waiting if not segment.is_empty]
         marked = {row[0] for row in markers.select(columns.SEGMENT).distinct().collect()} if markers is not None else ()
         return (*come, *sorted(marked))
 
     def _checked(self, found: Difference) -> tuple[CheckResult, ...]:
-        """What came of the expectations: of those on rows at each push, of those on how many there are now."""
-        of_count = [one for one in self.spec.expectations if one.kind is ExpectationKind.ROW_COUNT_CHANGE]
-        now = [change_result(one, found.rows_before, found.rows_after) for one in of_count]
+        """Results of the expectations: those on rows from each push, those on the row count from now."""
+        of_count = [
+            expectation
+            for expectation in self.spec.expectations
+            if expectation.kind is ExpectationKind.ROW_COUNT_CHANGE
+        ]
+        now = [change_result(expectation, found.rows_before, found.rows_after) for expectation in of_count]
         refuse_failed(self.spec.name, now)
         return (*(CheckResult.from_json(doc) for push in self._pushes for doc in push.checks), *now)
 
@@ -255,14 +267,14 @@ class _End:
 
 
 def _nothing(entry: OpenReplacement, half: HalfSnapshot) -> JobReport:
-    """Asked again, as clients do that did not hear the answer. The log may have been cleaned since.
+    """The report for a replacement that has ended already, as clients ask again when they lost the response.
 
-    ConflictError when it was reverted after its end: its rows are not there.
+    The log may have been cleaned since. ConflictError when the replacement was reverted after its end.
     """
-    done = next((one for one in entries_of(half) if one.id == entry.id), None)
+    done = next((other for other in entries_of(half) if other.id == entry.id), None)
     if done is not None and done.state is EntryState.REVERTED:
         raise closed(entry, PushState.REVERTED)
-    told = f" since {done.created_at}. {done.result}" if done is not None else "."
+    detail = f" since {done.created_at}. {done.result}" if done is not None else "."
     names = (done.lineage.segments_from, done.lineage.segments_to) if done is not None else ((), ())
-    sentence = f"Nothing to do: '{entry.id}' is COMPLETED{told}"
+    sentence = f"Nothing to do: '{entry.id}' is COMPLETED{detail}"
     return report_of(entry.table, names, Difference(0, 0), sentence)

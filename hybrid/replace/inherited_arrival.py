@@ -1,16 +1,15 @@
-"""Replacements where the arrival of rows decides what is seen: a corrected row takes the place of the one that it
-corrects.
+"""Replacements on tables where arrival decides what is visible: a corrected row inherits the arrival of the old row.
 
-What a replacement puts in arrives after all that is there (ADR 3). On a dedup table, where the first row of a key is
-seen, each of its rows would lose against any row of its key elsewhere, the duplicates of the very row that it corrects
-too. So the first row of a key takes over the arrival of the first row of that key among those that are replaced: it is
-seen if and only if that one was. Other rows arrive at the swap, and are seen where no other row of their key is.
+Rows of a replacement arrive after all stored rows (ADR 3). A dedup table shows the first row of a key, so a
+replacement's row would lose against any other row of its key. This includes duplicates of the corrected row. Therefore
+the first row of a key inherits the arrival of the first replaced row of that key. It is visible if and only if the old
+row was. Other rows arrive at the swap and are visible where their key has no other row.
 
-Where rows are folded, a job that puts one row right brings all the others of its segments again: arriving at the swap,
-those of keys that have reached more elsewhere would drop out of sums and lists. So a row takes over the arrival of a
-replaced row of its key with the same comparison value: of one that is equal in every column if there is one, else of
-the first that is left, in order. Delete markers of what is replaced stay in their places (`markers`), and none but an
-equal one comes there. Other rows arrive at the swap.
+Where rows are combined (`spec.folds`), a job that corrects one row writes all other rows of its segments again. If
+these arrived at the swap, keys with greater comparison values elsewhere would lose them from sums and lists. Therefore
+a row inherits the arrival of a replaced row of its key with the same comparison value. It is one equal in every column
+if there is one, else the first remaining one, in order. Delete markers of replaced segments keep their arrival
+(`markers`), and only an equal marker inherits it. Other rows arrive at the swap.
 """
 
 from __future__ import annotations
@@ -38,15 +37,16 @@ _OLD, _TWIN, _RANK = "_hy_old", "_hy_twin", "_hy_rank"
 
 
 def in_taken_places(spec: TableSpec, before: DataFrame, after: DataFrame) -> DataFrame:
-    """Stored rows `after` that come in the place of `before`, with their arrivals; on other tables as they are."""
+    """The stored rows `after`, which replace `before`, with inherited arrivals. Other tables' rows stay unchanged."""
     if first_wins(spec):
         return _in_first_places(spec, before, after)
     return _in_places_of_versions(spec, before, after) if spec.folds else after
 
 
 def _in_first_places(spec: TableSpec, before: DataFrame, after: DataFrame) -> DataFrame:
-    """Of several rows of a key one of the bucket of the row that is replaced takes the place, of its time if there is
-    one; else the first.
+    """Of several new rows of a key, one inherits the arrival of the replaced row.
+
+    Rows in the replaced row's bucket are preferred, and among them rows with its time; then the earliest arrival.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as F
@@ -64,25 +64,27 @@ def _in_first_places(spec: TableSpec, before: DataFrame, after: DataFrame) -> Da
     placed = joined.withColumn(_PLACE, F.row_number().over(window))
     takes = (F.col(_PLACE) == 1) & F.col(_FIRST).isNotNull()
     arrived = {name: F.when(takes, F.col(f"{_FIRST}.{name}")).otherwise(quoted(name)) for name in columns.ARRIVAL}
-    wanted = [quoted(name) for name, _ in physical_columns(spec, Half.OFFLINE)]
-    return placed.withColumns(arrived).select(*wanted)
+    stored_columns = [quoted(name) for name, _ in physical_columns(spec, Half.OFFLINE)]
+    return placed.withColumns(arrived).select(*stored_columns)
 
 
 def _in_places_of_versions(spec: TableSpec, before: DataFrame, after: DataFrame) -> DataFrame:
-    """Equal rows find each other first: the file may hold the versions of a key in another order."""
+    """Equal rows are paired first, because the file may hold the versions of a key in another order."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
-    wanted = [quoted(name) for name, _ in physical_columns(spec, Half.OFFLINE)]
+    stored_columns = [quoted(name) for name, _ in physical_columns(spec, Half.OFFLINE)]
     arrival = [quoted(name) for name in columns.ARRIVAL]
     same, version = [quoted(name) for name in (*spec.schema.column_names, columns.OP)], compared(spec)
-    old, new = (one.select(*wanted, F.lit(is_old).alias(_OLD)) for one, is_old in ((before, True), (after, False)))
+    old, new = (
+        side.select(*stored_columns, F.lit(is_old).alias(_OLD)) for side, is_old in ((before, True), (after, False))
+    )
     both = old.unionByName(new)
 
     def count_of(side: bool) -> Column:
         return F.count(F.when(quoted(_OLD) == side, 1)).over(Window.partitionBy(*same))
 
-    # The number of the pair of equal rows that a row is of; null where none is left that equals it.
+    # The number of the pair of equal rows; null when the other side has no equal row left.
     number = F.row_number().over(Window.partitionBy(*same, _OLD).orderBy(*arrival))
     paired = both.withColumn(_TWIN, F.when(number <= F.least(count_of(True), count_of(False)), number))
     alone = quoted(_TWIN).isNull()
@@ -93,7 +95,7 @@ def _in_places_of_versions(spec: TableSpec, before: DataFrame, after: DataFrame)
     of_pair, of_rank = Window.partitionBy(*same, _TWIN), Window.partitionBy(*version, alone, _RANK)
     placed = ranked.withColumn(_PLACE, F.when(alone, place.over(of_rank)).otherwise(place.over(of_pair)))
     arrived = {name: F.coalesce(F.col(f"{_PLACE}.{name}"), quoted(name)) for name in columns.ARRIVAL}
-    return placed.where(~quoted(_OLD)).withColumns(arrived).select(*wanted)
+    return placed.where(~quoted(_OLD)).withColumns(arrived).select(*stored_columns)
 
 
 def hidden_by_earlier(
@@ -104,7 +106,7 @@ def hidden_by_earlier(
     replaced: Sequence[str],
     after: DataFrame,
 ) -> tuple[str, ...]:
-    """On a dedup table a warning of the keys whose row in `after` is not seen: another one arrived before it."""
+    """On a dedup table, a warning of keys whose row in `after` is not visible because another row arrived before it."""
     from pyspark.sql import functions as F
 
     if not first_wins(spec):

@@ -1,12 +1,12 @@
-"""A replacement job: files in, offline segments replaced or added, one commit that can be reverted.
+"""A replacement job: reads files and replaces or adds offline segments in one commit that can be reverted.
 
-The sequence, and what a death in between leaves:
+The steps, and the state after a crash in each:
   list and fingerprint the files                          nothing done
-  convert and stage the rows beside the halves            staged files, swept later; any wrong row ends the job here
-  check what is expected of them                          nothing done; a failed expectation ends the job here
-  an open replacement waits for the segments? stage them  nothing visible; one rename, see hybrid.lake.pushes
+  convert and stage the rows beside the halves            staged files, swept later; a wrong row ends the job here
+  check the expectations                                  nothing done; a failed expectation ends the job here
+  stage the segments for an open replacement, if any      nothing visible; one rename, see hybrid.lake.pushes
   plan: names, checks, markers, the difference            nothing done
-  take the OFFLINE lock; plan overtaken? plan anew        nothing done
+  take the OFFLINE lock; on a conflict plan again         nothing done
   one Delta commit: segments and lineage entry            done, or not done
 """
 
@@ -57,7 +57,7 @@ __all__ = ["JobReport", "ReplacementEntry", "run_job"]
 
 @dataclass(frozen=True)
 class _Run:
-    """What every step of one run needs."""
+    """The parameters that every step of one run needs."""
 
     bench: CommitContext
     spec: TableSpec
@@ -88,14 +88,15 @@ def run_job(
     act_id: str | None = None,
     expect: Sequence[str] = (),
 ) -> JobReport:
-    """Puts the rows of the job's files in place of offline segments, or adds them as new ones.
+    """Replaces offline segments by the rows of the job's files, or adds them as new segments.
 
-    `dry_run` shows the difference and touches nothing; `append` allows a new segment beside others of the same times;
-    `allow_empty` an input without rows; `act_id` names the act, else it gets a fresh one; `expect` are
-    expectations beside those of the table and the job, as `--expect` takes them. DataError names the first row that
-    cannot be converted, or the expectations that failed; ConflictError when the rows would stand beside others of
-    their times, or reach past the boundary. Nothing was changed in any of these. Rows of segments that an open
-    replacement waits for are staged with it instead.
+    `dry_run` reports the difference and changes nothing. `append` allows a new segment beside others of the same
+    times. `allow_empty` allows an input without rows. `act_id` is the operation's id; by default it is generated.
+    `expect` are further expectations, beside the table's and the job's, in the syntax of `--expect`.
+
+    DataError names the first row that cannot be converted, or the expectations that failed. ConflictError when
+    segments of the same times exist beside the new ones, or when the rows reach past the boundary. Nothing was changed
+    then. Rows of segments that an open replacement waits for are staged for it instead.
     """
     require_offline(spec)
     _check_table(spec, job)
@@ -145,23 +146,23 @@ def _attempt(run: _Run, staged: StagedRows) -> JobReport:
         *notices(results),
     )
     names = (plan.segments_from, plan.segments_to)
-    told: dict[str, object] = {"warnings": warnings, "expectations": results, "dry_run": run.dry_run}
+    details: dict[str, object] = {"warnings": warnings, "expectations": results, "dry_run": run.dry_run}
     if plan.is_nothing:
         sentence = _nothing_sentence(run.job, plan, staged.filtered)
-        return report_of(run.spec.name, names, plan.found, sentence + refused(results), **told)
+        return report_of(run.spec.name, names, plan.found, sentence + refused(results), **details)
     refuse_reviving(run.bench, run.spec, plan.base, plan.segments_from)
     refuse_swallowing(run.bench, run.spec, run.layout, plan.base, plan.segments_from, plan.rows(NOT_YET))
     sentence = sentence_of_job(plan.segments_from, plan.segments_to, plan.found, run.dry_run, staged.filtered)
     if run.dry_run:
-        return report_of(run.spec.name, names, plan.found, sentence + refused(results), **told)
+        return report_of(run.spec.name, names, plan.found, sentence + refused(results), **details)
     run.bench.progress.say(f"Swapping in {shown(plan.segments_to or plan.segments_from)} of '{run.spec.name}'.")
     swap = Swap(run.act_id, "replace", plan.base, _lineage(run, plan, sentence, results), plan.rows, plan.holds)
     version = commit_swap(run.bench, run.spec, run.layout, swap)
-    return report_of(run.spec.name, names, plan.found, sentence, act=run.act_id, version=version, **told)
+    return report_of(run.spec.name, names, plan.found, sentence, act=run.act_id, version=version, **details)
 
 
 def _push(run: _Run, staged: StagedRows, targets: Sequence[Target], entry: OpenReplacement) -> JobReport:
-    """Stages the rows with the open replacement that waits for them. How many there are is looked at when it ends."""
+    """Stages the rows for the open replacement that waits for them. The row count is checked when it ends."""
     if not run.dry_run:
         refuse_failed(run.spec.name, run.checked)
     offline = open_half(run.layout.half(Half.OFFLINE))
@@ -170,13 +171,13 @@ def _push(run: _Run, staged: StagedRows, targets: Sequence[Target], entry: OpenR
         step_ms = rounded_to(run.spec, offline.offline.boundary)
         refuse_times_outside_name(run.spec, step_ms, targets[0].name, staged, offline.files)
     names = tuple(target.name for target in targets)
-    found = Difference(0, staged.rows, added=staged.rows)
+    diff = Difference(0, staged.rows, added=staged.rows)
     sentence = sentence_of_push(names, staged.rows, entry.id, run.dry_run, staged.filtered)
     warnings = (*run.job.warnings, *_warnings(run.spec, staged), *naming_warnings(run.job, staged.files),
                 *_cut_warnings(run), *notices(run.checked), *uncounted(run.spec, run.expectations))  # fmt: skip
-    told: dict[str, object] = {"warnings": warnings, "expectations": run.checked, "dry_run": run.dry_run}
+    details: dict[str, object] = {"warnings": warnings, "expectations": run.checked, "dry_run": run.dry_run}
     if run.dry_run:
-        return report_of(run.spec.name, ((), names), found, sentence + refused(run.checked), **told)
+        return report_of(run.spec.name, ((), names), diff, sentence + refused(run.checked), **details)
     folder = run.folder / "push"
     push = replace(
         stage_push(run.bench, run.spec, staged, targets, folder),
@@ -185,7 +186,7 @@ def _push(run: _Run, staged: StagedRows, targets: Sequence[Target], entry: OpenR
         checks=tuple(result.to_json() for result in run.checked),
     )
     publish_push(run.layout, entry, push, folder)
-    return report_of(run.spec.name, ((), names), found, sentence, staged_for=entry.id, **told)
+    return report_of(run.spec.name, ((), names), diff, sentence, staged_for=entry.id, **details)
 
 
 def _lineage(run: _Run, plan: JobPlan, sentence: str, results: Sequence[CheckResult]) -> Lineage:
@@ -203,7 +204,7 @@ def _lineage(run: _Run, plan: JobPlan, sentence: str, results: Sequence[CheckRes
 
 
 def _input(job: JobSpec, file: InputFile) -> dict[str, object]:
-    """What lineage keeps of an input: a file, or the statement whose rows it holds."""
+    """An input in the lineage: a file, or the SQL statement that gave its rows."""
     if job.statement is None and job.fetched_from:
         return {**file.to_json(), "path": f"{job.fetched_from}/{file.path.relative_to(job.input_dir).as_posix()}"}
     if job.statement is None:
@@ -222,15 +223,15 @@ def _inspect_all(bench: CommitContext, job: JobSpec) -> tuple[InputFile, ...]:
     files = []
     for number, path in enumerate(paths, 1):
         files.append(inspect(path, DataFormat(job.data_format)))
-        if job.rules is not None:  # the path may have been turned elsewhere since it was listed
+        if job.rules is not None:  # a symbolic link may have changed since the listing
             job.rules.check(Path(files[-1].real), str(path))
         bench.progress.step("checking input files", number, len(paths))
     return tuple(files)
 
 
 def _refuse_hollow(staged: StagedRows, files: Sequence[InputFile]) -> None:
-    """DataError for a file without rows among others with some: most likely it was cut off."""
-    hollow = [file for file, given in zip(files, staged.files, strict=True) if given.is_empty]
+    """DataError for a file without rows among others with some: it was probably cut off."""
+    hollow = [file for file, converted in zip(files, staged.files, strict=True) if converted.is_empty]
     if hollow and len(hollow) < len(files):
         raise DataError(
             f"{hollow[0].path} holds no rows ({hollow[0].bytes} bytes) while others of the {len(files)} files do; was "
@@ -249,23 +250,23 @@ def _empty(job: JobSpec, files: Sequence[InputFile], filtered: int, left_out: in
 
 
 def _left_out(rows: int) -> str:
-    """Nothing for none."""
+    """Empty for 0."""
     return f" that are not left out by expectations ({rows} were)" if rows else ""
 
 
 def _warnings(spec: TableSpec, staged: StagedRows) -> list[str]:
-    found = []
+    warnings = []
     if staged.absent and not staged.is_empty:
         names = ", ".join(f"'{name}'" for name in staged.absent)
-        found.append(f"No row of the input has column {names} of table '{spec.name}'; its default was written.")
+        warnings.append(f"No row of the input has column {names} of table '{spec.name}'; its default was written.")
     hollow = [file.path for file in staged.files if not file.rows and not file.deletes]
     if hollow and not staged.is_empty:
-        found.append(f"{len(hollow)} of {len(staged.files)} files hold no rows, e.g. {hollow[0]}.")
-    return found
+        warnings.append(f"{len(hollow)} of {len(staged.files)} files hold no rows, e.g. {hollow[0]}.")
+    return warnings
 
 
 def _cut_warnings(run: _Run) -> list[str]:
-    """JSON, and formats with a footer, tell that they were cut off; the last cell of a CSV file does not."""
+    """Warnings of CSV files that may be cut off. JSON, and formats with a footer, detect this themselves."""
     cut = [file.path for file in run.files if run.job.data_format == DataFormat.CSV and not ends_line(file.path)]
     return [f"{path} does not end with the end of a line; was it cut off?" for path in cut[:3]]
 

@@ -1,4 +1,4 @@
-"""The expectations on a job: those of its table, of its spec and of whoever runs it, on the rows that it has staged."""
+"""Checks a job's staged rows against the expectations of its table, of its spec and of the caller."""
 
 from __future__ import annotations
 
@@ -33,28 +33,28 @@ _CHANGE = ExpectationKind.ROW_COUNT_CHANGE
 
 
 def expectations_of(spec: TableSpec, job: JobSpec, expect: Sequence[str]) -> tuple[Expectation, ...]:
-    """All that is expected of a job's rows; `expect` as `--expect` takes them. Errors at the place of a wrong one."""
+    """All expectations on a job's rows; `expect` has the syntax of `--expect`. Errors name the place of a wrong one."""
     of_job = parse_expectations(job.expectations, spec.schema) if job.expectations is not None else ()
     return with_asked(spec, of_job, expect)
 
 
 def with_asked(spec: TableSpec, more: Sequence[Expectation], expect: Sequence[str]) -> tuple[Expectation, ...]:
-    """Those of the table, `more`, and those that whoever runs it asks for; errors at the place of a wrong one."""
-    asked = [one for text in expect for one in parse_expect(text, spec.schema)]
-    refuse_wrong_conditions((*spec.expectations, *more, *asked), spec)
-    return named_apart((*spec.expectations, *more, *asked))
+    """The table's expectations, `more`, and the caller's. Errors name the place of a wrong one."""
+    requested = [parsed for text in expect for parsed in parse_expect(text, spec.schema)]
+    refuse_wrong_conditions((*spec.expectations, *more, *requested), spec)
+    return named_apart((*spec.expectations, *more, *requested))
 
 
 def watched(expectations: Sequence[Expectation]) -> tuple[str, ...]:
-    """The columns whose missing values staged rows must tell from their defaults."""
-    return tuple(one.columns[0] for one in expectations if one.kind is ExpectationKind.NOT_NULL)
+    """The columns for which staged rows must distinguish a missing value from the default."""
+    return tuple(expectation.columns[0] for expectation in expectations if expectation.kind is ExpectationKind.NOT_NULL)
 
 
 def check_staged(
     bench: CommitContext, spec: TableSpec, staged: StagedRows, expectations: Sequence[Expectation]
 ) -> tuple[StagedRows, Checked]:
-    """Looks at the staged rows, but for how many there are; what is left of them, and what came of it."""
-    of_rows = [one for one in expectations if one.kind is not _CHANGE]
+    """Checks the staged rows, except for their number. Returns the remaining rows and the results."""
+    of_rows = [expectation for expectation in expectations if expectation.kind is not _CHANGE]
     if not of_rows:
         return staged, Checked(staged.frame, ())
     bench.progress.say(f"Checking {len(of_rows)} expectation{'s' * (len(of_rows) != 1)} on {staged.rows} rows.")
@@ -70,38 +70,42 @@ def check_count(
     staged: StagedRows,
     expectations: Sequence[Expectation],
 ) -> tuple[CheckResult, ...]:
-    """What came of the expectations on how many rows there are, beside those of the segments that are replaced now."""
-    of_count = [one for one in expectations if one.kind is _CHANGE]
+    """Results of the expectations on the row count, compared with the segments that the job replaces now."""
+    of_count = [expectation for expectation in expectations if expectation.kind is _CHANGE]
     if not of_count:
         return ()
     before = _rows_replaced(bench, spec, layout, job, staged)
-    return tuple(change_result(one, before, staged.rows) for one in of_count)
+    return tuple(change_result(expectation, before, staged.rows) for expectation in of_count)
 
 
 def uncounted(spec: TableSpec, expectations: Sequence[Expectation]) -> list[str]:
-    """Warnings of expectations on how many rows there are that nobody looks at: of a job that is one push of several.
+    """Warnings of expectations on the row count that are not checked because the job is one push of several.
 
-    Those of the table are looked at when the replacement ends.
+    The table's own are checked when the replacement ends.
     """
-    names = [one.name for one in expectations if one.kind is _CHANGE and one not in spec.expectations]
+    names = [
+        expectation.name
+        for expectation in expectations
+        if expectation.kind is _CHANGE and expectation not in spec.expectations
+    ]
     return [
         f"Expectation '{name}' is not looked at: the replacement that waits holds other rows too." for name in names
     ]
 
 
 def notices(results: Sequence[CheckResult]) -> list[str]:
-    """What a report warns of."""
-    return [one.sentence for one in results if one.state in (CheckState.WARNED, CheckState.DROPPED)]
+    """The warnings of a report."""
+    return [result.sentence for result in results if result.state in (CheckState.WARNED, CheckState.DROPPED)]
 
 
 def refused(results: Sequence[CheckResult]) -> str:
-    """What a dry run adds to its sentence; nothing when the job would be done."""
-    failed = [f"'{one.name}'" for one in results if one.state is CheckState.FAILED]
+    """The text that a dry run adds to its sentence; empty when the job would succeed."""
+    failed = [f"'{result.name}'" for result in results if result.state is CheckState.FAILED]
     return f" It would be refused: {', '.join(failed)} failed." if failed else ""
 
 
 def _rows_replaced(bench: CommitContext, spec: TableSpec, layout: TableLayout, job: JobSpec, staged: StagedRows) -> int:
-    """Delete markers are not counted."""
+    """The number of rows in the segments that the job replaces, without delete markers."""
     base = open_half(layout.half(Half.OFFLINE))
     replaced = replaced_names(targets_of(spec, job, staged), base.files)
     rows = newest_rows(bench, base).where(quoted(columns.SEGMENT).isin(list(replaced)))
@@ -109,12 +113,12 @@ def _rows_replaced(bench: CommitContext, spec: TableSpec, layout: TableLayout, j
 
 
 def _without(staged: StagedRows, frame: DataFrame) -> StagedRows:
-    """What was staged, without the rows that were left out: names of segments come from the times that are left."""
+    """The staged rows without those left out. Segment names are derived from the remaining times."""
     from pyspark.sql import functions as F
 
     is_row = F.col(columns.OP) != columns.OP_DELETE
     counts = frame.groupBy(FILE).agg(F.count_if(is_row), F.count_if(~is_row), F.min(columns.TIME), F.max(columns.TIME))
-    left = {number: found for number, *found in counts.collect()}
+    by_file = {number: numbers for number, *numbers in counts.collect()}
     nothing = (0, 0, None, None)
-    files = [StagedFile(file.path, *left.get(number, nothing)) for number, file in enumerate(staged.files)]
+    files = [StagedFile(file.path, *by_file.get(number, nothing)) for number, file in enumerate(staged.files)]
     return replace(staged, frame=frame, files=tuple(files))

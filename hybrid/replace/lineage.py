@@ -1,7 +1,7 @@
-"""Lineage: what replacements, merges and reverts did, read back from the OFFLINE half's log without a JVM.
+"""Lineage: replacements, merges and reverts, read from the OFFLINE half's log without a JVM.
 
-Every such commit carries its entry in the act's detail. The newest state points to the newest entry and every entry to
-the one before it, so a list costs one log entry per replacement, however many moves lie between.
+Every such commit holds its entry in the operation's detail. The newest state points to the newest entry, and every
+entry to the one before it. So a list reads one log entry per replacement, whatever the number of moves between them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class EntryState(StrEnum):
-    """REVERTED once a revert that itself stands has taken the entry back; ACTIVE otherwise."""
+    """REVERTED when an active revert has taken the entry back; else ACTIVE."""
 
     ACTIVE = "ACTIVE"
     REVERTED = "REVERTED"
@@ -35,9 +35,9 @@ def lineage_of(
     result: str,
     **more: object,
 ) -> Lineage:
-    """The entry of a swap on `base`, which follows its newest one; `names` are the segments from and to.
+    """The entry of a swap on `base`; `names` are the old and the new segments.
 
-    `more` are the entry's own fields.
+    It points to the newest entry of `base`. `more` are the entry's own fields.
     """
     return Lineage(
         segments_from=names[0],
@@ -67,16 +67,16 @@ class ReplacementEntry:
 
     @property
     def result(self) -> str:
-        """The sentence that said what it did."""
+        """The sentence that says what it did."""
         return self.lineage.result
 
     @property
     def reason(self) -> str | None:
-        """Why it was done, as its author put it."""
+        """The reason that its author gave."""
         return self.lineage.reason
 
     def to_json(self) -> dict[str, object]:
-        """One flat object: what lists and `show` print."""
+        """One flat object, as lists and `show` print it."""
         lineage = self.lineage.to_json()
         del lineage["previous"]
         head = {"id": self.id, "kind": self.kind, "created_at": self.created_at, "state": self.state.value}
@@ -95,7 +95,7 @@ def show_replacement(layout: TableLayout, entry_id: str) -> ReplacementEntry:
 
 
 def find_entry(entries: list[ReplacementEntry], entry_id: str) -> ReplacementEntry:
-    """The entry of that id; NotFoundError names a close one."""
+    """The entry of that id; NotFoundError names a similar one."""
     for entry in entries:
         if entry.id == entry_id:
             return entry
@@ -103,7 +103,7 @@ def find_entry(entries: list[ReplacementEntry], entry_id: str) -> ReplacementEnt
 
 
 def _takes_back(revert: Lineage, entry_id: str, entry: Lineage) -> bool:
-    """Whether a later revert takes an entry back: by its id, or as one of those of its backfill that stood then."""
+    """Whether a later revert takes an entry back: by its id, or as one of the entries of its backfill."""
     if revert.reverts == entry_id:
         return True
     if entry.backfill is None or revert.reverts != entry.backfill:
@@ -112,14 +112,14 @@ def _takes_back(revert: Lineage, entry_id: str, entry: Lineage) -> bool:
 
 
 def entries_of(half: HalfSnapshot) -> list[ReplacementEntry]:
-    """Entries up to this version, newest first, with the states that follow from the later ones."""
-    found: list[ReplacementEntry] = []
-    reverts: list[Lineage] = []  # those that stand
+    """Entries up to this version, newest first, with the states that later entries give them."""
+    entries: list[ReplacementEntry] = []
+    reverts: list[Lineage] = []  # the active ones
     for version, act in lineage_acts(half):
         lineage = Lineage.from_json(act.detail)
-        is_taken_back = any(_takes_back(one, act.id, lineage) for one in reverts)
+        is_taken_back = any(_takes_back(revert, act.id, lineage) for revert in reverts)
         state = EntryState.REVERTED if is_taken_back else EntryState.ACTIVE
         if lineage.reverts and state is EntryState.ACTIVE:
             reverts.append(lineage)
-        found.append(ReplacementEntry(act.id, act.kind, act.at, version, state, lineage))
-    return found
+        entries.append(ReplacementEntry(act.id, act.kind, act.at, version, state, lineage))
+    return entries

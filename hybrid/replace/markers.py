@@ -1,7 +1,7 @@
-"""Delete markers for removed winners (R5): a winner that is removed takes its older versions with it.
+"""Delete markers for removed winners (R5): removing a key's winner also hides its older versions.
 
-When a key leaves a segment and an older version of it stands elsewhere, or arrives late, that version would win and the
-key come back. So a marker stays in the removed row's place: hidden itself, older than every newer version.
+When a key leaves a segment, an older version of it elsewhere, or a late one, would win and make the key visible again.
+So a marker replaces the removed row: hidden itself, and older than every newer version.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _KEY, _ROW = "_hy_key", "_hy_row"
 
 
 def removed_winners(spec: TableSpec, before: DataFrame, after: DataFrame) -> DataFrame:
-    """Stored rows of op `delete`: one for each key of `before` that `after` lacks, in the place of its latest row.
+    """Stored rows of op `delete`: one for each key of `before` that `after` lacks, with the arrival of its latest row.
 
-    A marker that already stands in `before` is carried on in the same way. Where rows are folded, these alone are, but
-    for those that `after` brings again in their places.
+    A marker in `before` is carried over in the same way. Where rows are combined (`spec.folds`), only markers are
+    carried over, except markers that `after` contains with the same arrival.
     """
     from pyspark.sql import functions as F
 

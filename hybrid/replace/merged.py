@@ -1,4 +1,4 @@
-"""Segments that were merged into others: what a name that is not there any more has become."""
+"""Segments that were merged into others: what became of a name that no longer exists."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from hybrid.table.lineage import MERGE
 
 
 def merges_since(half: HalfSnapshot, name: str) -> list[ReplacementEntry]:
-    """The merges that took a segment away and what it became, newest first.
+    """The merges that replaced a segment and its successors, newest first.
 
-    None when it is there, when something else took it away, or when nothing is left of what it became.
+    Empty when it exists, when another operation removed it, or when none of its successors exists.
     """
-    held = {file.segment for file in half.files}
-    return [] if name in held else _merges_since(held, entries_of(half), name)
+    existing = {file.segment for file in half.files}
+    return [] if name in existing else _merges_since(existing, entries_of(half), name)
 
 
 def refuse_merged(table: str, half: HalfSnapshot, names: Iterable[str]) -> None:
-    """ConflictError when a segment that is to be replaced was merged with others: its rows are among theirs."""
-    held = {file.segment for file in half.files}
-    gone = [name for name in names if name not in held]
+    """ConflictError when a segment to replace was merged with others: its rows are among theirs."""
+    existing = {file.segment for file in half.files}
+    gone = [name for name in names if name not in existing]
     entries = entries_of(half) if gone else []
     for name in gone:
-        merges = _merges_since(held, entries, name)
+        merges = _merges_since(existing, entries, name)
         if merges:
             raise ConflictError(
                 f"Segment '{name}' was merged into {shown(merges[0].lineage.segments_to)} by '{merges[0].id}' at "
@@ -37,15 +37,15 @@ def refuse_merged(table: str, half: HalfSnapshot, names: Iterable[str]) -> None:
 
 
 def _merges_since(held: Collection[str], entries: Sequence[ReplacementEntry], name: str) -> list[ReplacementEntry]:
-    """`merges_since` of a segment that is not there. `entries` are all, newest first."""
-    found: list[ReplacementEntry] = []
+    """`merges_since` for a segment that does not exist. `entries` are all entries, newest first."""
+    merges: list[ReplacementEntry] = []
     names = {name}
     for entry in reversed(entries):
         if entry.state is not EntryState.ACTIVE:
             continue
-        if name in entry.lineage.segments_to:  # it came again
-            found, names = [], {name}
+        if name in entry.lineage.segments_to:  # it was written again
+            merges, names = [], {name}
         elif not names.isdisjoint(entry.lineage.segments_from):
-            found = [entry, *found] if entry.kind == MERGE else []
+            merges = [entry, *merges] if entry.kind == MERGE else []
             names = set(entry.lineage.segments_to)
-    return found if found and not names.isdisjoint(held) else []
+    return merges if merges and not names.isdisjoint(held) else []

@@ -1,7 +1,7 @@
-"""Names for the segments of a job's files, as Pinot's name generators make them.
+"""Names for the segments of a job's files, compatible with Pinot's name generators.
 
 After SimpleSegmentNameGenerator, NormalizedDateSegmentNameGenerator and InputFileSegmentNameGenerator of Pinot's
-segment SPI. Files that come to the same name become one segment; in Pinot the last of them would stay.
+segment SPI. Files with the same name form one segment; in Pinot the last file would replace the others.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _TYPE = "segmentNameGeneratorSpec.type"
 
 
 def segment_names(spec: TableSpec, job: JobSpec, files: Sequence[StagedFile]) -> dict[int, str]:
-    """The name of the segment of each file that holds rows, by the file's number in the job.
+    """The segment name of each file that holds rows, by the file's number in the job.
 
-    SpecError where dates are wanted of a table without a time column.
+    SpecError when names contain dates and the table has no time column.
     """
     sequences = _sequences([file.path for file in files], job.name_parts.global_sequence)
     return {
@@ -50,14 +50,14 @@ def naming_warnings(job: JobSpec, files: Sequence[StagedFile]) -> Iterator[str]:
 
 
 def _sequences(paths: Sequence[Path], over_all: bool) -> list[int]:
-    """Counts from 0, in each folder by itself or over all; files without rows count, as in Pinot."""
+    """Sequence numbers from 0, per folder or over all files. Files without rows count, as in Pinot."""
     seen: Counter[Path] = Counter()
-    found = []
+    sequences = []
     for path in paths:
         folder = Path() if over_all else path.parent
-        found.append(seen[folder])
+        sequences.append(seen[folder])
         seen[folder] += 1
-    return found
+    return sequences
 
 
 def _name(spec: TableSpec, job: JobSpec, file: StagedFile, sequence: int) -> str:
@@ -74,7 +74,7 @@ def _name(spec: TableSpec, job: JobSpec, file: StagedFile, sequence: int) -> str
 
 
 def _simple(spec: TableSpec, job: JobSpec, file: StagedFile, sequence: int) -> list[str]:
-    """table, first and last time, postfix, sequence."""
+    """Table, first and last time, postfix, sequence."""
     parts = job.name_parts
     times = () if parts.without_times else ((file.low, file.low_stored), (file.high, file.high_stored))
     texts = [time_text(exact_time(spec, time, stored)) for time, stored in times if time is not None]
@@ -82,7 +82,7 @@ def _simple(spec: TableSpec, job: JobSpec, file: StagedFile, sequence: int) -> l
 
 
 def _dated(spec: TableSpec, job: JobSpec, file: StagedFile, sequence: int) -> list[str]:
-    """prefix, first and last day (hour, where pushes come by the hour), postfix, sequence; a refresh has no days."""
+    """Prefix, first and last day (hour for hourly pushes), postfix, sequence. A refresh has no days."""
     parts = job.name_parts
     days: list[str] = []
     if spec.batch.type is IngestionType.APPEND:
@@ -101,7 +101,7 @@ def _day(spec: TableSpec, job: JobSpec, time_ms: int | None) -> str:
 
 
 def _of_pattern(job: JobSpec, path: Path) -> str | None:
-    """The template, filled with the groups of the file's path; None when the path does not fit the pattern."""
+    """The template, filled with the groups of the file's path; None when the path does not match the pattern."""
     match = compile_user_pattern(job.name_parts.file_pattern).fullmatch(path.as_posix())
     if match is None:
         return None
@@ -116,7 +116,7 @@ def _of_path(path: Path) -> str:
 
 
 def _uuid(name: str, file: StagedFile) -> uuid.UUID:
-    """A UUID of what the file holds: unlike a random one, the same job gives the same name again."""
+    """A UUID derived from the file's content, so that the same job gives the same name again."""
     return uuid.uuid5(uuid.NAMESPACE_OID, f"{name}/{file.sha256}")
 
 

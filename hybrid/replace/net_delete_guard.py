@@ -1,7 +1,7 @@
-"""Tables without a key whose sources delete: rows that a delete is outstanding for must not be taken away by a swap.
+"""Guards tables without a key whose sources delete: a swap may not remove a row that has an outstanding delete.
 
-As many copies of a row are visible as its inserts outnumber its deletes. A swap that takes away an insert whose delete
-stays would leave a delete without a row, and that would swallow an equal row that comes later.
+A row is visible as often as its inserts outnumber its deletes. A swap that removes an insert but keeps its delete
+would leave a delete without a row. That delete would then hide an equal row that arrives later.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def refuse_swallowing(
     replaced: Sequence[str],
     after: DataFrame,
 ) -> None:
-    """ConflictError when `after` in place of the segments `replaced` leaves deletes without the rows they are of."""
+    """ConflictError when replacing the segments `replaced` by `after` leaves deletes without their rows."""
     if not spec.nets_deletes or not replaced or Half.REALTIME not in spec.halves:
         return
     realtime = open_half(layout.half(Half.REALTIME))
@@ -40,9 +40,9 @@ def refuse_swallowing(
     stored, users = newest_rows(bench, base), [quoted(name) for name in spec.schema.column_names]
     gone = quoted(columns.SEGMENT).isin(list(replaced))
     live = unmoved_rows(bench, spec, realtime, base)
-    wanted = [*users, quoted(columns.OP)]
-    beside = stored.where(~gone).select(*wanted).unionByName(live.select(*wanted))
-    count = _swallowing(stored.where(gone).select(*wanted), after.select(*wanted), beside, users)
+    compared = [*users, quoted(columns.OP)]
+    beside = stored.where(~gone).select(*compared).unionByName(live.select(*compared))
+    count = _swallowing(stored.where(gone).select(*compared), after.select(*compared), beside, users)
     if count:
         raise ConflictError(
             f"{count} of the rows that would go {'is' if count == 1 else 'are'} already deleted on "
@@ -52,7 +52,7 @@ def refuse_swallowing(
 
 
 def refuse_reviving(bench: CommitContext, spec: TableSpec, base: HalfSnapshot, replaced: Sequence[str]) -> None:
-    """ConflictError where replaced segments hold deletes that take equal rows away: those would come back."""
+    """ConflictError when replaced segments hold deletes of equal rows: these rows would become visible again."""
     if not spec.nets_deletes or not replaced:
         return
     stored = newest_rows(bench, base).where(f"{columns.OP} = '{columns.OP_DELETE}'")
@@ -66,7 +66,7 @@ def refuse_reviving(bench: CommitContext, spec: TableSpec, base: HalfSnapshot, r
 
 
 def _swallowing(before: DataFrame, after: DataFrame, beside: DataFrame, users: Sequence[Column]) -> int:
-    """How many distinct rows lose copies and have more deletes than inserts then."""
+    """The number of distinct rows that lose copies and then have more deletes than inserts."""
     from pyspark.sql import functions as F
 
     is_row = F.col(columns.OP) == columns.OP_ROW

@@ -1,6 +1,6 @@
-"""Opens a replacement that several jobs will push to, and takes one back that has not ended. Needs no JVM.
+"""Opens a replacement that several jobs push to, and takes back a replacement that has not ended. Needs no JVM.
 
-After Pinot's segment replacement protocol: until it ends, what is pushed to it is staged, and no query sees it.
+After Pinot's segment replacement protocol: until it ends, pushed rows are staged and invisible to queries.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ def open_replacement(
     notes: Mapping[str, str] | None = None,
     user: str | None = None,
 ) -> OpenReplacement:
-    """Opens a replacement of the segments `names[0]` by those that jobs will push under `names[1]`.
+    """Opens a replacement of the segments `names[0]`; jobs will push the new ones under the names `names[1]`.
 
-    UsageError for lists that are none; NotFoundError for a segment that is to go and does not exist; ConflictError for
-    one that is to come and does, or where an open replacement has one of them: with `force_cleanup` that is reverted.
+    UsageError for invalid lists. NotFoundError for an old segment that does not exist. ConflictError for a new segment
+    that exists, or when another open replacement shares a segment; `force_cleanup` reverts that one instead.
     """
     require_offline(spec)
     _check_lists(names)
@@ -49,7 +49,7 @@ def open_replacement(
 
 
 def take_back(layout: TableLayout, entry: OpenReplacement, force: bool) -> None:
-    """Throws away what was pushed to a replacement that is in progress. ConflictError without `force`, as in Pinot."""
+    """Discards what was pushed to a replacement in progress. ConflictError without `force`, as in Pinot."""
     if not force:
         raise ConflictError(
             f"Replacement '{entry.id}' of '{entry.table}' is IN_PROGRESS: jobs may still push to it. "
@@ -64,7 +64,7 @@ def take_back(layout: TableLayout, entry: OpenReplacement, force: bool) -> None:
 
 
 def closed(entry: OpenReplacement, state: PushState) -> ConflictError:
-    """What is raised where a replacement had to be in progress."""
+    """The error for a replacement that is not in progress."""
     return ConflictError(
         f"Replacement '{entry.id}' of '{entry.table}' is {state}, not IN_PROGRESS. Nothing was changed.",
         hint=f"POST /segments/{entry.table}/startReplaceSegments",
@@ -74,8 +74,8 @@ def closed(entry: OpenReplacement, state: PushState) -> ConflictError:
 def _check_lists(names: tuple[Sequence[str], Sequence[str]]) -> None:
     if not (names[0] or names[1]):
         raise UsageError("segmentsFrom and segmentsTo are both empty: there is nothing to replace, and nothing to add.")
-    for key, given in zip(("segmentsFrom", "segmentsTo"), names, strict=True):
-        twice = next((name for name, count in Counter(given).items() if count > 1), None)
+    for key, listed in zip(("segmentsFrom", "segmentsTo"), names, strict=True):
+        twice = next((name for name, count in Counter(listed).items() if count > 1), None)
         if twice is not None:
             raise UsageError(f"{key}: '{twice}' stands twice.")
     for name in names[1]:
@@ -85,11 +85,11 @@ def _check_lists(names: tuple[Sequence[str], Sequence[str]]) -> None:
 
 
 def _check_segments(spec: TableSpec, half: HalfSnapshot, names: tuple[Sequence[str], Sequence[str]]) -> None:
-    held = {file.segment for file in half.files}
+    existing = {file.segment for file in half.files}
     for name in names[0]:
-        if name not in held:
-            raise NotFoundError.named(f"segmentsFrom: OFFLINE segment of '{spec.name}'", name, held)
-    there = [name for name in names[1] if name in held]
+        if name not in existing:
+            raise NotFoundError.named(f"segmentsFrom: OFFLINE segment of '{spec.name}'", name, existing)
+    there = [name for name in names[1] if name in existing]
     if there:
         raise ConflictError(
             f"segmentsTo: {shown(there)} exists in OFFLINE of '{spec.name}'. Nothing was changed.",

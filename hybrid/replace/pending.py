@@ -1,4 +1,4 @@
-"""Replacements in several requests that were started and have no commit, told as lineage entries are. Needs no JVM."""
+"""Replacements in several requests without a commit, in the form of lineage entries. Needs no JVM."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hybrid.table.lineage import Lineage
 
 @dataclass(frozen=True)
 class PendingReplacement:
-    """How one stands: the segments that were pushed, and what all that is staged for it takes on disk."""
+    """The state of a replacement without a commit: its pushed segments, and its staged bytes on disk."""
 
     entry: OpenReplacement
     state: PushState
@@ -24,32 +24,32 @@ class PendingReplacement:
     @property
     def missing(self) -> tuple[str, ...]:
         """The segments that have not been pushed."""
-        there = {one.name for one in self.pushed}
+        there = {segment.name for segment in self.pushed}
         return tuple(name for name in self.entry.segments_to if name not in there)
 
     @property
     def rows(self) -> int:
         """The rows that were pushed, without delete markers."""
-        return sum(one.rows for one in self.pushed)
+        return sum(segment.rows for segment in self.pushed)
 
     @property
     def pushed_words(self) -> str:
-        """What was pushed."""
+        """A phrase for what was pushed."""
         if not self.pushed:
             return "nothing was pushed"
-        names = shown(tuple(one.name for one in self.pushed))
+        names = shown(tuple(segment.name for segment in self.pushed))
         return f"{names} with {counted(self.rows, 'row')} ({self.bytes} bytes) was pushed"
 
     @property
     def sentence(self) -> str:
-        """How it stands, in words."""
+        """Its state as a sentence."""
         if self.state is not PushState.IN_PROGRESS:
             return "Taken back before its end: nothing of it was visible."
         waits = f"Waits for {shown(self.missing)}" if self.missing else "Waits for its end"
         return f"{waits}; {self.pushed_words}, which no query shows."
 
     def to_json(self) -> dict[str, object]:
-        """One flat object with the keys of an entry; what only its commit decides is null."""
+        """One flat object with the keys of an entry. Values that only its commit decides are null."""
         entry = self.entry
         names = (tuple(entry.segments_from), entry.segments_to)
         counts = (0, 0, self.rows, 0, 0, 0)
@@ -61,6 +61,6 @@ class PendingReplacement:
 
 
 def waiting_of(layout: TableLayout, entry: OpenReplacement) -> PendingReplacement:
-    """How a replacement stands that has no commit."""
-    pushed = tuple(one for _, one in pushes.pushed(layout, entry.id).values())
+    """The state of a replacement that has no commit."""
+    pushed = tuple(segment for _, segment in pushes.pushed(layout, entry.id).values())
     return PendingReplacement(entry, pushes.state_of(layout, entry.id), pushed, pushes.staged_bytes(layout, entry.id))

@@ -1,4 +1,4 @@
-"""Where a staged row came from, as people read it. Not every row's line is kept, so that its file is read again."""
+"""The source of a staged row in readable form. Lines are not stored with rows, so the file is read again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans a job's swap on one version of the OFFLINE half: names, checks, markers, and the difference it makes."""
+"""Plans a job's swap on one version of the OFFLINE half: names, checks, markers and the difference."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class JobPlan:
-    """What a job would do to the half as it is in `base`. `rows` gives the stored rows as they arrive.
+    """The effect of a job on the half as of `base`. `rows` gives the stored rows for an arrival.
 
-    `holds` says whether it would replace the same segments of a later version; it raises as `plan_job` does.
-    `covers`: the job answers for a stretch of time, and segments in it that it does not write go.
+    `holds` checks whether it replaces the same segments on a later version, and raises as `plan_job` does. `covers` is
+    set when the job answers for a time range; segments in it that it does not write are removed.
     """
 
     base: HalfSnapshot
@@ -51,7 +51,7 @@ class JobPlan:
 
     @property
     def is_nothing(self) -> bool:
-        """Whether the segments hold exactly these rows already, and none goes that the job covers."""
+        """Whether the segments already hold exactly these rows, and no covered segment is removed."""
         stay = set(self.segments_to) == set(self.segments_from) if self.covers else True
         return self.found.identical and stay and set(self.segments_to) <= set(self.segments_from)
 
@@ -66,7 +66,7 @@ def plan_job(
     append: bool,
     folder: Path,
 ) -> JobPlan:
-    """Plans the swap of `staged`. ConflictError when its rows would stand beside others of their times.
+    """Plans the swap of `staged`. ConflictError when segments of the same times would exist beside its rows.
 
     On an upsert table markers for removed winners are staged in `folder`.
     """
@@ -83,7 +83,7 @@ def plan_job(
     if stretch is None and not append:
         refuse_merged(spec.name, base, [target.name for target in targets])
     gone = going(base)
-    # Mode pinot shows each time from one half, so that rows may be pushed at any time.
+    # Mode pinot shows each time from one half only, so rows of any time may be pushed.
     if realtime is not None and base.offline.boundary.mode is BoundaryMode.EXACT:
         kept_apart = [target for target in targets if target.name in gone.replaced or not append]
         refuse_unmoved(bench, spec, base, realtime, kept_apart)
@@ -106,10 +106,10 @@ def plan_job(
 
     marked = {row[0] for row in markers.select(columns.SEGMENT).distinct().collect()} if markers is not None else set()
     to = tuple(target.name for target in targets if target.rows or target.name in marked)
-    kept = tuple(name for name in gone.covered if name in marked)
-    found = difference(spec, before, rows(NOT_YET))
+    remaining = tuple(name for name in gone.covered if name in marked)
+    diff = difference(spec, before, rows(NOT_YET))
     warnings = warn_unseen(bench, spec, base, realtime, gone.replaced, fresh(NOT_YET))
-    return JobPlan(base, gone.replaced, (*to, *kept), found, rows, holds, stretch is not None, warnings)
+    return JobPlan(base, gone.replaced, (*to, *remaining), diff, rows, holds, stretch is not None, warnings)
 
 
 def warn_unseen(
@@ -120,9 +120,9 @@ def warn_unseen(
     replaced: Sequence[str],
     fresh: DataFrame,
 ) -> tuple[str, ...]:
-    """What of the rows `fresh` (NOT_YET), which come in the place of segments, is not seen, in words.
+    """Warnings of rows in `fresh` (NOT_YET), which replace segments, that will not be visible.
 
-    On a dedup table keys whose first row is another one; on one that folds, rows that are ignored.
+    On a dedup table these are keys with an earlier row elsewhere; where rows are combined, rows that are ignored.
     """
     if not spec.folds:
         return hidden_by_earlier(bench, spec, base, realtime, replaced, fresh)
@@ -132,7 +132,7 @@ def warn_unseen(
 
 @dataclass(frozen=True)
 class _Going:
-    """The segments of a half that go: all, and those of them that the job covers and does not write."""
+    """The segments that the swap removes: all (`replaced`), and the ones that the job covers but does not write."""
 
     replaced: tuple[str, ...]
     covered: tuple[str, ...]
@@ -141,7 +141,7 @@ class _Going:
 def _going(
     spec: TableSpec, targets: Sequence[Target], stretch: ReplacedRange | None, half: HalfSnapshot, append: bool
 ) -> _Going:
-    """ConflictError when the job's rows would stand beside others of their times. It reads no rows."""
+    """ConflictError when segments of the same times would exist beside the job's rows. It reads no rows."""
     covered = covered_names(spec, stretch, half.files, {target.name for target in targets})
     if not append:
         refuse_overlap(targets, half.files, going=covered, step_ms=rounded_to(spec, half.offline.boundary))
@@ -149,7 +149,7 @@ def _going(
 
 
 def refuse_outdated(spec: TableSpec, job: JobSpec, base: HalfSnapshot) -> None:
-    """ConflictError when the half has changed since the job's rows were read from it: the change would be undone."""
+    """ConflictError when the half has changed since the job's rows were read from it: the change would be lost."""
     _refuse_purged(spec, job, base)
     read = _version_read(job)
     if read is not None and read != base.version:
@@ -161,7 +161,7 @@ def refuse_outdated(spec: TableSpec, job: JobSpec, base: HalfSnapshot) -> None:
 
 
 def _refuse_purged(spec: TableSpec, job: JobSpec, base: HalfSnapshot) -> None:
-    """ConflictError when rows were purged since an old revision was asked for the job's rows, or may have been."""
+    """ConflictError when rows were, or may have been, purged since the revision that the job's rows were read from."""
     seen = job.statement.seen_version if job.statement is not None else None
     acts = acts_between(base.path, seen, base.version) if seen is not None else []
     if acts is None or any(act.kind == PURGE for act in acts):
@@ -172,14 +172,14 @@ def _refuse_purged(spec: TableSpec, job: JobSpec, base: HalfSnapshot) -> None:
 
 
 def _version_read(job: JobSpec) -> int | None:
-    """The OFFLINE version that the job's rows were read from; None when they are those of files."""
+    """The OFFLINE version that the job's rows were read from; None for rows of files."""
     return job.statement.offline_version if job.statement is not None else None
 
 
 def _new_rows(
     bench: CommitContext, spec: TableSpec, staged: StagedRows, targets: Sequence[Target]
 ) -> Callable[[Arrival], DataFrame]:
-    """The staged rows under their segments' names, as if all had arrived at once in one partition."""
+    """The staged rows under their segments' names, with one common arrival in one partition."""
     from pyspark.sql import functions as F
 
     named = under_names(bench, staged, targets)
@@ -188,14 +188,14 @@ def _new_rows(
         columns.EPOCH: F.lit(0),
         columns.PARTITION: F.lit(0),
     }
-    wanted = [quoted(name) for name, _ in physical_columns(spec, Half.OFFLINE)]
+    stored_columns = [quoted(name) for name, _ in physical_columns(spec, Half.OFFLINE)]
 
     def at(arrival: Arrival) -> DataFrame:
         arrived = {
             columns.TOPIC: F.lit(replacement_topic(arrival.act_number)),
             columns.TIMESTAMP: F.lit(arrival.timestamp).cast("bigint"),
         }
-        return named.withColumns({**constants, **arrived}).select(*wanted)
+        return named.withColumns({**constants, **arrived}).select(*stored_columns)
 
     return at
 
@@ -214,19 +214,19 @@ def under_names(bench: CommitContext, staged: StagedRows, targets: Sequence[Targ
 def stage_markers(
     bench: CommitContext, spec: TableSpec, before: DataFrame, after: DataFrame, folder: Path
 ) -> DataFrame | None:
-    """Staged delete markers for the winners that `after` in place of `before` removes; None on other tables."""
+    """Staged delete markers for the winners that replacing `before` by `after` removes; None without upsert."""
     if not spec.upsert:
         return None
-    wanted = [quoted(name) for name, _ in physical_columns(spec, Half.OFFLINE)]
+    stored_columns = [quoted(name) for name, _ in physical_columns(spec, Half.OFFLINE)]
     path = str(folder / new_act_id("markers"))
-    removed_winners(spec, before.select(*wanted), after).write.parquet(path)
+    removed_winners(spec, before.select(*stored_columns), after).write.parquet(path)
     return bench.spark.read.schema(physical_ddl(spec, Half.OFFLINE)).parquet(path)
 
 
 def refuse_unmoved(
     bench: CommitContext, spec: TableSpec, base: HalfSnapshot, realtime: HalfSnapshot, targets: Sequence[Target]
 ) -> None:
-    """ConflictError when rows reach T or beyond where REALTIME still shows rows: those would stand beside them."""
+    """ConflictError when rows reach T or beyond where REALTIME still shows rows: both would be visible."""
     boundary_ms = base.offline.boundary.time_ms
     for target in targets:
         if target.low is None or target.high is None:

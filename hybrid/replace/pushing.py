@@ -1,6 +1,6 @@
-"""Jobs whose segments an open replacement waits for: their rows are staged with it, and no query sees them.
+"""Jobs whose segments an open replacement waits for: their rows are staged for it, invisible to queries.
 
-What a death leaves: staged files that the next act sweeps, or the whole push, which is there by one rename.
+After a crash either staged files remain, which the next commit sweeps, or the whole push, which one rename publishes.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ from hybrid.table import columns
 
 
 def awaited_by(layout: TableLayout, job: JobSpec, targets: Sequence[Target]) -> OpenReplacement | None:
-    """The open replacement that waits for a job's segments; None when none does.
+    """The open replacement that waits for a job's segments, or None.
 
-    ConflictError when it waits for some of them only, or the job says itself what goes: a job is visible whole or not.
+    ConflictError when it waits for only some of them, or when the job itself covers a range: a job is visible whole or
+    not at all.
     """
     names = [target.name for target in targets]
     for entry in pushes.in_progress(layout):
@@ -54,7 +55,7 @@ def awaited_by(layout: TableLayout, job: JobSpec, targets: Sequence[Target]) -> 
 def stage_push(
     bench: CommitContext, spec: TableSpec, staged: StagedRows, targets: Sequence[Target], folder: Path
 ) -> Push:
-    """Writes a job's rows by segment to `folder`, which `publish_push` then makes a push of."""
+    """Writes a job's rows by segment to `folder`, which `publish_push` then turns into a push."""
     own = [quoted(name) for name in (columns.SEGMENT, columns.OFFSET, columns.OP, columns.TIME)]
     user = [quoted(name) for name in spec.schema.column_names]
     rows = under_names(bench, staged, targets).select(*own, *user)
@@ -63,7 +64,7 @@ def stage_push(
 
 
 def publish_push(layout: TableLayout, entry: OpenReplacement, push: Push, folder: Path) -> None:
-    """Adds a push, as its newest one, to the replacement. ConflictError when that has ended meanwhile."""
+    """Adds a push to the replacement as its newest. ConflictError when the replacement has ended by now."""
     with pushes.changing(layout, entry.id):
         state = pushes.state_of(layout, entry.id)
         if state is not PushState.IN_PROGRESS:
@@ -72,7 +73,7 @@ def publish_push(layout: TableLayout, entry: OpenReplacement, push: Push, folder
 
 
 def user_columns(spec: TableSpec) -> tuple[tuple[str, str], ...]:
-    """The user's columns with their Spark types."""
+    """The user columns with their Spark types."""
     return tuple((field.name, field.spark_type) for field in spec.schema.fields)
 
 

@@ -1,7 +1,7 @@
-"""Reverts after full refreshes of flows: rows that a refresh took away and loaded anew must not come back beside them.
+"""Guards reverts after full refreshes of flows: rows that a refresh has reloaded must not become visible twice.
 
-A flow's rows carry its name and the number of its refresh, and the OFFLINE half says which refresh it has; the rows of
-a replacement carry neither, so they are followed through the lineage to the rows that they stand for.
+A flow's rows hold its name and the number of its refresh; the OFFLINE half records each flow's newest refresh. Rows of
+a replacement hold neither, so the lineage is followed to the rows that they replaced.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ if TYPE_CHECKING:
 
 
 def refreshes_of(half: HalfSnapshot) -> dict[str, int]:
-    """The number of the newest full refresh of each flow that had one."""
-    return {name: int(one["refresh"]) for name, one in half.offline.progress.items() if one.get("refresh")}
+    """The number of the newest full refresh of each flow that was refreshed."""
+    return {
+        name: int(progress["refresh"]) for name, progress in half.offline.progress.items() if progress.get("refresh")
+    }
 
 
 def refuse_refreshed(
@@ -34,9 +36,9 @@ def refuse_refreshed(
     entries: Sequence[ReplacementEntry],
     restored: DataFrame,
 ) -> None:
-    """ConflictError when `restored`, which a revert of `entry` would bring back, holds rows of before a full refresh.
+    """ConflictError when `restored`, which a revert of `entry` would restore, holds rows from before a full refresh.
 
-    `entries` are all, newest first.
+    `entries` are all entries, newest first.
     """
     refreshes = refreshes_of(base)
     if not refreshes:
@@ -45,9 +47,9 @@ def refuse_refreshed(
     names = set(entry.lineage.segments_from)
     for older in entries[entries.index(entry) + 1 :]:
         came, went = set(older.lineage.segments_to), set(older.lineage.segments_from)
-        if stale or older.kind == MERGE or not names & came or not went:  # merged rows still say who brought them
+        if stale or older.kind == MERGE or not names & came or not went:  # merged rows keep their flow's name
             continue
-        # By name; what went and did not come may be anywhere in what came.
+        # Same names correspond. A removed segment that was not written again may be anywhere in the new ones.
         sources = (names & came & went) | (went - came)
         names |= sources
         stale = _stale_then(bench, base, older, sources, refreshes)
@@ -63,7 +65,7 @@ def refuse_refreshed(
 def _stale_then(
     bench: CommitContext, base: HalfSnapshot, older: ReplacementEntry, segments: set[str], refreshes: Mapping[str, int]
 ) -> list[str]:
-    """The same of segments as they were before an older entry. ConflictError when that is not kept any more."""
+    """`_stale` on segments as of before an older entry. ConflictError when that version is no longer retained."""
     from pyspark.errors import PySparkException
 
     try:
@@ -78,7 +80,7 @@ def _stale_then(
 
 
 def _stale(rows: DataFrame, refreshes: Mapping[str, int]) -> list[str]:
-    """Flows of whose rows some are older than their refresh."""
+    """Flows that have rows older than their refresh."""
     connector, epoch = quoted(columns.CONNECTOR), quoted(columns.EPOCH)
     of_flows = rows.where(connector.isin(sorted(refreshes))).select(connector, epoch).distinct().collect()
     return sorted({row[0] for row in of_flows if row[1] < refreshes[row[0]]})

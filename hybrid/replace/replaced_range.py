@@ -1,7 +1,7 @@
-"""What a job answers for: a stretch of time, or all that OFFLINE holds. Segments in it that it does not write go.
+"""The time range that a job covers, or all of OFFLINE. Segments in it that the job does not write are removed.
 
-Without a stretch a job only touches the segments that it names. A day that is pushed again with fewer segments would
-keep the rest of the old ones; a job that says it covers the day removes them, in its one commit.
+Without a range a job touches only the segments that it names. A day that is pushed again with fewer segments would
+keep the remaining old ones. A job that covers the day removes them in its commit.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _HOW = "Write FROM/TO, 'day' or 'all'."
 
 @dataclass(frozen=True)
 class ReplacedRange:
-    """Times from `start_ms` to before `end_ms`; None on both sides: whatever the half holds, rows without times too."""
+    """Times from `start_ms` to before `end_ms`. None on both sides is the whole half, rows without times included."""
 
     start_ms: int | None = None
     end_ms: int | None = None
@@ -36,25 +36,26 @@ class ReplacedRange:
 
     @property
     def edges(self) -> tuple[int, ...]:
-        """The times where it begins and ends."""
-        return tuple(one for one in (self.start_ms, self.end_ms) if one is not None)
+        """The start and end times that are set."""
+        return tuple(time for time in (self.start_ms, self.end_ms) if time is not None)
 
     def holds(self, low_ms: int, high_ms: int) -> bool:
-        """Whether both times, and what lies between them, are in it."""
+        """Whether the range contains both times and all between them."""
         after = self.start_ms is None or self.start_ms <= low_ms
         return after and (self.end_ms is None or high_ms < self.end_ms)
 
     def touches(self, low_ms: int, high_ms: int) -> bool:
-        """Whether it has a time from `low_ms` to `high_ms`."""
+        """Whether the range contains any time from `low_ms` to `high_ms`."""
         before = self.end_ms is None or low_ms < self.end_ms
         return before and (self.start_ms is None or self.start_ms <= high_ms)
 
 
 def replaced_range(spec: TableSpec, step_ms: int, job: JobSpec, staged: StagedRows) -> ReplacedRange | None:
-    """What the job answers for: as it says, else all of a table that is refreshed by consistent pushes; None: nothing.
+    """The range that the job covers, or None.
 
-    `step_ms` is what times of OFFLINE are rounded to.
-    SpecError or UsageError for what is no stretch of this table; DataError when a row lies outside of it.
+    Without `covers` in the job it is all of a table that consistent pushes refresh, else None. `step_ms` is the
+    rounding of times in OFFLINE. SpecError or UsageError for an invalid range of this table; DataError when a row lies
+    outside of it.
     """
     if not job.covers and not spec.batch.replaces_all:
         return None
@@ -71,9 +72,9 @@ def replaced_range(spec: TableSpec, step_ms: int, job: JobSpec, staged: StagedRo
 def covered_names(
     spec: TableSpec, stretch: ReplacedRange | None, existing: Iterable[DataFile], written: Container[str]
 ) -> tuple[str, ...]:
-    """Segments in the stretch that are not `written`, in the order of their names.
+    """Segments in the range that are not `written`, sorted by name.
 
-    ConflictError for one, written or not, that lies in it with a part of its rows only.
+    ConflictError for a segment, written or not, that lies only partly in the range.
     """
     if stretch is None:
         return ()
@@ -128,14 +129,14 @@ def _check_rows(spec: TableSpec, stretch: ReplacedRange, staged: StagedRows) -> 
 
 
 def _times(existing: Iterable[DataFile]) -> Mapping[str, tuple[int, int]]:
-    """First and last time of each segment that has any."""
-    found: dict[str, tuple[int, int]] = {}
+    """First and last time of each segment that has times."""
+    times: dict[str, tuple[int, int]] = {}
     for file in existing:
         if file.rows and file.times is not None:
             low, high = file.times
-            first, last = found.get(file.segment, (low, high))
-            found[file.segment] = (min(first, low), max(last, high))
-    return found
+            first, last = times.get(file.segment, (low, high))
+            times[file.segment] = (min(first, low), max(last, high))
+    return times
 
 
 def _partly_outside(

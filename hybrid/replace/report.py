@@ -1,4 +1,4 @@
-"""What a job or a revert did, in numbers and in one sentence (R7)."""
+"""The report of a job or a revert: numbers and one sentence (R7)."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from hybrid.table.plans import Counts
 
 @dataclass(frozen=True)
 class JobReport:
-    """`act` and `version` are None when nothing was committed: a dry run, or nothing differs.
+    """The result of a job or a revert. `act` and `version` are None when nothing was committed.
 
-    `segments_from` were replaced by `segments_to`; a name in both kept its name. Rows and differences count as
-    `Difference` says. `staged_for` is the open replacement that the rows wait with: nothing of them is visible.
+    `segments_to` replaced `segments_from`; a name in both was kept. Rows and differences count as in `Difference`.
+    `staged_for` is the open replacement that the rows are staged for; they are not visible yet.
     """
 
     table: str
@@ -50,15 +50,15 @@ class JobReport:
     def to_json(self) -> dict[str, object]:
         """One flat object."""
         lists = {"samples": [vars(sample) for sample in self.samples]}
-        found = {**vars(self), **lists, "expectations": [result.to_json() for result in self.expectations]}
-        del found["staged_for"]  # the sentence says it
-        return found
+        doc = {**vars(self), **lists, "expectations": [result.to_json() for result in self.expectations]}
+        del doc["staged_for"]  # the sentence already says it
+        return doc
 
 
 def report_of(
     table: str, names: tuple[tuple[str, ...], tuple[str, ...]], found: Difference, sentence: str, **more: object
 ) -> JobReport:
-    """A report of a difference; `names` are the segments from and to, `more` the report's own fields."""
+    """A report of a difference; `names` are the old and new segments, `more` the report's own fields."""
     return JobReport(
         table=table,
         segments_from=names[0],
@@ -78,12 +78,12 @@ def report_of(
 def sentence_of_job(
     segments_from: Sequence[str], segments_to: Sequence[str], found: Difference, dry_run: bool, filtered: int = 0
 ) -> str:
-    """What a job did, or would do; `filtered` records of its files were dropped by the table's filter."""
+    """What a job did, or would do. `filtered` counts the records that the table's filter dropped."""
     new = [name for name in segments_to if name not in segments_from]
     gone = [name for name in segments_from if name not in segments_to] if segments_to else []
-    kept = [name for name in segments_from if name not in gone]
+    replaced = [name for name in segments_from if name not in gone]
     verbs = ("would replace", "would add", "would remove") if dry_run else ("replaced", "added", "removed")
-    groups = zip(verbs, (kept, new, gone), strict=True)
+    groups = zip(verbs, (replaced, new, gone), strict=True)
     done = " and ".join(f"{verb} {shown(names)}" for verb, names in groups if names)
     end = " Nothing was touched." if dry_run else ""
     return f"{capitalized(done)}: {numbers(found)}{dropped(filtered)}.{end}"
@@ -105,7 +105,7 @@ def sentence_of_push(names: Sequence[str], rows: int, entry_id: str, dry_run: bo
 
 
 def dropped(filtered: int) -> str:
-    """`; 3 records were filtered out`, nothing for none."""
+    """`; 3 records were filtered out`, or empty for 0."""
     count = "1 record was" if filtered == 1 else f"{filtered} records were"
     return f"; {count} filtered out" if filtered else ""
 
@@ -120,7 +120,7 @@ def numbers(found: Difference | Counts) -> str:
 
 
 def shown(names: Sequence[str]) -> str:
-    """`segment 'x'`, or how many and the first and the last of them."""
+    """`segment 'x'`, or the number of segments with the first and the last."""
     if len(names) == 1:
         return f"segment '{names[0]}'"
     return f"{len(names)} segments '{names[0]}' to '{names[-1]}'"

@@ -1,4 +1,4 @@
-"""Reverts: the segments that replacements took away come back exactly, hidden columns and all, in one commit."""
+"""Reverts: one commit restores the segments that replacements removed, exactly and with their hidden columns."""
 
 from __future__ import annotations
 
@@ -26,37 +26,37 @@ from hybrid.table.state import PURGE
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-# Acts that take rows away without a marker where no older row is left.
+# Operations that remove rows without leaving a marker where no older row remains.
 _REMOVING = frozenset({PURGE, "retention"})
 _TIME_TRAVEL = ("TIME_TRAVEL", "VERSION_NOT_CONTIGUOUS", "DELTA_VERSION_NOT_FOUND", "retention")
 
 
 @dataclass(frozen=True)
 class _Taken:
-    """What is taken back: one entry, or those of a backfill. `entries` are newest first and touch no segment twice."""
+    """What a revert takes back: one entry, or a backfill's. `entries` are newest first and share no segment."""
 
     id: str
     entries: tuple[ReplacementEntry, ...]
 
     @property
     def old(self) -> tuple[str, ...]:
-        """The segments that come back."""
+        """The segments that the revert restores."""
         return tuple(name for entry in self.entries for name in entry.lineage.segments_from)
 
     @property
     def new(self) -> tuple[str, ...]:
-        """The segments that go."""
+        """The segments that the revert removes."""
         return tuple(name for entry in self.entries for name in entry.lineage.segments_to)
 
     @property
     def first(self) -> ReplacementEntry:
-        """The oldest entry: what any of them replaced was there before it."""
+        """The oldest entry: what any entry replaced existed before it."""
         return self.entries[-1]
 
 
 @dataclass(frozen=True)
 class _RevertRequest:
-    """How a revert was asked for."""
+    """The options of a revert."""
 
     dry_run: bool
     reason: str | None
@@ -75,13 +75,13 @@ def revert(
     user: str | None = None,
     act_id: str | None = None,
 ) -> JobReport:
-    """Takes back the replacement, backfill's swap or revert `entry_id`: its old segments in place of its new ones.
+    """Reverts the replacement, backfill swap or revert `entry_id`: restores its old segments in place of its new ones.
 
-    NotFoundError when there is no such entry; ConflictError when it has been taken back already, when newer work has
-    touched its segments, or when the old rows are no longer retained. Nothing was changed then.
+    NotFoundError when there is no such entry. ConflictError when it is reverted already, when newer work has touched
+    its segments, or when the old rows are no longer retained. Nothing was changed then.
     """
     require_offline(spec)
-    asked = _RevertRequest(dry_run, reason, user, act_id or new_act_id("revert"))
+    arguments = _RevertRequest(dry_run, reason, user, act_id or new_act_id("revert"))
 
     def attempt() -> JobReport:
         base = open_half(layout.half(Half.OFFLINE))
@@ -91,7 +91,7 @@ def revert(
             names = {entry.id, entry.lineage.backfill} - {None}
             by = next(e for e in entries if e.state is EntryState.ACTIVE and e.lineage.reverts in names)
             raise ConflictError(f"'{entry.id}' has been reverted already, by '{by.id}' at {by.created_at}.")
-        return _revert(bench, spec, layout, _Taken(entry.id, (entry,)), base, entries, asked)
+        return _revert(bench, spec, layout, _Taken(entry.id, (entry,)), base, entries, arguments)
 
     return bench.until_not_overtaken(spec.name, attempt)
 
@@ -106,8 +106,8 @@ def revert_backfill(
     user: str | None = None,
     act_id: str | None = None,
 ) -> JobReport:
-    """Takes back every swap of a backfill that stands, in one commit. Errors as for `revert`."""
-    asked = _RevertRequest(False, reason, user, act_id or new_act_id("revert"))
+    """Reverts every active swap of a backfill in one commit. Errors as for `revert`."""
+    arguments = _RevertRequest(False, reason, user, act_id or new_act_id("revert"))
 
     def attempt() -> JobReport:
         base = open_half(layout.half(Half.OFFLINE))
@@ -118,7 +118,7 @@ def revert_backfill(
         standing = tuple(entry for entry in mine if entry.state is EntryState.ACTIVE)
         if not standing:
             raise ConflictError(f"All that backfill '{backfill}' has corrected has been reverted already.")
-        return _revert(bench, spec, layout, _Taken(backfill, standing), base, entries, asked)
+        return _revert(bench, spec, layout, _Taken(backfill, standing), base, entries, arguments)
 
     return bench.until_not_overtaken(spec.name, attempt)
 
@@ -144,12 +144,12 @@ def _revert(
         refuse_refreshed(bench, base, entry, entries, restored)
         _refuse_if_written_anew(entry, entries, base)
     refuse_swallowing(bench, spec, layout, base, names[0], restored)
-    found = difference(spec, _of(newest_rows(bench, base), names[0]), restored)
-    sentence = _sentence(taken, found, asked.dry_run)
+    diff = difference(spec, _of(newest_rows(bench, base), names[0]), restored)
+    sentence = _sentence(taken, diff, asked.dry_run)
     if asked.dry_run:
-        return report_of(spec.name, names, found, sentence, dry_run=True)
+        return report_of(spec.name, names, diff, sentence, dry_run=True)
     who = {"reason": asked.reason, "user": asked.user}
-    lineage = lineage_of(base, names, found, sentence, **who, reverts=taken.id)
+    lineage = lineage_of(base, names, diff, sentence, **who, reverts=taken.id)
     bench.progress.say(f"Putting {shown(names[1] or names[0])} of '{spec.name}' back.")
 
     def holds(now: HalfSnapshot) -> bool:
@@ -159,15 +159,15 @@ def _revert(
 
     swap = Swap(asked.act_id, "revert", base, lineage, lambda _: restored, holds)
     version = commit_swap(bench, spec, layout, swap)
-    return report_of(spec.name, names, found, sentence, act=asked.act_id, version=version)
+    return report_of(spec.name, names, diff, sentence, act=asked.act_id, version=version)
 
 
 def _refuse_if_not_newest(entry: ReplacementEntry, entries: Sequence[ReplacementEntry], base: HalfSnapshot) -> None:
-    """ConflictError when the entry's segments are no longer as it left them. `entries` are newest first.
+    """ConflictError when the entry's segments have changed since the entry. `entries` are newest first.
 
-    An entry that has been taken back, and the revert that did, leave them as they were.
+    An entry that was reverted and its revert cancel out.
     """
-    touched, taken_back = _touched(entry), {one.id for one in _restoring(entry, entries)}
+    touched, taken_back = _touched(entry), {revert.id for revert in _restoring(entry, entries)}
     for newer in entries[: entries.index(entry)]:
         common = sorted(touched & _touched(newer))
         if common and newer.state is EntryState.ACTIVE and newer.id not in taken_back:
@@ -183,49 +183,51 @@ def _touched(entry: ReplacementEntry) -> set[str]:
 
 
 def _restoring(entry: ReplacementEntry, entries: Sequence[ReplacementEntry]) -> list[ReplacementEntry]:
-    """The reverts that took back what came after an entry: its segments hold the rows that it left, in other files.
+    """The reverts of entries newer than `entry`: after them, its segments hold its rows again, in other files.
 
-    `entries` are newest first, and so are they.
+    `entries` and the result are newest first.
     """
     newer = entries[: entries.index(entry)]
-    undone = {name for one in newer if one.state is EntryState.REVERTED for name in (one.id, one.lineage.backfill)}
-    return [one for one in newer if one.state is EntryState.ACTIVE and one.lineage.reverts in undone - {None}]
+    undone = {
+        name for other in newer if other.state is EntryState.REVERTED for name in (other.id, other.lineage.backfill)
+    }
+    return [other for other in newer if other.state is EntryState.ACTIVE and other.lineage.reverts in undone - {None}]
 
 
 def _refuse_if_written_anew(entry: ReplacementEntry, entries: Sequence[ReplacementEntry], base: HalfSnapshot) -> None:
-    """ConflictError when the segments do not consist of the very files that the entry's commit wrote.
+    """ConflictError when the segments do not consist of exactly the files that the entry's commit wrote.
 
-    Acts without an entry of their own, such as the full refresh of a flow, write segments too.
+    Operations without a lineage entry, such as the full refresh of a flow, write segments too.
     """
     there = {file.path for file in base.files if file.segment in entry.lineage.segments_to}
-    held = {file.segment for file in base.files}
+    existing = {file.segment for file in base.files}
     written = _written_by([*_restoring(entry, entries), entry], base, entry.lineage.segments_to)
-    gone = sorted(set(entry.lineage.segments_to) - held)
+    gone = sorted(set(entry.lineage.segments_to) - existing)
     if gone:
         raise ConflictError(f"'{entry.id}' cannot be reverted: {shown(gone)} does not exist any more.")
     come = set(entry.lineage.segments_from) - set(entry.lineage.segments_to)
-    if there != written or come & held:
-        names = sorted(come & held) or list(entry.lineage.segments_to)
+    if there != written or come & existing:
+        names = sorted(come & existing) or list(entry.lineage.segments_to)
         raise ConflictError(
             f"'{entry.id}' cannot be reverted: {shown(names)} has been written anew since. Nothing was changed."
         )
 
 
 def _written_by(entries: Sequence[ReplacementEntry], base: HalfSnapshot, segments: Collection[str]) -> set[str]:
-    """The files of some segments, as the newest of these entries that wrote each did. The log has them all."""
-    found: dict[str, set[str]] = {}
+    """The files of some segments as the newest of these entries wrote each. The log holds all their commits."""
+    files_of: dict[str, set[str]] = {}
     for entry in entries:
         commit = read_commit(base.path, entry.version)
         assert commit is not None
-        for segment in set(segments) - found.keys():
+        for segment in set(segments) - files_of.keys():
             files = {file.path for file in commit.added if file.segment == segment}
             if files:
-                found[segment] = files
-    return set().union(*found.values())
+                files_of[segment] = files
+    return set().union(*files_of.values())
 
 
 def _refuse_if_superseding_went(entry: ReplacementEntry, base: HalfSnapshot) -> None:
-    """ConflictError when what superseded the rows that a compaction left out may have gone: they would be seen."""
+    """ConflictError when rows that superseded a compaction's dropped rows may be gone: the old rows would show."""
     if entry.lineage.source != COMPACTION_TASK:
         return
     acts = acts_between(base.path, entry.version, base.version)
@@ -243,7 +245,7 @@ def _old_rows(bench: CommitContext, spec: TableSpec, path: Path, taken: _Taken) 
     from pyspark.sql import functions as F
 
     names, version = taken.old, taken.first.lineage.version_before
-    if not names:  # only new segments were added; nothing comes back
+    if not names:  # only new segments were added; nothing to restore
         return bench.spark.createDataFrame([], physical_ddl(spec, Half.OFFLINE))
     try:
         old = open_half(path, version)
@@ -254,14 +256,14 @@ def _old_rows(bench: CommitContext, spec: TableSpec, path: Path, taken: _Taken) 
         raise _expired(taken, f"data file {missing[0]} has been removed")
     try:
         rows = _of(rows_as_of(bench, old), names)
-        held = set(rows.columns)  # a column may have been added since, or have become wider
+        existing = set(rows.columns)  # a column may have been added or widened since
         return rows.select(
             *(
-                (quoted(name) if name in held else F.lit(None)).cast(kind).alias(name)
+                (quoted(name) if name in existing else F.lit(None)).cast(kind).alias(name)
                 for name, kind in physical_columns(spec, Half.OFFLINE)
             )
         )
-    except Exception as error:  # pyspark has one class for all that Delta refuses; its name for it stands in the text
+    except Exception as error:  # pyspark has one class for all errors of Delta; only the text distinguishes them
         if any(word in str(error) for word in _TIME_TRAVEL):
             raise _expired(taken, "Delta no longer reads that version") from error
         raise

@@ -1,9 +1,9 @@
-"""Reads a job's files in Spark's workers, converts each row with the table's one decoder and stages it as Parquet.
+"""Reads a job's files in Spark's workers, converts each row with the table's decoder and stages it as Parquet.
 
-The OFFLINE config's transforms and filter hold; what counts as now is the time of the file's last change, so that the
-same job gives the same rows. Each slice also leaves one note: how many rows, how many the filter dropped, their times,
-the columns it saw, or the first place that is wrong. The driver reads the notes, so a wrong row is named exactly and
-before anything is touched.
+The OFFLINE config's transforms and filter apply. Their now() is the time of the file's last change, so that the same
+job gives the same rows. Each slice also writes one note: the number of rows and of filtered records, their times, the
+columns it saw, or the first wrong place. The driver reads the notes, so an error names the exact row and is raised
+before anything is changed.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-# Columns of staged rows beside the user's and OFFSET, OP, TIME: the watched columns that the record has no value for,
-# the file's number in the job, and a slice's note.
+# Columns of staged rows beside the user's and OFFSET, OP, TIME, NULLS: the file's number in the job, and a slice's
+# note.
 FILE, NOTE = "_hy_file", "_hy_note"
 
-# Rows of the job are numbered by file, then by place in the file.
+# Rows of the job are numbered by file, then by position in the file.
 _ROWS_PER_FILE_BITS = 40
 _BATCH_ROWS = 4096
 _TASKS_PER_CORE = 4
@@ -47,12 +47,11 @@ _Time = tuple[int, str]
 
 @dataclass(frozen=True)
 class StagedFile:
-    """What a file gave: `rows` that are no delete markers, `deletes`, and the first and last time in ms.
+    """The rows of one file: `rows` without delete markers, `deletes`, and the first and last time in ms.
 
-    `filtered` records the table's filter dropped. `low_stored` and `high_stored` are the least and
-    the greatest value of a time column that counts finer than milliseconds.
-
-    `low_at` and `high_at` are the places of a row of these times, `sha256` is that of the file.
+    `filtered` counts the records that the table's filter dropped. `low_stored` and `high_stored` are the least and the
+    greatest value of a time column finer than milliseconds. `low_at` and `high_at` are the places of a row with these
+    times, `sha256` is that of the file.
     """
 
     path: Path
@@ -75,9 +74,9 @@ class StagedFile:
 
 @dataclass(frozen=True)
 class StagedRows:
-    """A job's rows, converted: `frame` holds user columns, OFFSET, OP, TIME, NULLS and FILE.
+    """A job's converted rows: `frame` holds user columns, OFFSET, OP, TIME, NULLS and FILE.
 
-    `absent`: columns no row has; `filtered`: how many records the table's filter dropped.
+    `absent` are columns that no row has; `filtered` counts the records that the table's filter dropped.
     """
 
     frame: DataFrame
@@ -87,20 +86,20 @@ class StagedRows:
 
     @property
     def rows(self) -> int:
-        """Rows that are no delete markers."""
+        """The number of rows without delete markers."""
         return sum(file.rows for file in self.files)
 
     @property
     def is_empty(self) -> bool:
-        """Whether the input holds nothing at all."""
+        """Whether the input holds neither rows nor delete markers."""
         return not any(file.rows or file.deletes for file in self.files)
 
 
 @dataclass
 class _CellNote:
-    """What one slice tells the driver; `low` and `high` are (ms, at), `problem` is (position, at, reason).
+    """What one slice reports to the driver; `low` and `high` are (ms, at), `problem` is (position, at, reason).
 
-    `stored` are the least and the greatest value of a time column that counts finer than milliseconds.
+    `stored` are the least and the greatest value of a time column finer than milliseconds.
     """
 
     file: int
@@ -146,7 +145,7 @@ def stage(
 ) -> StagedRows:
     """Stages the rows of `files` in `folder`. DataError at the first row that cannot become a row of the table.
 
-    Of the columns `watched` a row keeps which the record had no value for: a default may stand there.
+    For the columns `watched`, a row records which of them had no value, because a default may replace it.
     """
     pieces = [
         (number, piece, file.modified_ns // _NS_PER_MS) for number, file in enumerate(files) for piece in file.slices
@@ -168,7 +167,7 @@ def stage(
 
 
 def place_of(offset: int) -> tuple[int, int]:
-    """The number of the file that a staged row came from, and its position there."""
+    """The number of the file that a staged row was read from, and its position in it."""
     return offset >> _ROWS_PER_FILE_BITS, offset & ((1 << _ROWS_PER_FILE_BITS) - 1)
 
 
@@ -186,7 +185,7 @@ def _by_file(files: Sequence[InputFile], notes: Iterable[_CellNote]) -> Iterator
         rows, deletes = sum(note.rows for note in of_file[number]), sum(note.deletes for note in of_file[number])
         (low_ms, low_at), (high_ms, high_at) = low or (None, ""), high or (None, "")
         filtered = sum(note.filtered for note in of_file[number])
-        stored = [one for note in of_file[number] for one in note.stored or ()]
+        stored = [value for note in of_file[number] for value in note.stored or ()]
         ends = (min(stored, default=None), max(stored, default=None))
         yield StagedFile(file.path, rows, deletes, low_ms, high_ms, file.sha256, low_at, high_at, filtered, *ends)
 
@@ -207,7 +206,7 @@ def _refuse_problems(files: Sequence[InputFile], notes: Iterable[_CellNote]) -> 
 def _worker(
     spec: TableSpec, pieces: Sequence[tuple[int, Slice, int]], csv_format: CsvFormat, watched: Sequence[str]
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function that Spark runs in its workers, on the numbers of the slices."""
+    """The function that Spark's workers run on the numbers of the slices."""
 
     def convert(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         converter = _Converter(spec, watched)
@@ -239,7 +238,7 @@ def _stage_slice(
 
 
 class _Converter:
-    """Records to staged rows, for one worker."""
+    """Converts records to staged rows, in one worker."""
 
     def __init__(self, spec: TableSpec, watched: Sequence[str]) -> None:
         self.spec = spec
@@ -252,7 +251,7 @@ class _Converter:
         self._needed = [*spec.schema.primary_key, *([spec.time_column] if spec.time_column else [])]
 
     def row(self, record: Record, note: _CellNote, changed_ms: int) -> tuple[object, ...] | None:
-        """A staged row, None when the table's filter drops the record. Problem when the record does not give a row."""
+        """A staged row; None when the table's filter drops the record. Problem when the record gives no row."""
         record = record._replace(values=self._decoder.named(record.values))
         self._check_columns(record)
         shaped = self._decoder.shape(record.values, changed_ms)
@@ -262,18 +261,18 @@ class _Converter:
         if isinstance(shaped, Rejected):
             raise Problem(record.position, record.at, shaped.reason)
         self._check_needed(record, shaped)
-        found = self._decoder.store(shaped)
-        if isinstance(found, Rejected):
-            raise Problem(record.position, record.at, found.reason)
+        row = self._decoder.store(shaped)
+        if isinstance(row, Rejected):
+            raise Problem(record.position, record.at, row.reason)
         note.seen.update(shaped)
-        stored = found.values[self._fine] if self._fine is not None else None
-        note.count(found.is_delete, found.time_ms, record.at, stored)
+        stored = row.values[self._fine] if self._fine is not None else None
+        note.count(row.is_delete, row.time_ms, record.at, stored)
         offset = _offset(note.file, record.position)
-        op = columns.OP_DELETE if found.is_delete else columns.OP_ROW
-        return (*found.values, offset, op, found.time_ms, self._nulls(shaped), note.file, None)
+        op = columns.OP_DELETE if row.is_delete else columns.OP_ROW
+        return (*row.values, offset, op, row.time_ms, self._nulls(shaped), note.file, None)
 
     def _nulls(self, shaped: Mapping[str, object]) -> list[str]:
-        """A field that is not there is none where its column has a default of its own."""
+        """The watched columns without a value. An absent field does not count where its column has its own default."""
         return [
             field.name
             for field in self._watched
@@ -281,9 +280,9 @@ class _Converter:
         ]
 
     def _check_columns(self, record: Record) -> None:
-        """A column outside the schema is most likely misspelt, and its right one would silently get the default.
+        """Problem for a column outside the schema: it is probably misspelt, and the right one would get its default.
 
-        What transforms and the filter read need not be in the schema.
+        Fields that transforms and the filter read need not be in the schema.
         """
         for name in record.values.keys() - self._known:
             near = suggestion(name, self.spec.schema.column_names)

@@ -1,5 +1,6 @@
-"""Rows of a correction that a table which folds ignores: those that take no other row's place arrive last, and a row
-below the comparison value that its key has reached is ignored wherever it comes from.
+"""Rows of a correction that a table which combines rows (`spec.folds`) ignores.
+
+Rows without an inherited arrival arrive last. A row whose comparison value is below its key's greatest is ignored.
 """
 
 from __future__ import annotations
@@ -22,15 +23,16 @@ _KEY = "_hy_key"
 
 
 def compared(spec: TableSpec) -> list[Column]:
-    """What is read of the rows that arrived before: their key, and what they are compared by."""
+    """The columns that are read of rows that arrived before: their key and their comparison columns."""
     names = spec.upsert.comparison_columns if spec.upsert is not None else ()
     return [quoted(name) for name in dict.fromkeys([*spec.primary_key, *names])]
 
 
 def ignored_warnings(spec: TableSpec, fresh: DataFrame, others: DataFrame, topic: str) -> tuple[str, ...]:
-    """How many of `fresh` do not count, in words, by all `others` that stay; nothing on other tables.
+    """A warning with the number of rows in `fresh` that are ignored because of the remaining rows `others`.
 
-    Those that arrive now have this topic; the others have taken the places of rows that they correct.
+    Empty on other tables. Rows that arrive now have this topic; the others inherited the arrival of rows that they
+    correct.
     """
     if not spec.folds or spec.upsert is None:
         return ()

@@ -1,4 +1,4 @@
-"""The swap itself: rows in place of segments, with their lineage entry, in one commit under the OFFLINE lock."""
+"""The swap: replaces segments by rows, with a lineage entry, in one commit under the OFFLINE lock."""
 
 from __future__ import annotations
 
@@ -24,13 +24,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Arrival:
-    """When swapped rows arrive (ADR 3): after the highest Kafka timestamp committed (ms), in the act of this number."""
+    """The arrival of swapped rows (ADR 3), after all committed offsets.
+
+    `timestamp` is the highest committed Kafka timestamp (ms), `act_number` the number of the commit.
+    """
 
     timestamp: int
     act_number: int
 
 
-# Of rows that are only looked at: after all that is there.
+# For rows that are only compared: after all stored rows.
 NOT_YET = Arrival(1 << 62, 0)
 
 
@@ -38,8 +41,8 @@ NOT_YET = Arrival(1 << 62, 0)
 class Swap:
     """A planned swap: `kind` is replace or revert, `base` the OFFLINE version that it was planned on.
 
-    `rows` gives the stored rows that take the places of `lineage.segments_from`, as they arrive. `holds` says whether
-    the plan is good for a later version too, as far as it looked at more than its own segments, boundary and columns.
+    `rows` gives the stored rows that replace `lineage.segments_from`, for an arrival. `holds` tells whether the plan
+    is valid on a later version too, for all that it depends on beyond its own segments, boundary and columns.
     """
 
     act_id: str
@@ -52,14 +55,14 @@ class Swap:
 
 @dataclass(frozen=True)
 class Ready:
-    """What is about to be committed: the lineage entry, and the stored rows as they are to lie in files."""
+    """What will be committed: the lineage entry, and the stored rows in the layout of their files."""
 
     lineage: Lineage
     frame: DataFrame
 
 
 def commit_swap(bench: CommitContext, spec: TableSpec, layout: TableLayout, swap: Swap) -> int:
-    """The version of the commit. OvertakenError when an act since the swap's base concerns it; nothing was changed."""
+    """The version of the commit. OvertakenError, without a change, on a conflict since the swap's base."""
 
     def ready(current: HalfSnapshot) -> Ready:
         names = (swap.lineage.segments_from, swap.lineage.segments_to)
@@ -67,8 +70,8 @@ def commit_swap(bench: CommitContext, spec: TableSpec, layout: TableLayout, swap
             raise OvertakenError(f"Another act committed to OFFLINE of '{spec.name}' first.")
         lineage = replace(swap.lineage, version_before=current.version, previous=current.offline.last_lineage)
         arrival = Arrival(arrival_timestamp(spec, layout), current.offline.act.number + 1)
-        wanted = [quoted(name) for name, _ in physical_columns(spec, Half.OFFLINE)]
-        return Ready(lineage, in_files(spec, swap.rows(arrival).select(*wanted)))
+        stored_columns = [quoted(name) for name, _ in physical_columns(spec, Half.OFFLINE)]
+        return Ready(lineage, in_files(spec, swap.rows(arrival).select(*stored_columns)))
 
     return commit_under_lock(bench, layout, swap.act_id, swap.kind, ready)
 
@@ -76,9 +79,9 @@ def commit_swap(bench: CommitContext, spec: TableSpec, layout: TableLayout, swap
 def commit_under_lock(
     bench: CommitContext, layout: TableLayout, act_id: str, kind: str, ready: Callable[[HalfSnapshot], Ready]
 ) -> int:
-    """Commits rows in the place of segments, with their lineage entry; the version of the commit.
+    """Replaces segments by rows, with a lineage entry, in one commit; returns its version.
 
-    `ready` is told the newest state under the OFFLINE lock: it checks what was planned against it, and is quick.
+    `ready` gets the newest state under the OFFLINE lock and checks the plan against it. It must be quick.
     """
     path = layout.half(Half.OFFLINE)
     with bench.lock(layout, Half.OFFLINE):
@@ -101,9 +104,9 @@ def require_offline(spec: TableSpec) -> None:
 
 
 def newest_rows(bench: CommitContext, half: HalfSnapshot) -> DataFrame:
-    """All stored rows of a half. When it has moved on from `half` meanwhile, so will the check before the commit see.
+    """All stored rows of a half. If it is newer than `half` by now, the check before the commit notices.
 
-    Without a version Delta reads the snapshot that it holds already, which is seconds faster than an explicit one.
+    Without a version Delta uses its cached snapshot, which saves seconds.
     """
     return bench.spark.read.format("delta").load(str(half.path))
 
@@ -131,9 +134,10 @@ def rows_that_stay(
     replaced: Sequence[str],
     wanted: Sequence[Column],
 ) -> DataFrame:
-    """`wanted` of the rows of both halves that the boundary in effect shows, but those of the segments `replaced`.
+    """The columns `wanted` of visible rows of both halves, without the segments `replaced`.
 
-    Where rows are folded the delete markers of these stay.
+    The effective boundary decides what is visible. Where rows are combined (`spec.folds`), the delete markers of the
+    replaced segments are included.
     """
     goes = quoted(columns.SEGMENT).isin(list(replaced))
     if spec.folds:
@@ -147,7 +151,7 @@ def rows_that_stay(
 
 
 def arrival_timestamp(spec: TableSpec, layout: TableLayout) -> int:
-    """The highest Kafka timestamp committed so far, so that rows swapped in arrive after every offset committed."""
+    """The highest committed Kafka timestamp, so that swapped rows arrive after every committed offset."""
     if Half.REALTIME not in spec.halves:
         return 0
     return open_half(layout.half(Half.REALTIME)).realtime.timestamp_max or 0

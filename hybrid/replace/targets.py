@@ -1,4 +1,4 @@
-"""Which segments a job writes and which it replaces: names by the job spec, checked against what the half holds."""
+"""The segments that a job writes and replaces: named by the job spec, checked against the half."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hybrid.table.names import time_value, times_in_name, why_no_segment_name
 
 @dataclass(frozen=True)
 class Target:
-    """A segment that the job writes: its rows come from the files of these numbers; first and last time in ms."""
+    """A segment that the job writes: the numbers of its files, its number of rows, first and last time in ms."""
 
     name: str
     files: tuple[int, ...]
@@ -28,7 +28,7 @@ class Target:
 
 
 def check_fixed_name(job: JobSpec) -> None:
-    """SpecError when the fixed name that the job spec gives cannot be a segment's name."""
+    """SpecError when the job spec's fixed name is not a valid segment name."""
     name = job.segment_name or ""
     why = why_no_segment_name(name) if job.segment_name_type == "fixed" else None
     if why is not None:
@@ -51,17 +51,17 @@ def targets_of(spec: TableSpec, job: JobSpec, staged: StagedRows) -> tuple[Targe
 
 
 def replaced_names(targets: Sequence[Target], existing: Iterable[DataFile]) -> tuple[str, ...]:
-    """Names that the half holds already, which the job therefore replaces."""
-    held = {file.segment for file in existing}
-    return tuple(target.name for target in targets if target.name in held)
+    """Names that the half already holds, which the job therefore replaces."""
+    existing_names = {file.segment for file in existing}
+    return tuple(target.name for target in targets if target.name in existing_names)
 
 
 def refuse_overlap(
     targets: Sequence[Target], existing: Sequence[DataFile], going: Collection[str] = (), step_ms: int = 1
 ) -> None:
-    """ConflictError when a new name's times overlap a segment that stays: a misspelt name would double its rows.
+    """ConflictError when a new segment's times overlap a remaining segment: a misspelt name would duplicate its rows.
 
-    A time of that segment may stand for all that were rounded down to it, to multiples of `step_ms`.
+    Times of that segment may have been rounded down to multiples of `step_ms`.
     """
     replaced = {*replaced_names(targets, existing), *going}
     for target in targets:
@@ -85,10 +85,10 @@ def refuse_overlap(
 def refuse_times_outside_name(
     spec: TableSpec, step_ms: int, name: str, staged: StagedRows, existing: Iterable[DataFile]
 ) -> None:
-    """DataError when a row lies outside of the times that a name like `orders_<min>_<max>_<seq>` tells.
+    """DataError when a row lies outside of the times in a name like `orders_<min>_<max>_<seq>`.
 
-    Most likely the rows are those of another segment, which would then be there twice. `step_ms` is what times of
-    OFFLINE are rounded to.
+    The rows probably belong to another segment and would then exist twice. `step_ms` is the rounding of times in
+    OFFLINE.
     """
     named = times_in_name(spec, name, _held(name, existing))
     if named is None:
@@ -96,7 +96,7 @@ def refuse_times_outside_name(
     for file in staged.files:
         for time, at in ((file.low, file.low_at), (file.high, file.high_at)):
             if time is not None and not (named[0] <= time and rounded_down(time, step_ms) <= named[1]):
-                first, last = (time_value(spec, one) for one in named)
+                first, last = (time_value(spec, limit) for limit in named)
                 raise DataError(
                     f"{file.path}{at}: time {time_value(spec, time)} lies outside of the times in the name of segment "
                     f"'{name}', {first} to {last}. Nothing was changed.",
@@ -105,7 +105,7 @@ def refuse_times_outside_name(
 
 
 def _held(name: str, existing: Iterable[DataFile]) -> tuple[int, int] | None:
-    """The first and last time of a segment; None where its files do not tell, or there are none."""
+    """The first and last time of a segment; None when its files have no times, or it has no files."""
     times = [time for file in existing if file.segment == name for time in file.times or ()]
     return (min(times), max(times)) if times else None
 

@@ -1,1 +1,1 @@
-"""Connectors: where a table's rows come from, in Feldera's words. History comes by them to the OFFLINE half."""
+"""Connectors: the sources of a table's rows, as in Feldera. They load history into the OFFLINE half."""

@@ -1,7 +1,7 @@
-"""Records as columns to stored columns, a column at a time: what the decoder does row by row, for what needs no look.
+"""Converts source columns to stored columns at once: the fast path for values that need no check.
 
-Only where nothing can go wrong: a batch in which a type, a null or a value is not plainly right is given back undone,
-and the decoder takes it row by row and says what is wrong where. A test holds both to the same rows.
+It converts only where nothing can fail. A batch with a doubtful type, null or value is returned unconverted. The
+decoder then converts it row by row and reports the exact error. A test compares the rows of both paths.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from hybrid.schema.types import DataType
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Types of DDL whose values are within those of the data type, and need no look.
+# DDL types whose values always fit the data type and need no check.
 _PLAIN = frozenset({"INTEGER", "BIGINT", "REAL", "DOUBLE", "BOOLEAN", "TIMESTAMP", "VARBINARY", "VARCHAR"})
 _MICROS_PER_MS = 1000
 
 
 class _NotPlain(Exception):
-    """Something has to be looked at row by row."""
+    """The batch must be converted row by row."""
 
 
 class Columnar:
-    """The columns of a table from those of a source; `wanted` are the source's names by ours."""
+    """Converts a source's columns to a table's. `wanted` maps our column names to the source's."""
 
     def __init__(self, spec: TableSpec, wanted: Mapping[str, str]) -> None:
         config = spec.ingestion.get(Half.OFFLINE)
@@ -39,7 +39,7 @@ class Columnar:
         self._is_possible = not shaped and plain
 
     def convert(self, batch: pa.RecordBatch) -> tuple[list[pa.Array], pa.Array] | None:
-        """The user's columns and the time in ms, or None."""
+        """The user columns and the time in ms, or None."""
         import pyarrow as pa
 
         if not self._is_possible:
@@ -64,10 +64,10 @@ class Columnar:
             if value is None and self._is_needed(field):
                 raise _NotPlain
             return pa.repeat(pa.scalar(value, field.arrow_type()), batch.num_rows)
-        found = _CONVERT[field.data_type](batch.column(source), field)
-        if found.null_count and self._is_needed(field):
+        values = _CONVERT[field.data_type](batch.column(source), field)
+        if values.null_count and self._is_needed(field):
             raise _NotPlain
-        return found if null is None or not found.null_count else pc.fill_null(found, pa.scalar(null, found.type))
+        return values if null is None or not values.null_count else pc.fill_null(values, pa.scalar(null, values.type))
 
     def _is_needed(self, field: FieldSpec) -> bool:
         upsert = self._spec.upsert
@@ -82,15 +82,15 @@ class Columnar:
         field = self._spec.time_field
         if field is None:
             return pa.nulls(rows, pa.int64())
-        found = columns[self._spec.schema.fields.index(field)]
+        times = columns[self._spec.schema.fields.index(field)]
         if field.data_type is DataType.TIMESTAMP:
-            micros = found.cast(pa.int64())
-            found = pc.divide(micros, _MICROS_PER_MS)  # towards 0; times before 1970 are rounded down too
-            found = pc.if_else(pc.greater(pc.multiply(found, _MICROS_PER_MS), micros), pc.subtract(found, 1), found)
+            micros = times.cast(pa.int64())
+            times = pc.divide(micros, _MICROS_PER_MS)  # rounds towards 0; times before 1970 must be rounded down
+            times = pc.if_else(pc.greater(pc.multiply(times, _MICROS_PER_MS), micros), pc.subtract(times, 1), times)
         elif field.data_type is not DataType.LONG or field.time_format is None or not field.time_format.is_millis:
             raise _NotPlain
-        _check_within(found, MIN_MS, MAX_MS)
-        return found
+        _check_within(times, MIN_MS, MAX_MS)
+        return times
 
 
 def _check_within(values: pa.Array, low: int, high: int) -> None:
@@ -154,9 +154,9 @@ def _timestamp(values: pa.Array, field: FieldSpec) -> pa.Array:
     _check_plain(field)
     if not pa.types.is_timestamp(values.type) or values.type.unit == "ns":
         raise _NotPlain
-    found = values.cast(pa.timestamp("us", tz=values.type.tz)).cast(pa.int64())
-    _check_within(found, MIN_MS * _MICROS_PER_MS, MAX_MS * _MICROS_PER_MS)
-    return found.cast(field.arrow_type())
+    micros = values.cast(pa.timestamp("us", tz=values.type.tz)).cast(pa.int64())
+    _check_within(micros, MIN_MS * _MICROS_PER_MS, MAX_MS * _MICROS_PER_MS)
+    return micros.cast(field.arrow_type())
 
 
 def _text(values: pa.Array, field: FieldSpec) -> pa.Array:
@@ -172,15 +172,15 @@ def _text(values: pa.Array, field: FieldSpec) -> pa.Array:
         return values.cast(pa.string())
     if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
         raise _NotPlain
-    found = values.cast(pa.string())
+    texts = values.cast(pa.string())
     kind = parse_sql_type(field.sql_type, field.name) if field.sql_type is not None else None
     if kind is None or kind.length is None:
         _check_plain(field)
-        return found
+        return texts
     if kind.name == "CHAR":
-        found = pc.utf8_rtrim(found, characters=" ")
-    _check_within(pc.utf8_length(found), 0, kind.length)
-    return found
+        texts = pc.utf8_rtrim(texts, characters=" ")
+    _check_within(pc.utf8_length(texts), 0, kind.length)
+    return texts
 
 
 def _row_by_row(values: pa.Array, field: FieldSpec) -> pa.Array:

@@ -1,7 +1,7 @@
-"""Records of history to stored rows of the OFFLINE half, by the table's one decoder, in Spark's workers.
+"""Converts records of history to stored rows of the OFFLINE half, by the table's decoder, in Spark's workers.
 
-Each task leaves a note beside its rows: how many, how far Kafka's offsets reach, or the first record that is no row of
-the table. The driver reads them, so a wrong record is named exactly and before anything is committed.
+Each task writes a note beside its rows: their number, Kafka's highest offsets, or the first record that is no row of
+the table. The driver reads the notes, so an error names the exact record and is raised before any commit.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 NOTE = f"{columns.PREFIX}note"
-# History is older than whatever a stream brings; Kafka's own "no timestamp" is -1.
+# History is older than all rows of a stream; Kafka's own "no timestamp" is -1.
 HISTORY_TIMESTAMP = -2
 HISTORY_TOPIC = "history"
 _ROWS_PER_PIECE_BITS = 40
@@ -46,7 +46,7 @@ _NOT_BUILT: Mapping[type[Any], str] = {
 
 @dataclass
 class _RejectNote:
-    """`problem` is (piece, place, where in the piece, why); `deletes` are among the rows."""
+    """The note of a task. `problem` is (piece, place, where in the piece, why); `deletes` are among the rows."""
 
     rows: int = 0
     deletes: int = 0
@@ -55,12 +55,12 @@ class _RejectNote:
 
 
 def staged_ddl(spec: TableSpec) -> str:
-    """The columns of staged rows, in Spark's words."""
+    """The columns of staged rows, as Spark DDL."""
     return ddl_of([*physical_columns(spec, Half.OFFLINE), (NOTE, "string")])
 
 
 def stage(rows: DataFrame, spec: TableSpec, connector: str, pieces: Sequence[SourcePiece], folder: Path) -> StagedBatch:
-    """Stages what `Rows` gives in `folder`. DataError at the first record that is no row of the table."""
+    """Stages the result of `Rows` in `folder`. DataError at the first record that is no row of the table."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
@@ -95,10 +95,10 @@ def _refuse_problems(
 
 
 class Rows:
-    """Records to stored rows, for one worker. `names` are the source's columns, where all records have the same.
+    """Converts records to stored rows, in one worker. `names` are the source's columns, if all records have the same.
 
-    `message` says whether a record is a row, or a change that holds one; with `deletes` each is a row that went. Of
-    two rows of one key that of the higher `epoch` is newer.
+    `message` says whether a record is a row or a change that holds one. With `deletes`, each record is a deleted row.
+    Of two rows of one key, the one of the higher `epoch` is newer.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class Rows:
         return make, (self._spec, self._connector, self._names, self._message, self._epoch)
 
     def convert(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows of a batch of records, up to the first that is none."""
+        """The rows of a batch of records, up to the first record that is no row."""
         dead = self._dead(batch)
         plain = self._columnar.convert(batch) if dead is None and not self._deletes else None
         if plain is not None:
@@ -133,7 +133,7 @@ class Rows:
             return self._laid(batch, *plain)
         pieces, places = batch.column(PIECE).to_pylist(), batch.column(PLACE).to_pylist()
         named = {name: batch.column(source).to_pylist() for source, name in self._wanted}
-        keys, found = list(named), []
+        keys, rows = list(named), []
         records = zip(*named.values(), strict=True) if named else ((),) * batch.num_rows
         for at, (piece, place, values) in enumerate(zip(pieces, places, records, strict=True)):
             if at == dead:
@@ -143,57 +143,57 @@ class Rows:
             row = self.take({"delete": record} if self._deletes else record, piece, place, f", row {place + 1}")
             if row is None:
                 break
-            found.append(row)
+            rows.append(row)
         self._note_offsets(batch)
-        return self.batch(found)
+        return self.batch(rows)
 
     def take(
         self, record: Mapping[str, object], piece: int, place: int, where: str, changed_ms: int | None = None
     ) -> tuple[object, ...] | None:
-        """The stored row of a record; None, and a note, when it is none. `where` continues the name of its piece.
+        """The stored row of a record; None, and a note, when it is no row. `where` continues the name of its piece.
 
-        `changed_ms` is the time of a delete that names none.
+        `changed_ms` is the time of a delete that has none of its own.
         """
-        found: Outcome = self._decoder.convert(record, changed_ms)
+        outcome: Outcome = self._decoder.convert(record, changed_ms)
         may_delete = bool(self._spec.primary_key) or self._spec.nets_deletes
-        if isinstance(found, Decoded) and (may_delete or not found.is_delete):
+        if isinstance(outcome, Decoded) and (may_delete or not outcome.is_delete):
             self.note.rows += 1
-            self.note.deletes += found.is_delete
-            return self._row(found, (piece << _ROWS_PER_PIECE_BITS) + place)
-        reason = found.reason if isinstance(found, Rejected) else _NOT_BUILT[type(found)]
+            self.note.deletes += outcome.is_delete
+            return self._row(outcome, (piece << _ROWS_PER_PIECE_BITS) + place)
+        reason = outcome.reason if isinstance(outcome, Rejected) else _NOT_BUILT[type(outcome)]
         self.note.problem = (piece, place, where, reason)
         return None
 
     def batches(self, taken: Iterable[tuple[object, ...] | None]) -> Iterator[pa.RecordBatch]:
-        """What `take` gave of one record after another, in batches, up to the first that was no row."""
-        found: list[tuple[object, ...]] = []
+        """The results of `take` in batches, up to the first record that was no row."""
+        rows: list[tuple[object, ...]] = []
         for row in taken:
             if row is None:
                 break
-            found.append(row)
-            if len(found) == _BATCH_ROWS:
-                yield self.batch(found)
-                found = []
-        yield self.batch(found)
+            rows.append(row)
+            if len(rows) == _BATCH_ROWS:
+                yield self.batch(rows)
+                rows = []
+        yield self.batch(rows)
 
     def _dead(self, batch: pa.RecordBatch) -> int | None:
-        """The first delete marker in records of one of our own tables."""
+        """The first delete marker among records of one of our own tables."""
         if columns.OP not in self._names:
             return None
         marks = batch.column(columns.OP).to_pylist()
         return marks.index(columns.OP_DELETE) if columns.OP_DELETE in marks else None
 
     def told(self) -> pa.RecordBatch:
-        """The note, as a row of its own."""
+        """The note, as a row."""
         return self.batch([(*(None,) * len(physical_columns(self._spec, Half.OFFLINE)), json.dumps(vars(self.note)))])
 
     def batch(self, rows: Sequence[tuple[object, ...]]) -> pa.RecordBatch:
-        """Stored rows as Arrow."""
+        """Stored rows as an Arrow batch."""
         import pyarrow as pa
 
         schema = self._schema()
         lists: Any = zip(*rows, strict=True) if rows else ([] for _ in schema)
-        arrays = [pa.array(list(values), one.type) for values, one in zip(lists, schema, strict=True)]
+        arrays = [pa.array(list(values), field.type) for values, field in zip(lists, schema, strict=True)]
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     def _laid(self, batch: pa.RecordBatch, user: list[pa.Array], times: pa.Array) -> pa.RecordBatch:
@@ -226,13 +226,13 @@ class Rows:
         import pyarrow as pa
 
         topic, partition, offset = self._coordinates
-        found = pa.table({name: batch.column(name) for name in self._coordinates}).drop_null()
-        for row in found.group_by([topic, partition]).aggregate([(offset, "max")]).to_pylist():
+        places = pa.table({name: batch.column(name) for name in self._coordinates}).drop_null()
+        for row in places.group_by([topic, partition]).aggregate([(offset, "max")]).to_pylist():
             raise_to(self.note.offsets, {f"{row[topic]}/{row[partition]}": int(row[f"{offset}_max"])})
 
 
 def record_worker(rows: Rows) -> Worker:
-    """The function that Spark runs in its workers, on records as columns."""
+    """The function that Spark's workers run on records as columns."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -245,7 +245,7 @@ def record_worker(rows: Rows) -> Worker:
 
 
 def wanted_columns(spec: TableSpec, names: Sequence[str]) -> list[tuple[str, str]]:
-    """(the source's name, ours) of each column that the table takes."""
+    """(the source's name, ours) of each source column that the table has."""
     ours = {name.lower(): name for name in spec.schema.column_names} if spec.ignores_case else {}
-    found = [(name, ours.get(name.lower(), name)) for name in names]
-    return [(source, name) for source, name in found if spec.schema.find(name) is not None]
+    pairs = [(name, ours.get(name.lower(), name)) for name in names]
+    return [(source, name) for source, name in pairs if spec.schema.find(name) is not None]

@@ -1,7 +1,7 @@
-"""Made-up rows as a source of history, after Feldera's `datagen`: each is a function of seed, plan and its number.
+"""Generated rows as a source of history, after Feldera's `datagen`: each row is a function of seed, plan and number.
 
-So what a load pins is the seed, the plans and which rows of a plan are read. A plan without a rate is read whole, like
-a file; one with a rate in windows, as its rows become due in the course of time: each follows the one before it.
+A load therefore pins the seed, the plans and the rows that are read. A plan without a rate is read whole, like a file.
+A plan with a rate is read in consecutive windows, as its rows become due.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _PIECE_ROWS = 100_000
 _SLICE_ROWS = 10_000
 _TASKS_PER_CORE = 2
 _SEED_BITS = 63
-# What a pause, or a server that was down, leaves to be made up for: more would come as a flood.
+# The most seconds that are made up for after a pause or a server's downtime, to avoid a flood of rows.
 _DUE_S_MAX = 60
 
 
 @dataclass(frozen=True)
 class DatagenWindow:
-    """Rows `first` to `first + rows - 1` of plan number `plan`; those after it count from `at_ms` on."""
+    """Rows `first` to `first + rows - 1` of plan number `plan`. Later rows become due from `at_ms` on."""
 
     plan: int
     first: int
@@ -43,29 +43,29 @@ class DatagenWindow:
 
 
 def first_window(config: Datagen, now_ms: int, plan: int = 0) -> DatagenWindow:
-    """What is read first of a plan: all, or where it has a rate the first second's rows."""
-    found = config.plans[plan]
-    given = [number for number in (found.limit, found.rate) if number is not None]
-    return DatagenWindow(plan, 0, min(given), now_ms)
+    """The first window of a plan: all its rows, or with a rate the rows of the first second."""
+    chosen = config.plans[plan]
+    limits = [number for number in (chosen.limit, chosen.rate) if number is not None]
+    return DatagenWindow(plan, 0, min(limits), now_ms)
 
 
 def next_window(config: Datagen, before: DatagenWindow, now_ms: int) -> DatagenWindow | None:
-    """What is read after a window; None when no row is due yet, or when there is none left."""
+    """The window after `before`; None when no row is due yet, or when none remains."""
     plan, first = config.plans[before.plan], before.first + before.rows
-    left = None if plan.limit is None else plan.limit - first
-    if left == 0:
+    remaining = None if plan.limit is None else plan.limit - first
+    if remaining == 0:
         return None if before.plan + 1 == len(config.plans) else first_window(config, now_ms, before.plan + 1)
     rate = plan.rate or 0
     passed_ms = min(now_ms - before.at_ms, _DUE_S_MAX * 1000)
-    due = min(passed_ms * rate // 1000, left if left is not None else passed_ms * rate)
+    due = min(passed_ms * rate // 1000, remaining if remaining is not None else passed_ms * rate)
     if due <= 0:
         return None
-    # The part of a row that is due too is kept for the next window.
+    # The fraction of a row that is due already counts for the next window.
     return DatagenWindow(before.plan, first, due, now_ms - (passed_ms - due * 1000 // rate))
 
 
 class DatagenSource:
-    """The rows of one window. `piece_rows` is how many of them one commit brings at least."""
+    """The rows of one window. A commit brings at least `piece_rows` of them, if there are as many."""
 
     def __init__(self, config: Datagen, spec: TableSpec, seed: int, window: DatagenWindow, piece_rows: int) -> None:
         self._config, self._seed, self._window, self._piece_rows = config, seed, window, piece_rows
@@ -76,8 +76,8 @@ class DatagenSource:
     @property
     def pinned(self) -> Mapping[str, object]:
         """See `Source`."""
-        known = {"datagen": _digest(self._config), "seed": self._seed, "piece_rows": self._piece_rows}
-        return {**known, **asdict(self._window)}
+        base = {"datagen": _digest(self._config), "seed": self._seed, "piece_rows": self._piece_rows}
+        return {**base, **asdict(self._window)}
 
     @property
     def is_last(self) -> bool:
@@ -91,10 +91,10 @@ class DatagenSource:
         return [SourcePiece(f"rows {run.start} to {run.stop - 1}", len(run), 0) for run in runs]
 
     def check(self, spec: TableSpec, connector: str) -> None:
-        """See `Source`: it has whatever the table has."""
+        """See `Source`: it has every column of the table."""
 
     def highest_offsets(self, spark: SparkSession) -> dict[str, int] | None:
-        """See `Source`: rows that are made up tell none."""
+        """See `Source`: generated rows have none."""
         return None
 
     def stage(
@@ -118,7 +118,7 @@ class DatagenSource:
 def open_datagen(
     config: Datagen, spec: TableSpec, pinned: Mapping[str, Any] | None, now_ms: int, piece_rows: int | None
 ) -> DatagenSource:
-    """What a load begins with, or goes on with: `pinned`. DataError when the plans are not those that it began with."""
+    """The source of a load that begins, or continues from `pinned`. DataError when the plans have changed since."""
     if pinned is not None:
         return _reopened(config, spec, pinned, _window_of(pinned))
     seed = config.seed if config.seed is not None else secrets.randbits(_SEED_BITS)
@@ -147,12 +147,12 @@ def _window_of(pinned: Mapping[str, Any]) -> DatagenWindow:
 
 
 def _digest(config: Datagen) -> str:
-    """Names the plans: they may hold long lists, and every commit carries this."""
+    """A digest of the plans, which may hold long lists, because every commit holds it."""
     return sha256(repr(config).encode()).hexdigest()
 
 
 class _Records:
-    """Makes the records of a plan, in whatever process."""
+    """Makes the records of a plan, in any process."""
 
     def __init__(self, spec: TableSpec, plan: DatagenPlan, seed: int, number: int) -> None:
         self._given = (spec, plan, seed, number)
@@ -168,7 +168,7 @@ class _Records:
 def _worker(
     rows: Rows, make: _Records, slices: Sequence[range], plan: int
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function that Spark runs in its workers, on the numbers of the slices."""
+    """The function that Spark's workers run on the numbers of the slices."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:

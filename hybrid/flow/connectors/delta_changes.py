@@ -1,8 +1,8 @@
-"""What one version of a Delta table did to its rows: which came and which went.
+"""The changes of one version of a Delta table: rows that were added and rows that were removed.
 
-After the reader's part of Delta's protocol (PROTOCOL.md, "Change Data Files"): where a commit holds change data, that
-is all it did. Else the rows of the files that it took away went and those of the files that it added came; what is in
-both is where it was. Commits whose `dataChange` is false (OPTIMIZE) did nothing to rows.
+After the reader's part of Delta's protocol (PROTOCOL.md, "Change Data Files"): where a commit holds change data, these
+are all its changes. Else rows of removed files are removed and rows of added files are added; rows in both are
+unchanged. Commits whose `dataChange` is false (OPTIMIZE) change no rows.
 """
 
 from __future__ import annotations
@@ -23,37 +23,37 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType
 
-# The column of change data that says what its row is.
+# The column of change data with the kind of change of a row.
 TOLD = "_change_type"
 _GONE = ("delete", "update_preimage")
 _CAME, _COUNT, _TOP, _NUMBER = f"{PREFIX}came", f"{PREFIX}count", f"{PREFIX}top", f"{PREFIX}number"
-# Places count from the number of a task: with so many they stay within what a piece's number leaves.
+# Places count from a task's number; with this many tasks they fit beside a piece's number.
 _TASKS_MAX = 64
-# What went stands before what came, so that of one key the row that came is newer.
+# Removed rows have the lower number, so that an added row of the same key is newer.
 GONE_PIECE, CAME_PIECE = 0, 1
 
 
 @dataclass(frozen=True)
 class Actions:
-    """What a commit says of data files, by path: those of change data, and those that changed rows."""
+    """The data files in a commit, by path: change data (`told`), added files and removed files."""
 
     told: Mapping[str, DeltaFile]
     added: Mapping[str, DeltaFile]
     removed: frozenset[str]
     pieces: tuple[SourcePiece, ...]  # the added files
     told_bytes: int
-    masked: bool  # whether deletion vectors say which rows of the added files there are
-    reshapes: bool  # whether it says anew which columns the table has
+    masked: bool  # whether added files have deletion vectors
+    reshapes: bool  # whether it changes the table's metadata, and so maybe its columns
 
     @property
     def only_adds(self) -> bool:
-        """Whether all that it did is to add files, whose rows are all new: change data says the same of them then."""
+        """Whether the commit only adds files with new rows. Its change data then say the same."""
         return not self.removed and not self.masked and (bool(self.added) or not self.told)
 
 
 @dataclass(frozen=True)
 class TableChanges:
-    """The files whose rows came and went; of those that are `told` each row says what became of it."""
+    """The files with added rows, with removed rows, and with change data (`told`)."""
 
     came: tuple[DeltaFile, ...] = ()
     gone: tuple[DeltaFile, ...] = ()
@@ -61,31 +61,31 @@ class TableChanges:
 
     @property
     def are_none(self) -> bool:
-        """Whether no row came or went."""
+        """Whether no row was added or removed."""
         return not (self.came or self.gone or self.told)
 
 
 def actions_of(log_entry: str, reads_told: bool = True, stored: Mapping[str, str] | None = None) -> Actions:
-    """What a log entry says; without its change data where that is not to be read. `stored` is of `stored_names`."""
+    """The actions of a log entry, without its change data unless `reads_told`. `stored` is from `stored_names`."""
     lines = [json.loads(line) for line in log_entry.split("\n") if line]
-    told = [line["cdc"] for line in lines if "cdc" in line and reads_told]
+    cdc = [line["cdc"] for line in lines if "cdc" in line and reads_told]
     added = [line["add"] for line in lines if "add" in line and line["add"].get("dataChange", True)]
     removed = [line["remove"] for line in lines if "remove" in line and line["remove"].get("dataChange", True)]
-    added.sort(key=lambda one: str(one["path"]))
+    added.sort(key=lambda action: str(action["path"]))
     named = {physical: name for name, physical in (stored or {}).items()}
     return Actions(
-        told={file.path: file for file in (_file(one, named) for one in told)},
-        added={file.path: file for file in (_file(one, named) for one in added)},
-        removed=frozenset(unquote(str(one["path"])) for one in removed),
+        told={file.path: file for file in (_file(action, named) for action in cdc)},
+        added={file.path: file for file in (_file(action, named) for action in added)},
+        removed=frozenset(unquote(str(action["path"])) for action in removed),
         pieces=tuple(map(_piece, added)),
-        told_bytes=sum(int(one.get("size") or 0) for one in told),
-        masked=any(one.get("deletionVector") for one in added),
+        told_bytes=sum(int(action.get("size") or 0) for action in cdc),
+        masked=any(action.get("deletionVector") for action in added),
         reshapes=any("metaData" in line for line in lines),
     )
 
 
 def changes_of(actions: Actions, before: Mapping[str, DeltaFile], after: Mapping[str, DeltaFile]) -> TableChanges:
-    """What they did; `before` and `after` are the files of the version before and of this one, by path."""
+    """The changes of a commit. `before` and `after` are the files of the previous and of this version, by path."""
     if actions.told:
         return TableChanges(told=tuple(actions.told[path] for path in sorted(actions.told)))
     both = actions.removed & actions.added.keys()
@@ -100,10 +100,10 @@ def changes_of(actions: Actions, before: Mapping[str, DeltaFile], after: Mapping
 def net_changes(
     came: DataFrame | None, gone: DataFrame | None, told: DataFrame | None, names: Sequence[str], key: Collection[str]
 ) -> DataFrame:
-    """The rows that came and went, without those that did both, with PIECE and PLACE; `names` are their columns.
+    """The added and removed rows that do not cancel out, with PIECE and PLACE; `names` are their columns.
 
-    Of one `key`, where there is one, a row that came stands for those that went too. DataError for columns of which
-    nobody can tell whether two values are equal.
+    With a `key`, an added row replaces the removed rows of its key. DataError for columns whose values cannot be
+    compared.
     """
     from pyspark.sql import functions as F
 
@@ -149,19 +149,19 @@ def _holds_map(kind: DataType) -> bool:
 
 
 def _less(file: DeltaFile, other: DeltaFile) -> list[DeltaFile]:
-    """The rows of a file that it has and `other`, the same file, has not."""
+    """The rows of a file that `other`, the same file in another version, does not have."""
     if other.kept is None:
         return []
     size = max(len(other.kept), len(file.kept or ()))
     mine = file.keeps(0, size) if file.kept is not None else [True] * size
-    kept = tuple(one and not two for one, two in zip(mine, other.keeps(0, size), strict=True))
-    return [replace(file, kept=kept, beyond=False)] if any(kept) else []
+    rest = tuple(here and not there for here, there in zip(mine, other.keeps(0, size), strict=True))
+    return [replace(file, kept=rest, beyond=False)] if any(rest) else []
 
 
 def _file(action: Mapping[str, Any], named: Mapping[str, str]) -> DeltaFile:
-    """A file as the log has it; `named` is how the table calls columns that have other names in there."""
+    """A file of the log; `named` maps column names in files to the table's."""
     values = (action.get("partitionValues") or {}).items()
-    # The log writes a null as an empty text.
+    # The log writes a null as an empty string.
     partition = {named.get(name, name): value if value != "" else None for name, value in values}
     return DeltaFile(unquote(str(action["path"])), partition)
 

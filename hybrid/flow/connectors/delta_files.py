@@ -1,4 +1,4 @@
-"""The data files of a Delta table, and reading their rows in Spark's workers by delta-rs and pyarrow."""
+"""The data files of a Delta table, read in Spark's workers by delta-rs and pyarrow."""
 
 from __future__ import annotations
 
@@ -20,10 +20,9 @@ _PHYSICAL = "delta.columnMapping.physicalName"
 
 @dataclass(frozen=True)
 class DeltaFile:
-    """A data file: `partition` are the columns that its path holds, by the table's names for them; `kept` says which of
-    its rows are read.
+    """A data file. `partition` holds the columns in its path, by the table's names; `kept` flags the rows to read.
 
-    `beyond` holds for the rows that `kept` does not reach; None: all rows are read.
+    `beyond` is the flag of rows after the end of `kept`. None: all rows are read.
     """
 
     path: str
@@ -32,23 +31,23 @@ class DeltaFile:
     beyond: bool = True
 
     def keeps(self, first: int, count: int) -> list[bool]:
-        """Which of some of its rows are read; `kept` is there."""
+        """The flags of some of its rows; `kept` must be set."""
         assert self.kept is not None
-        found = list(self.kept[first : first + count])
-        return found + [self.beyond] * (count - len(found))
+        flags = list(self.kept[first : first + count])
+        return flags + [self.beyond] * (count - len(flags))
 
 
 def files_of(table: DeltaTable) -> tuple[list[DeltaFile], list[SourcePiece]]:
-    """The data files in the order of their paths."""
+    """The data files, sorted by path."""
     batch = table.get_add_actions(flatten=True)
     rows = {str(name): batch.column(name).to_pylist() for name in batch.schema.names}
-    kept = _kept_rows(table)
+    masks = _kept_rows(table)
     parts = {name.removeprefix("partition."): values for name, values in rows.items() if name.startswith("partition.")}
     order = sorted(range(len(rows["path"])), key=lambda number: str(rows["path"][number]))
     files, pieces = [], []
     for number in order:
         path = unquote(str(rows["path"][number]))
-        mask = next((mask for uri, mask in kept.items() if unquote(uri).endswith(path)), None)
+        mask = next((mask for uri, mask in masks.items() if unquote(uri).endswith(path)), None)
         files.append(DeltaFile(path, {name: values[number] for name, values in parts.items()}, mask))
         count = rows["num_records"][number] if "num_records" in rows else None
         pieces.append(SourcePiece(path, count, int(rows["size_bytes"][number])))
@@ -56,22 +55,22 @@ def files_of(table: DeltaTable) -> tuple[list[DeltaFile], list[SourcePiece]]:
 
 
 def _kept_rows(table: DeltaTable) -> dict[str, tuple[bool, ...]]:
-    """By file: which rows its deletion vector leaves."""
-    found: dict[str, tuple[bool, ...]] = {}
+    """For each file, a flag for each row: whether its deletion vector keeps it."""
+    masks: dict[str, tuple[bool, ...]] = {}
     for batch in table.deletion_vectors():
         for uri, mask in zip(batch["filepath"].to_pylist(), batch["selection_vector"].to_pylist(), strict=True):
-            found[str(uri)] = tuple(mask)
-    return found
+            masks[str(uri)] = tuple(mask)
+    return masks
 
 
 def stored_names(schema: Mapping[str, Any]) -> dict[str, str]:
-    """By column: the name that it has in the files, where that is another one (column mapping by name)."""
-    named = {str(one["name"]): one.get("metadata", {}).get(_PHYSICAL) for one in schema["fields"]}
+    """For each column with another name in the files (column mapping by name), that name."""
+    named = {str(field["name"]): field.get("metadata", {}).get(_PHYSICAL) for field in schema["fields"]}
     return {name: str(stored) for name, stored in named.items() if stored is not None}
 
 
 def holds_struct(kind: object) -> bool:
-    """Whether a type, as a schema's JSON says it, has fields of its own."""
+    """Whether a type in a schema's JSON has fields of its own."""
     if not isinstance(kind, Mapping):
         return False
     parts = (kind.get(name) for name in ("elementType", "keyType", "valueType"))
@@ -81,7 +80,7 @@ def holds_struct(kind: object) -> bool:
 def file_reader(
     uri: str, options: Mapping[str, str], files: Mapping[int, DeltaFile], schema: Any, stored: Mapping[str, str]
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function that Spark runs in its workers, on the numbers of the files; `stored` is of `stored_names`."""
+    """The function that Spark's workers run on the numbers of the files; `stored` is from `stored_names`."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
     arrow = to_arrow_schema(schema, timezone="UTC", prefers_large_types=False)
@@ -101,7 +100,7 @@ def file_reader(
 def _read_file(
     store: Any, file: DeltaFile, number: int, schema: pa.Schema, stored: Mapping[str, str]
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a file as the table's schema has them: a column that came later is null."""
+    """The rows of a file in the table's schema. Columns that were added later are null."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -112,17 +111,17 @@ def _read_file(
     for batch in opened.iter_batches(_BATCH_ROWS, columns=there):
         places = pa.array(range(place, place + batch.num_rows), pa.int64())
         columns = [_column(batch, file, field, name, number, places) for field, name in zip(schema, names, strict=True)]
-        found = pa.RecordBatch.from_arrays(columns, schema=schema)
+        rows = pa.RecordBatch.from_arrays(columns, schema=schema)
         if file.kept is not None:
-            found = found.filter(pa.array(file.keeps(place, batch.num_rows), pa.bool_()))
+            rows = rows.filter(pa.array(file.keeps(place, batch.num_rows), pa.bool_()))
         place += batch.num_rows
-        yield found
+        yield rows
 
 
 def _column(
     batch: pa.RecordBatch, file: DeltaFile, field: pa.Field, stored: str, number: int, places: pa.Array
 ) -> pa.Array:
-    """A column of a batch, which is called `stored` there."""
+    """A column of a batch, where its name is `stored`."""
     import pyarrow as pa
 
     rows = batch.num_rows
@@ -135,7 +134,7 @@ def _column(
         if value is None:
             return pa.nulls(rows, field.type)
         if isinstance(value, str) and pa.types.is_timestamp(field.type) and field.type.tz and not value.endswith("Z"):
-            value += "Z"  # the log writes instants in UTC, and may leave the zone out
+            value += "Z"  # the log writes instants in UTC, and may omit the zone
         return pa.repeat(pa.scalar(value), rows).cast(field.type)
     position = batch.schema.get_field_index(stored)
     return batch.column(position).cast(field.type) if position >= 0 else pa.nulls(rows, field.type)

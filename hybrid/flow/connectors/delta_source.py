@@ -1,7 +1,7 @@
-"""A version of a Delta table as a source of history: local or on an object store, read in Spark's workers by delta-rs.
+"""A version of a Delta table as a source of history, local or on an object store, read in Spark's workers by delta-rs.
 
-Spark would want a library of its own for each kind of store; delta-rs has them all, and takes the storage options that
-Feldera's `delta_table_input` hands on (https://docs.feldera.com/connectors/sources/delta).
+Spark needs a separate library for each kind of store. delta-rs supports all of them, and takes the storage options
+that Feldera's `delta_table_input` passes on (https://docs.feldera.com/connectors/sources/delta).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _TASKS_PER_CORE = 2
 
 
 class What(StrEnum):
-    """What is read of a version: all its rows, those that it added, or nothing: where following begins."""
+    """The part of a version to read: all rows, the changes, or nothing, where following begins."""
 
     SNAPSHOT = "snapshot"
     CHANGES = "changes"
@@ -47,8 +47,8 @@ class DeltaSource:
     def __init__(self, config: DeltaInput, version: int, table: DeltaTable, what: What) -> None:
         self._config, self._version, self._table_id = config, version, str(table.metadata().id)
         self._what = what
-        given = (config.snapshot_filter if what is What.SNAPSHOT else None, config.filter)
-        self._filters = [text for text in given if text is not None]
+        filters = (config.snapshot_filter if what is What.SNAPSHOT else None, config.filter)
+        self._filters = [text for text in filters if text is not None]
         self._uri, self._options = table.table_uri, config.resolved_options()
         self._schema = json.loads(table.schema().to_json())
         self._stored = _mapped_names(config.uri, table, self._schema)
@@ -64,17 +64,17 @@ class DeltaSource:
     @property
     def pinned(self) -> Mapping[str, object]:
         """See `Source`."""
-        known = {"uri": self._config.uri, "table": self._table_id, "version": self._version}
-        return {**known, "what": self._what.value, "filters": self._filters}
+        base = {"uri": self._config.uri, "table": self._table_id, "version": self._version}
+        return {**base, "what": self._what.value, "filters": self._filters}
 
     @property
     def is_last(self) -> bool:
-        """See `Source`: a table that is followed has no end, unless the connector names one."""
+        """See `Source`: a followed table has no end, unless the connector names one."""
         return not self._config.follows or self._version == self._config.end_version
 
     @property
     def pieces(self) -> Sequence[SourcePiece]:
-        """See `Source`: the files, by their paths; a version that changes rows is one."""
+        """See `Source`: the files, by path. A version that changes rows is one piece."""
         return self._pieces
 
     @property
@@ -84,12 +84,12 @@ class DeltaSource:
 
     @property
     def _unread(self) -> list[str]:
-        """Columns whose own fields have other names in the files."""
+        """Columns with nested fields, whose names differ in the files."""
         fields = self._schema["fields"] if self._stored else ()
         return [str(field["name"]) for field in fields if holds_struct(field["type"])]
 
     def check(self, spec: TableSpec, connector: str) -> None:
-        """See `Source`. DataError for changed rows of a table that cannot show what became of them."""
+        """See `Source`. DataError for changed rows when the table cannot apply such changes."""
         check_columns(spec, self._columns, connector)
         for name, _ in wanted_columns(spec, self._unread):
             raise SpecError(
@@ -115,10 +115,13 @@ class DeltaSource:
             self._check_same_columns(spec, self._columns_before)
 
     def _check_same_columns(self, spec: TableSpec, before: Mapping[str, object]) -> None:
-        """A row that goes is told by all of its values: what rows without a column became, later ones would not be."""
+        """DataError when the version changes columns that the table has.
+
+        A removed row is identified by all its values. Rows that were loaded before the change have others.
+        """
         now = _types(self._schema)
-        wanted = [source for source, _ in wanted_columns(spec, sorted({*now, *before}))]
-        other = [name for name in wanted if now.get(name) != before.get(name)]
+        sources = [source for source, _ in wanted_columns(spec, sorted({*now, *before}))]
+        other = [name for name in sources if now.get(name) != before.get(name)]
         if other:
             raise DataError(
                 f"Version {self._version} of the Delta table at {self._config.uri} changes its columns "
@@ -130,17 +133,17 @@ class DeltaSource:
     def stage(
         self, spark: SparkSession, spec: TableSpec, connector: str, numbers: Sequence[int], to: Path
     ) -> StagedBatch:
-        """See `Source`. Filters of the connector hold."""
+        """See `Source`. The connector's filters apply."""
         if self._changes is not None:
             return self._stage_changes(spark, spec, connector, self._changes, to)
         records = self._frame(spark, {number: self._files[number] for number in numbers})
-        # Pieces are numbered in each version from 0: a later version's rows are newer all the same.
+        # Pieces are numbered from 0 in each version, so the epoch makes rows of a later version newer.
         epoch = self._version if self._what is What.CHANGES else 0
         worker = record_worker(Rows(spec, connector, records.columns, epoch=epoch))
         return stage(map_in_arrow(records, worker, staged_ddl(spec)), spec, connector, self._pieces, to)
 
     def highest_offsets(self, spark: SparkSession) -> dict[str, int] | None:
-        """See `Source`: reads the three columns."""
+        """See `Source`: reads only the three columns."""
         from pyspark.sql import functions as F
 
         names = coordinates(self._columns)
@@ -150,11 +153,11 @@ class DeltaSource:
         only = None if self._filters else {*names, REASON}  # a filter may read any column
         every = dict(enumerate(self._files))
         records = self._frame(spark, every, only).where(F.col(offset).isNotNull())
-        found = records.groupBy(topic, partition).agg(F.max(offset)).collect()
-        return {f"{row[0]}/{row[1]}": int(row[2]) for row in found if row[0] is not None and row[1] is not None}
+        offsets = records.groupBy(topic, partition).agg(F.max(offset)).collect()
+        return {f"{row[0]}/{row[1]}": int(row[2]) for row in offsets if row[0] is not None and row[1] is not None}
 
     def _take(self, table: DeltaTable) -> None:
-        """What the version did: files that it added, one piece each; else its changes, in one."""
+        """Takes the version's added files, one piece each; or, if it did more, its changes as one piece."""
         feed = self._config.change_feed is not ChangeFeed.OFF
         actions = actions_of(_log_entry(self._uri, self._options, self._version), feed, self._stored)
         if actions.reshapes and self._version:
@@ -180,18 +183,18 @@ class DeltaSource:
         def read(files: Sequence[DeltaFile], more: str | None = None) -> DataFrame | None:
             return self._frame(spark, dict(enumerate(files)), more=more) if files else None
 
-        wanted = dict(wanted_columns(spec, self._columns))
+        table_columns = dict(wanted_columns(spec, self._columns))
         beside = {*(coordinates(self._columns) or ()), *({OP} & set(self._columns))}
-        names = [name for name in self._columns if name in wanted or name in beside]
-        key = [source for source, ours in wanted.items() if ours in spec.primary_key]
+        names = [name for name in self._columns if name in table_columns or name in beside]
+        key = [source for source, ours in table_columns.items() if ours in spec.primary_key]
         records = net_changes(read(changes.came), read(changes.gone), read(changes.told, TOLD), names, key)
         came, gone = (
             Rows(spec, connector, records.columns, epoch=self._version, deletes=deletes) for deletes in (False, True)
         )
         frame = map_in_arrow(records, _change_worker(came, gone), staged_ddl(spec))
         at = f"version {self._version} of {self._config.uri}"
-        told = [SourcePiece(f"a row that went in {at}", None, 0), SourcePiece(f"a row that came in {at}", None, 0)]
-        return stage(frame, spec, connector, told, to)
+        kinds = [SourcePiece(f"a row that went in {at}", None, 0), SourcePiece(f"a row that came in {at}", None, 0)]
+        return stage(frame, spec, connector, kinds, to)
 
     def _frame(
         self,
@@ -200,7 +203,7 @@ class DeltaSource:
         only: Collection[str] | None = None,
         more: str | None = None,
     ) -> DataFrame:
-        """The records of some files, or `only` some of their columns, with PIECE and PLACE and `more`, a text.
+        """The records of some files, or `only` some of their columns, with PIECE and PLACE and the string `more`.
 
         DataError when a filter cannot be applied.
         """
@@ -208,15 +211,15 @@ class DeltaSource:
 
         every = StructType.fromJson(self._schema)
         unread = set(self._unread)
-        named = [one for one in every if (only is None or one.name in only) and one.name not in unread]
-        read = StructType([StructField(one.name, one.dataType, one.nullable) for one in named])
+        named = [field for field in every if (only is None or field.name in only) and field.name not in unread]
+        read = StructType([StructField(field.name, field.dataType, field.nullable) for field in named])
         schema = read.add(PIECE, IntegerType()).add(PLACE, LongType())
         if more is not None:
             schema = schema.add(more, StringType())
         tasks = max(1, min(len(files), _TASKS_PER_CORE * spark.sparkContext.defaultParallelism))
         ids = spark.createDataFrame([(number,) for number in files], "number int").repartition(tasks)
         frame = ids.mapInArrow(file_reader(self._uri, self._options, files, schema, self._stored), schema)
-        if REASON in self._columns:  # a half of one of our own tables: not its rejected messages
+        if REASON in self._columns:  # a half of one of our own tables: skip its rejected messages
             frame = frame.where(f"{REASON} IS NULL")
         for condition in self._filters:
             frame = _filtered(frame, condition)
@@ -224,9 +227,9 @@ class DeltaSource:
 
 
 def open_delta(config: DeltaInput, pinned: Mapping[str, Any] | None) -> DeltaSource:
-    """The table at the version that a load has pinned, else as its connector says, else its newest version.
+    """The table at the version that a load has pinned, else at the connector's version, else at its newest.
 
-    NotFoundError when there is none, DataError when it cannot be read, or is not what the load began with.
+    NotFoundError when there is none. DataError when it cannot be read, or differs from what the load began with.
     """
     first = What.SNAPSHOT if config.reads_snapshot else What.NOTHING
     version, what = (int(pinned["version"]), What(pinned["what"])) if pinned is not None else (None, first)
@@ -244,10 +247,10 @@ def open_delta(config: DeltaInput, pinned: Mapping[str, Any] | None) -> DeltaSou
 
 
 def open_delta_after(config: DeltaInput, pinned: Mapping[str, Any], is_counted: bool) -> DeltaSource | None:
-    """What the version after a pinned one did; None while there is none, or when the connector does not follow.
+    """The changes of the version after a pinned one; None while there is none, or when the connector does not follow.
 
-    DataError when the table is another one, or what it did cannot be read any more; where rows are counted
-    (`is_counted`) also when the filter is another one.
+    DataError when it is another table, or when its log cannot be read any more. Where deletes are netted
+    (`is_counted`), also when the filter has changed.
     """
     from deltalake import DeltaTable
     from deltalake.exceptions import DeltaError
@@ -275,12 +278,12 @@ def open_delta_after(config: DeltaInput, pinned: Mapping[str, Any], is_counted: 
 
 
 def _told(error: Exception, config: DeltaInput) -> str:
-    """What a library says, without the secrets that it was given."""
+    """The message of a library, without the secrets that it was given."""
     return redacted(str(error).replace(config.uri, config.address), config.resolved_options())
 
 
 def _log_entry(uri: str, options: Mapping[str, str], version: int) -> str:
-    """What one commit says, as it lies in the log."""
+    """The text of a log entry."""
     import pyarrow.fs as pafs
     from deltalake.fs import DeltaStorageHandler
 
@@ -302,23 +305,23 @@ def _open(config: DeltaInput, version: int | None, what: What) -> DeltaSource:
 
 
 def _table(config: DeltaInput, version: int | None) -> DeltaTable:
-    """The table at a version, else at the one that the connector names, else at its newest.
+    """The table at a version, else at the connector's version, else at its newest.
 
     NotFoundError when there is none, DataError when it cannot be read.
     """
     from deltalake import DeltaTable
     from deltalake.exceptions import DeltaError, TableNotFoundError
 
-    wanted = version if version is not None else config.version
+    pinned_version = version if version is not None else config.version
     try:
-        table = DeltaTable(config.uri, version=wanted, storage_options=config.resolved_options() or None)
-        if wanted is None and config.datetime_ms is not None:
+        table = DeltaTable(config.uri, version=pinned_version, storage_options=config.resolved_options() or None)
+        if pinned_version is None and config.datetime_ms is not None:
             table.load_as_version(datetime.fromtimestamp(config.datetime_ms / 1000, UTC))
     except TableNotFoundError as error:
-        if wanted is not None and DeltaTable.is_deltatable(config.uri, config.resolved_options() or None):
+        if pinned_version is not None and DeltaTable.is_deltatable(config.uri, config.resolved_options() or None):
             raise DataError(
-                f"The log of the Delta table at {config.address} does not reach back to version {wanted} any more. "
-                "Nothing more was loaded.",
+                f"The log of the Delta table at {config.address} does not reach back to version {pinned_version} any "
+                "more. Nothing more was loaded.",
                 hint="Load what the table holds now into a new table: mode snapshot.",
             ) from error
         raise NotFoundError(
@@ -326,13 +329,13 @@ def _table(config: DeltaInput, version: int | None) -> DeltaTable:
             hint="Set another: --set /connectors/NAME/transport/config/uri=URI",
         ) from error
     except (DeltaError, OSError, ValueError) as error:
-        at = "" if wanted is None else f" at version {wanted}"
+        at = "" if pinned_version is None else f" at version {pinned_version}"
         raise DataError(f"The Delta table at {config.address} cannot be read{at}: {_told(error, config)}") from error
     return table
 
 
 def _mapped_names(uri: str, table: DeltaTable, schema: Mapping[str, Any]) -> dict[str, str]:
-    """By column: the name that it has in the files, where that is another one."""
+    """For each column with another name in the files, that name."""
     mode = table.metadata().configuration.get("delta.columnMapping.mode", "none")
     if mode not in ("none", "name"):
         raise SpecError(
@@ -357,7 +360,7 @@ def _filtered(frame: DataFrame, condition: str) -> DataFrame:
 
 
 def _change_worker(came: Rows, gone: Rows) -> Worker:
-    """The function that Spark runs in its workers, on what `net_changes` gives."""
+    """The function that Spark's workers run on the rows of `net_changes`."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow.compute as pc

@@ -1,8 +1,7 @@
-"""Files as a source of history: one, those of a folder, or those that a pattern names; JSON, CSV or Parquet.
+"""Files as a source of history: one file, a folder, or all that match a pattern; JSON, CSV or Parquet.
 
-After Feldera's `file_input` (https://docs.feldera.com/connectors/sources/file). The files that are there when the load
-begins are pinned with their sizes and digests: one that has changed since stops the load that goes on. Files that are
-followed are read in rounds.
+After Feldera's `file_input` (https://docs.feldera.com/connectors/sources/file). The files are pinned at the begin of a
+load with sizes and digests. A continued load stops when one of them has changed. Followed files are read in rounds.
 """
 
 from __future__ import annotations
@@ -35,9 +34,9 @@ _NS_PER_MS = 1_000_000
 
 
 class FileSource:
-    """Some files, in the order of their paths: `read` says which, as a commit carries it.
+    """Some files, sorted by path: `read` says which, as a commit records it.
 
-    `round_number` is that of files that are followed, which are read in one piece; None: nothing comes after them.
+    `round_number` is the round of followed files, which are read as one piece. None: nothing follows after them.
     """
 
     def __init__(
@@ -66,17 +65,17 @@ class FileSource:
 
     @property
     def pieces(self) -> Sequence[SourcePiece]:
-        """See `Source`: the files, or a round of them, whatever it has."""
+        """See `Source`: the files; or a whole round of followed ones."""
         if self._round is not None:
             size = sum(file.bytes for file in self._files)
             return [SourcePiece(f"round {self._round}", None, size)] if self._files else []
         return self._named
 
     def check(self, spec: TableSpec, connector: str) -> None:
-        """See `Source`: records of files are looked at one by one."""
+        """See `Source`: records of files are checked one by one."""
 
     def highest_offsets(self, spark: SparkSession) -> dict[str, int] | None:
-        """See `Source`: files tell none."""
+        """See `Source`: files have none."""
         return None
 
     def stage(
@@ -87,34 +86,34 @@ class FileSource:
             numbers = range(len(self._files))
         slices = [(number, piece) for number in numbers for piece in self._files[number].slices]
         tasks = max(1, min(len(slices), _TASKS_PER_CORE * spark.sparkContext.defaultParallelism))
-        # Pieces are numbered in each round from 0: a later round's rows are newer all the same.
+        # Pieces are numbered from 0 in each round, so the epoch makes rows of a later round newer.
         rows = Rows(spec, connector, message=self._message, epoch=self._round or 0)
         changed_ms = {number: self._files[number].modified_ns // _NS_PER_MS for number in numbers}
         worker = _worker(rows, slices, self._csv, changed_ms)
         frame = spark.range(0, len(slices), 1, tasks).mapInArrow(worker, staged_ddl(spec))
-        found = stage(frame, spec, connector, self._named, to)
+        staged = stage(frame, spec, connector, self._named, to)
         for number in numbers:
             self._files[number].check_unchanged()
-        return found
+        return staged
 
 
 def open_files(
     config: words.FileInput, form: words.Format | None, spec: TableSpec, pinned: Mapping[str, Any] | None, rows_max: int
 ) -> FileSource:
-    """The files of a connector; of a load that goes on those that it began with. Of followed ones about `rows_max`.
+    """The files of a connector: of a continued load, the pinned ones; of followed files, about `rows_max` rows.
 
-    NotFoundError without any, DataError when one is another by now, or cannot be read.
+    NotFoundError without files. DataError when a file has changed, or cannot be read.
     """
     reading = FileReading.of(form)
     if config.follow and pinned is None:
         return _of_round(first_round(_listed(config), reading, rows_max * BYTES_PER_ROW), form, spec)
     if pinned is not None and (pinned["form"] != str(form) or "files" not in pinned):
         raise _changed("The format, or `follow`,")
-    paths = [Path(one["path"]) for one in pinned["files"]] if pinned is not None else _listed(config)
+    paths = [Path(entry["path"]) for entry in pinned["files"]] if pinned is not None else _listed(config)
     files = [inspect(path, reading.data_format) for path in paths]
     if pinned is not None:
-        known = {one["path"]: one for one in pinned["files"]}
-        changed = [str(file.path) for file in files if known.get(str(file.path)) != file.to_json()]
+        pinned_files = {entry["path"]: entry for entry in pinned["files"]}
+        changed = [str(file.path) for file in files if pinned_files.get(str(file.path)) != file.to_json()]
         if changed:
             raise _changed(", ".join(changed))
     return FileSource(files, form, spec, {"files": [file.to_json() for file in files]})
@@ -123,16 +122,16 @@ def open_files(
 def open_files_after(
     config: words.FileInput, form: words.Format | None, spec: TableSpec, pinned: Mapping[str, Any], rows_max: int
 ) -> FileSource | None:
-    """What has come since a round of followed files; None while there is nothing, and where they are not followed.
+    """The additions since a round of followed files; None without any, and for files that are not followed.
 
-    DataError when a file was cut or changed.
+    DataError when a file was truncated or changed.
     """
     if not config.follow:
         return None
     if pinned["form"] != str(form) or "round" not in pinned:
         raise _changed("The format, or `follow`,")
-    found = next_round(_listed(config), FileReading.of(form), rows_max * BYTES_PER_ROW, pinned)
-    return _of_round(found, form, spec) if found is not None else None
+    following = next_round(_listed(config), FileReading.of(form), rows_max * BYTES_PER_ROW, pinned)
+    return _of_round(following, form, spec) if following is not None else None
 
 
 def _of_round(found: Round, form: words.Format | None, spec: TableSpec) -> FileSource:
@@ -147,23 +146,23 @@ def _changed(what: str) -> DataError:
 
 
 def _listed(config: words.FileInput) -> list[Path]:
-    """The files that are there. NotFoundError without any; a folder or a pattern that is followed may have none yet."""
+    """The existing files. NotFoundError without any; a followed folder or pattern may have none yet."""
     place = Path(config.path).expanduser()
     if place.is_dir():
-        found = [
-            one
-            for one in sorted(place.rglob("*"))
-            if one.is_file() and not any(map(is_hidden, one.relative_to(place).parts))
+        paths = [
+            path
+            for path in sorted(place.rglob("*"))
+            if path.is_file() and not any(map(is_hidden, path.relative_to(place).parts))
         ]
     elif place.is_file():
-        found = [place]
+        paths = [place]
     else:
-        found = [Path(one) for one in sorted(glob.glob(str(place), recursive=True)) if Path(one).is_file()]
-    if not found and not (config.follow and (place.is_dir() or glob.has_magic(str(place)))):
+        paths = [Path(path) for path in sorted(glob.glob(str(place), recursive=True)) if Path(path).is_file()]
+    if not paths and not (config.follow and (place.is_dir() or glob.has_magic(str(place)))):
         raise NotFoundError(
             f"There is no file at {config.path}.", hint="Set another: --set /connectors/NAME/transport/config/path=PATH"
         )
-    return [one.absolute() for one in found]
+    return [path.absolute() for path in paths]
 
 
 def _csv_format(form: words.Format | None, spec: TableSpec) -> CsvFormat:
@@ -175,7 +174,7 @@ def _csv_format(form: words.Format | None, spec: TableSpec) -> CsvFormat:
 def _worker(
     rows: Rows, slices: Sequence[tuple[int, Slice]], csv_format: CsvFormat, changed_ms: Mapping[int, int]
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function that Spark runs in its workers, on the numbers of the slices."""
+    """The function that Spark's workers run on the numbers of the slices."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -190,7 +189,7 @@ def _worker(
 def _taken(
     rows: Rows, piece: int, part: Slice, csv_format: CsvFormat, changed_ms: int
 ) -> Iterator[tuple[object, ...] | None]:
-    """What `Rows.take` gives of each record, up to the place where the file cannot be read."""
+    """The result of `Rows.take` for each record, up to the first unreadable place of the file."""
     try:
         for record in read_slice(part, csv_format):
             yield rows.take(record.values, piece, record.position, record.at, changed_ms)

@@ -1,8 +1,8 @@
-"""Which files a followed `file_input` reads next, round by round, and how that is kept with the rows.
+"""Which files a followed `file_input` reads next, in rounds, and how this is stored with the rows.
 
-A round is what is there at one moment and was not read before: files that are new and, of formats with a record a line,
-the lines added to others. It is committed as one, with how far every file is read then. So whatever dies, the next
-round goes on behind the rows that are there; and a file that is still being written spoils a round, but no table.
+A round is all that exists at one moment and was not read before: new files and, for formats with a record per line,
+lines appended to known files. One commit holds its rows and how far every file was read. So after a crash the next
+round continues behind the committed rows. A file that is still being written fails a round, but damages no table.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from hybrid.files.log_rotation import by_new_names
 from hybrid.files.records import Shape, is_gzip
 from hybrid.files.tailed_file import ReadUpTo, TailedFile, check_begins, is_as_known, tail_file
 
-# All of them stand in every commit of the half.
+# Every commit of the half holds all of them.
 FILES_MAX = 5000
 _SHAPES = {DataFormat.JSON: Shape.JSON_LINES, DataFormat.CSV: Shape.CSV}
 FoundFile = InputFile | TailedFile
@@ -27,14 +27,14 @@ FoundFile = InputFile | TailedFile
 
 @dataclass(frozen=True)
 class FileReading:
-    """How files are read: in `lines`, as they come, or each as a whole."""
+    """How files are read: by `lines`, as these are appended, or each as a whole."""
 
     data_format: DataFormat
     lines: bool
 
     @classmethod
     def of(cls, form: words.Format | None) -> FileReading:
-        """By a connector's format: arrays of JSON and Parquet are read as a whole."""
+        """By a connector's format: JSON arrays and Parquet are read as a whole."""
         if isinstance(form, words.ConnectorCsvFormat):
             return cls(DataFormat.CSV, lines=True)
         if isinstance(form, words.ParquetFormat):
@@ -42,51 +42,51 @@ class FileReading:
         return cls(DataFormat.JSON, lines=not (isinstance(form, words.JsonFormat) and form.array))
 
     def reads_lines(self, path: Path) -> bool:
-        """Whether the file's lines are read as they come; in one that is compressed nobody can enter them."""
+        """Whether appended lines of the file are read. Compressed files cannot be entered in the middle."""
         return self.lines and not is_gzip(path)
 
 
 @dataclass(frozen=True)
 class Round:
-    """What round `number` reads, and how far every file is `known`, by its path, when it has."""
+    """What round `number` reads, and up to where every file is read afterwards (`known`, by path)."""
 
     number: int
     files: Sequence[FoundFile]
     known: Mapping[str, ReadUpTo]
 
     def to_json(self) -> dict[str, object]:
-        """As a commit carries it."""
-        return {"round": self.number, "known": {path: list(astuple(one)) for path, one in self.known.items()}}
+        """As a commit stores it."""
+        return {"round": self.number, "known": {path: list(astuple(read)) for path, read in self.known.items()}}
 
 
 def first_round(paths: Sequence[Path], reading: FileReading, bytes_max: int) -> Round:
-    """What is there at the beginning, which may be nothing: at least one file, then as many as `bytes_max` allows."""
+    """The files at the beginning, maybe none: at least one if any exists, then as many as `bytes_max` allows."""
     return _round(0, paths, {}, reading, bytes_max)
 
 
 def next_round(paths: Sequence[Path], reading: FileReading, bytes_max: int, pinned: Mapping[str, Any]) -> Round | None:
-    """What has come since a round, which may be other names of files alone; None without anything.
+    """The additions since a round, maybe only renamed files; None without any.
 
-    DataError when a file is shorter by now or was changed, or when there are more than can be followed.
+    DataError when a file was truncated or changed, or when there are more files than can be followed.
     """
     before = {path: ReadUpTo(*values) for path, values in pinned["known"].items()}
-    known = by_new_names(paths, before)
-    found = _round(int(pinned["round"]) + 1, paths, known, reading, bytes_max)
-    # What a file is known by is kept while it can be seen: it may be renamed once more.
-    return found if found.files or known != before else None
+    read_up_to = by_new_names(paths, before)
+    following = _round(int(pinned["round"]) + 1, paths, read_up_to, reading, bytes_max)
+    # A file's identity is kept while the file exists, because it may be renamed again.
+    return following if following.files or read_up_to != before else None
 
 
 def _round(
     number: int, paths: Sequence[Path], known: Mapping[str, ReadUpTo], reading: FileReading, bytes_max: int
 ) -> Round:
     files: list[FoundFile] = []
-    after, left = dict(known), bytes_max
+    after, remaining = dict(known), bytes_max
     for path in paths:
         file = _new(path, known.get(str(path)), reading)
         if file is None:
             continue
-        left -= file.bytes
-        if files and left < 0:
+        remaining -= file.bytes
+        if files and remaining < 0:
             break
         files.append(file)
         after[str(path)] = file.end if isinstance(file, TailedFile) else _whole(file)
@@ -100,7 +100,7 @@ def _round(
 
 
 def _new(path: Path, before: ReadUpTo | None, reading: FileReading) -> FoundFile | None:
-    """What a file has that was not read; an empty one has nothing yet."""
+    """The unread part of a file. An empty file has none yet."""
     try:
         now = path.stat()
         if before is not None and is_as_known(now, before):

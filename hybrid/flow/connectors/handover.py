@@ -1,7 +1,7 @@
-"""Where a live connector begins: the offset of each partition, and what is wrong with it. Pure.
+"""The start of a live connector: the offset of each partition, and errors in it. Pure.
 
-A start is checked against what the topic holds and against the history that was loaded before it: what lies between
-would be missing (a gap), what is in both would stand twice (an overlap).
+A start is checked against the topic and against the history loaded before it. Offsets between both would be missing (a
+gap); offsets in both would be in the table twice (an overlap).
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from hybrid.table.boundary import TopicPartition
 
 @dataclass(frozen=True)
 class TopicOffsets:
-    """What Kafka holds of the topics that a connector reads: first and last stable offset (exclusive) by partition."""
+    """Offsets that Kafka holds of a connector's topics: first and last stable offset (exclusive) by partition."""
 
     starts: Mapping[TopicPartition, int]
     ends: Mapping[TopicPartition, int]
 
     @property
     def topics(self) -> set[str]:
-        """Those that have a partition which is read."""
+        """Topics with a partition that is read."""
         return {place.topic for place in self.ends}
 
 
@@ -38,12 +38,12 @@ def start_offsets(
 ) -> dict[TopicPartition, int]:
     """The offset to read first, by partition.
 
-    `loaded` are the highest offsets in the history, by `topic/partition` (None: it tells none); `at_time` is where
-    messages of the start's timestamp begin; `is_whole` says that no more history comes before it, `tells_all` that
-    its rows are of these topics, each with its offset (see `tells_all_of`).
+    `loaded` are the highest offsets in the history, by `topic/partition`; None: it has none. `at_time` is the first
+    offset at the start's timestamp. `is_whole` says that no more history will be loaded. `tells_all` says that all its
+    rows are known to be of these topics, each with its offset (see `tells_all_of`).
 
-    SpecError when the start does not name every partition, StreamError when a topic no longer holds, or does not
-    hold yet, what it names, or where it leaves a gap or an overlap.
+    SpecError when the start does not name every partition. StreamError when a topic does not hold, or no longer holds,
+    an offset, or when there is a gap or an overlap.
     """
     before = _of_topics(held, loaded)
     offsets = _wanted(connector, start, held, before, at_time, tells_all=tells_all)
@@ -55,17 +55,17 @@ def start_offsets(
 
 
 def tells_all_of(topics: Collection[str], offsets: Mapping[str, int] | None) -> bool:
-    """Whether rows of a history whose highest offsets these are, by `topic/partition`, are all known to be of `topics`.
+    """Whether all rows of a history are known to be of `topics`; `offsets` are its highest, by `topic/partition`.
 
-    They may be of any topic where no offset is told, and a topic may have had another name in the history.
+    Without offsets they may be of any topic. A topic may also have had another name in the history.
     """
     return bool(offsets) and all(key.rpartition("/")[0] in topics for key in offsets or {})
 
 
 def _of_topics(held: TopicOffsets, loaded: Mapping[str, int] | None) -> dict[TopicPartition, int] | None:
-    """The highest offsets of the topics by partition; None where the history has nothing of any."""
-    told = {key: offset for key, offset in (loaded or {}).items() if key.rpartition("/")[0] in held.topics}
-    return {TopicPartition.parse(key): offset for key, offset in told.items()} or None
+    """The highest offsets of the topics by partition; None when the history has none of them."""
+    offsets = {key: offset for key, offset in (loaded or {}).items() if key.rpartition("/")[0] in held.topics}
+    return {TopicPartition.parse(key): offset for key, offset in offsets.items()} or None
 
 
 def _wanted(
@@ -87,14 +87,14 @@ def _wanted(
         if loaded is None:
             raise _untold(connector, "topic, partition and offset of its rows")
         of_none = sorted(held.topics - {place.topic for place in loaded})
-        if of_none and not tells_all:  # rows of it may be among those that do not say where they are from
+        if of_none and not tells_all:  # rows without coordinates may be of this topic
             raise _untold(connector, f"for all of its rows that they are none of topic '{of_none[0]}'")
-        # A partition, or a topic among others, that history has nothing of is read from its beginning.
+        # A partition, or one of several topics, that the history has no rows of is read from its beginning.
         return {place: loaded[place] + 1 if place in loaded else first for place, first in held.starts.items()}
-    given = {TopicPartition(*place): offset for place, offset in start.offsets.items()}
-    for topic in sorted(held.topics | {place.topic for place in given}):
-        _check_every(connector, topic, held, given)
-    return given
+    configured = {TopicPartition(*place): offset for place, offset in start.offsets.items()}
+    for topic in sorted(held.topics | {place.topic for place in configured}):
+        _check_every(connector, topic, held, configured)
+    return configured
 
 
 def _untold(connector: str, what: str) -> SpecError:

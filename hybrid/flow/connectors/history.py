@@ -1,12 +1,12 @@
-"""Loads history into the OFFLINE half: some files of the source in one commit, with how far the load has come (R2).
+"""Loads history into the OFFLINE half: each commit holds some files of the source and the load's progress (R2).
 
-The sequence, and what a death in between leaves:
-  read the half's state: how far did the load come?       nothing done
-  stage the rows of the next files beside the halves      staged files, swept by the next act
-  take the OFFLINE lock; did the load go on meanwhile?    nothing done; the next round goes on from there
+The steps, and the state after a crash in each:
+  read the load's progress from the half's state          nothing done
+  stage the rows of the next files beside the halves      staged files, swept by the next commit
+  take the OFFLINE lock; compare the progress again      nothing done; the next round continues from there
   one Delta commit: segments and the progress             these files are loaded, or not
 
-The version of the source stands in the first commit, so that a load that goes on reads what it began to read. Moves and
+The first commit records the version of the source, so that a continued load reads the same version. Moves and
 replacements may commit in between: they keep the progress, and history only adds rows (R3).
 """
 
@@ -34,7 +34,7 @@ CHUNK_ROWS_MAX = 1_000_000
 
 @dataclass(frozen=True)
 class HistoryReport:
-    """What a load did: `rows` in `commits`, in one sentence. `done`: the source is loaded whole."""
+    """The result of a load: `rows` in `commits`, as one sentence. `done`: the whole source is loaded."""
 
     rows: int
     commits: int
@@ -44,10 +44,10 @@ class HistoryReport:
 
 @dataclass(frozen=True)
 class HistoryProgress:
-    """How far a load has come, as the OFFLINE half says it.
+    """The progress of a load, as the OFFLINE half stores it.
 
-    `source` is what names the version of the source; `pieces` of its `pieces_all` are loaded; `offsets` are the highest
-    of Kafka among the rows, by `topic/partition`. `done`: nothing comes after it.
+    `source` identifies the version of the source. `pieces` of its `pieces_all` are loaded. `offsets` are Kafka's
+    highest among the rows, by `topic/partition`. `done`: nothing follows after it.
     """
 
     source: Mapping[str, Any]
@@ -60,35 +60,35 @@ class HistoryProgress:
 
     @classmethod
     def of(cls, half: HalfSnapshot, connector: str) -> HistoryProgress | None:
-        """That of a connector; None before its first commit."""
-        found = half.offline.progress.get(connector)
-        return cls(**found) if found is not None else None
+        """The progress of a connector; None before its first commit."""
+        stored = half.offline.progress.get(connector)
+        return cls(**stored) if stored is not None else None
 
     @property
     def is_complete(self) -> bool:
-        """Whether this version of the source is loaded whole."""
+        """Whether this version of the source is loaded completely."""
         return self.pieces == self.pieces_all
 
     def to_json(self) -> dict[str, Any]:
-        """As the commit carries it."""
+        """As the commit stores it."""
         return {**vars(self), "source": dict(self.source), "offsets": dict(self.offsets or {})}
 
 
 class Opener(Protocol):
-    """Opens what a connector reads."""
+    """Opens the source of a connector."""
 
     def begin(self) -> Source:
-        """The source of a load that begins."""
+        """The source of a new load."""
 
     def resume(self, pinned: Mapping[str, Any]) -> Source:
-        """That of a load that goes on; DataError when it is not what was pinned."""
+        """The source of a continued load; DataError when it is not what was pinned."""
 
     def after(self, pinned: Mapping[str, Any]) -> Source | None:
-        """What came after a source that is loaded whole; None while there is nothing."""
+        """The additions to a source that is loaded completely; None while there are none."""
 
 
 def next_source(opener: Opener, progress: HistoryProgress | None) -> Source | None:
-    """What a load reads next; None when nothing is there to be read."""
+    """The source that a load reads next; None when there is nothing to read."""
     if progress is None:
         return opener.begin()
     return opener.after(progress.source) if progress.is_complete else opener.resume(progress.source)
@@ -103,9 +103,9 @@ def load_history(
     stop: Callable[[], bool] = lambda: False,
     chunk_rows_max: int = CHUNK_ROWS_MAX,
 ) -> HistoryReport:
-    """Loads what is there and not loaded yet; `stop` is asked between commits.
+    """Loads what exists and is not loaded yet. It calls `stop` between commits.
 
-    DataError when a record is no row of the table: what was committed before stays, and the load goes on there.
+    DataError when a record is no row of the table: earlier commits stay, and the load continues there.
     """
     path, rows, commits = layout.half(Half.OFFLINE), 0, 0
     half = open_half(path)
@@ -118,7 +118,7 @@ def load_history(
         try:
             source.check(spec, connector)
             progress = _load_chunk(bench, spec, layout, connector, source, half, progress, chunk_rows_max)
-        except OvertakenError:  # somebody else loads it too, perhaps from a newer version; or acted here
+        except OvertakenError:  # another process loads it too, or committed here
             progress = HistoryProgress.of(open_half(path), connector)
             source = next_source(opener, progress)
             continue
@@ -143,17 +143,17 @@ def _load_chunk(
     before: HistoryProgress | None,
     chunk_rows_max: int,
 ) -> HistoryProgress:
-    known = before or HistoryProgress({})
-    if known.is_complete:  # with what was read before; this is the next source
-        known = replace(known, source=dict(source.pinned), pieces=0, pieces_all=len(source.pieces))
-    if len(source.pieces) != known.pieces_all:
+    so_far = before or HistoryProgress({})
+    if so_far.is_complete:  # totals continue; this is the next source
+        so_far = replace(so_far, source=dict(source.pinned), pieces=0, pieces_all=len(source.pieces))
+    if len(source.pieces) != so_far.pieces_all:
         raise DataError(
-            f"'{connector}' has {len(source.pieces)} parts (files, or runs of rows) where {known.pieces_all} were to "
-            f"be loaded, of which {known.pieces} are: it is read otherwise than the load began. Nothing more was "
+            f"'{connector}' has {len(source.pieces)} parts (files, or runs of rows) where {so_far.pieces_all} were to "
+            f"be loaded, of which {so_far.pieces} are: it is read otherwise than the load began. Nothing more was "
             "loaded.",
             hint="Put the connector's config back until this is loaded, or load into a new table.",
         )
-    numbers = next_chunk(source.pieces, known.pieces, chunk_rows_max)
+    numbers = next_chunk(source.pieces, so_far.pieces, chunk_rows_max)
     act_id = new_act_id("history")
     with bench.staging(layout, act_id) as folder:
         staged = source.stage(bench.spark, spec, connector, numbers, folder) if numbers else None
@@ -164,19 +164,19 @@ def _load_chunk(
                 raise ConflictError(f"Table '{spec.name}' was dropped and made again while '{connector}' was loaded.")
             if HistoryProgress.of(current, connector) != before:
                 raise OvertakenError(f"Another process loads '{connector}' of '{spec.name}' too.")
-            after = _after(known, source, numbers, staged)
+            after = _after(so_far, source, numbers, staged)
             frame, names = _segments(bench, spec, current, laying)
-            detail = {"connector": connector, "rows": after.rows - known.rows, "segments": names}
+            detail = {"connector": connector, "rows": after.rows - so_far.rows, "segments": names}
             act = next_act(current.offline, act_id, "history", bench.now_iso(), detail)
-            kept = {**current.offline.progress, connector: after.to_json()}
+            all_progress = {**current.offline.progress, connector: after.to_json()}
             deletes = current.offline.deletes + (staged.deletes if staged is not None else 0)
-            state = replace(current.offline, act=act, progress=kept, deletes=deletes)
+            state = replace(current.offline, act=act, progress=all_progress, deletes=deletes)
             commit_act(frame, layout.half(Half.OFFLINE), state, planned=current.version)
     return after
 
 
 def next_chunk(pieces: Sequence[SourcePiece], first: int, rows_max: int) -> list[int]:
-    """The numbers of the pieces that the next commit loads: at least one, then as many as `rows_max` allows."""
+    """The numbers of the pieces of the next commit: at least one, then as many as `rows_max` allows."""
     chosen: list[int] = []
     rows = 0
     for number in range(first, len(pieces)):
@@ -204,7 +204,7 @@ def _after(
 
 
 def _laid(spec: TableSpec, staged: StagedBatch) -> SegmentLayout:
-    """The staged rows by segments, one for each bucket of time."""
+    """The staged rows by segment, one for each time bucket."""
     from pyspark.sql import functions as F
 
     return segment_layout_of(spec, staged.frame, F.lit(0))
@@ -214,12 +214,12 @@ def _segments(
     bench: CommitContext, spec: TableSpec, offline: HalfSnapshot, laying: SegmentLayout | None
 ) -> tuple[DataFrame, list[str]]:
     """The rows under the names of their segments."""
-    wanted = [quoted(name) for name, _ in physical_columns(spec, Half.OFFLINE)]
+    stored_columns = [quoted(name) for name, _ in physical_columns(spec, Half.OFFLINE)]
     if laying is None:
         nothing = bench.spark.read.format("delta").load(str(offline.path)).limit(0)
-        return nothing.select(*wanted), []
+        return nothing.select(*stored_columns), []
     rows, names = named_segments(bench, spec, offline, laying)
-    return in_files(spec, rows.select(*wanted)), names
+    return in_files(spec, rows.select(*stored_columns)), names
 
 
 def _loaded(progress: HistoryProgress) -> str:

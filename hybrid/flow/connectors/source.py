@@ -1,4 +1,4 @@
-"""What history is read from: pieces in an order that never changes, so that a load goes on where it stopped."""
+"""The sources of history: pieces in an order that never changes, so that a load continues where it stopped."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from hybrid.table.columns import PREFIX
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# The columns of a frame beside the source's own: which piece a record is of, and its place in it.
+# The columns of a frame beside the source's own: the number of a record's piece, and its position there.
 PIECE, PLACE = f"{PREFIX}piece", f"{PREFIX}place"
 
-BYTES_PER_ROW = 50  # of a file whose rows nobody has counted
+BYTES_PER_ROW = 50  # an estimate for files without a row count
 
-# How tables that were written from Kafka name where each row came from; our own do it by the first.
+# Names that tables written from Kafka give a row's coordinates; our own tables use the first.
 _COORDINATES = (
     ("_hy_topic", "_hy_partition", "_hy_offset"),
     ("topic", "partition", "offset"),
@@ -32,7 +32,7 @@ _COORDINATES = (
 
 @dataclass(frozen=True)
 class SourcePiece:
-    """A part of a source that is read whole: a file. `rows` is None where nobody counts them without reading."""
+    """A part of a source that is read whole: a file. `rows` is None when counting them would need reading."""
 
     name: str
     rows: int | None
@@ -41,7 +41,7 @@ class SourcePiece:
 
 @dataclass(frozen=True)
 class StagedBatch:
-    """What was staged: stored rows without names of segments; `offsets` are Kafka's highest, by `topic/partition`.
+    """Staged rows, without segment names. `offsets` are Kafka's highest, by `topic/partition`.
 
     `deletes` are among the `rows`.
     """
@@ -53,11 +53,11 @@ class StagedBatch:
 
 
 class Source(Protocol):
-    """A source as it was at one moment."""
+    """A source as of one moment."""
 
     @property
     def pinned(self) -> Mapping[str, object]:
-        """What names that moment, as JSON: it is kept with what has been loaded."""
+        """The identity of that moment, as JSON. It is stored with the loaded rows."""
 
     @property
     def pieces(self) -> Sequence[SourcePiece]:
@@ -65,10 +65,10 @@ class Source(Protocol):
 
     @property
     def is_last(self) -> bool:
-        """Whether nothing comes after it."""
+        """Whether nothing follows after it."""
 
     def check(self, spec: TableSpec, connector: str) -> None:
-        """SpecError when it lacks a column that every row of the table must have, where that can be told."""
+        """SpecError when it lacks a column that every row of the table needs, as far as that is known."""
 
     def stage(
         self, spark: SparkSession, spec: TableSpec, connector: str, numbers: Sequence[int], to: Path
@@ -76,28 +76,28 @@ class Source(Protocol):
         """Converts the records of some pieces, in `to`. DataError at the first that is no row of the table."""
 
     def highest_offsets(self, spark: SparkSession) -> dict[str, int] | None:
-        """Kafka's highest offsets in it, by `topic/partition`, without loading it; None where it tells none."""
+        """Kafka's highest offsets in it, by `topic/partition`, without loading it; None when it has none."""
 
 
 def coordinates(names: Iterable[str]) -> tuple[str, str, str] | None:
-    """The columns of a source that hold Kafka's topic, partition and offset; None where it has none."""
+    """The columns of a source that hold Kafka's topic, partition and offset; None when it has none."""
     by_lower = {name.lower(): name for name in names}
-    for one in _COORDINATES:
-        if all(name in by_lower for name in one):
-            topic, partition, offset = (by_lower[name] for name in one)
+    for candidate in _COORDINATES:
+        if all(name in by_lower for name in candidate):
+            topic, partition, offset = (by_lower[name] for name in candidate)
             return topic, partition, offset
     return None
 
 
 def raise_to(known: dict[str, int], others: Mapping[str, int]) -> None:
-    """Takes over offsets that are higher than those known so far, by `topic/partition`."""
+    """Raises offsets, by `topic/partition`, where the offset in `others` is higher."""
     for key, offset in others.items():
         known[key] = max(offset, known.get(key, offset))
 
 
 def check_columns(spec: TableSpec, names: Sequence[str], connector: str) -> None:
-    """SpecError when columns of these names lack one that every row must have."""
-    there = {one.lower() if spec.ignores_case else one for one in names}
+    """SpecError when the columns `names` lack a column that every row needs."""
+    there = {name.lower() if spec.ignores_case else name for name in names}
     needed = {*spec.primary_key, *([spec.time_column] if spec.time_column else [])}
     needed |= {field.name for field in spec.schema.fields if field.is_required}
     missing = [field.name for field in spec.schema.fields if field.name in needed - there]

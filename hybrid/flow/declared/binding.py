@@ -1,4 +1,4 @@
-"""What a flow's function gets when it loads its files: all of a batch, or the next new ones of a stream."""
+"""The files that a flow's function reads: all of a batch source, or the next new ones of a stream."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class NothingNew(BaseException):
-    """Ends a flow's function where its stream has no new file. No Exception, so that no flow catches it."""
+    """Ends a flow's function when its stream has no new file. It is no Exception, so that no flow catches it."""
 
     def __init__(self, source: DeclaredFileSource, listed: int, changed: Sequence[str]) -> None:
         super().__init__(source.path)
@@ -28,7 +28,7 @@ class NothingNew(BaseException):
 
 @dataclass
 class Bound:
-    """What a call of a flow's function has loaded."""
+    """The files that a call of a flow's function has loaded."""
 
     flow: str
     spark: SparkSession
@@ -39,24 +39,24 @@ class Bound:
 
     @property
     def rejected(self) -> DataFrame | None:
-        """What was rejected while files were read."""
+        """The rows that were rejected while files were read."""
         return union_all(self.rejected_frames) if self.rejected_frames else None
 
     def _loaded(self, source: DeclaredFileSource, files: Sequence[SourceFile], known: StructType | None) -> Loaded:
         self.warnings += source.warnings
-        found = load_files(self.spark, source, files, known)
-        self.warnings += found.warnings
-        if source.strict and found.rejected is not None:
-            _refuse_any(found.rejected)
-        return found
+        loaded = load_files(self.spark, source, files, known)
+        self.warnings += loaded.warnings
+        if source.strict and loaded.rejected is not None:
+            _refuse_any(loaded.rejected)
+        return loaded
 
 
 @dataclass
 class OnceBinding(Bound):
-    """All files of every source, of a once-flow."""
+    """All files of every source, for a once-flow."""
 
     def read(self, source: DeclaredFileSource) -> DataFrame:
-        """The rows of a batch. SpecError for a stream, NotFoundError where there is no file."""
+        """The rows of a batch source. SpecError for a stream, NotFoundError without files."""
         if source.streaming:
             raise SpecError(
                 f"Flow '{self.flow}' is once and reads a stream: what comes after its run would never be read.",
@@ -65,16 +65,16 @@ class OnceBinding(Bound):
         files = list_files(source)
         if not files:
             raise NotFoundError(f"Flow '{self.flow}': there is no file at '{source.path}'. It has not run.")
-        found = self._loaded(source, files, None)
+        loaded = self._loaded(source, files, None)
         self.files += files
-        if found.rejected is not None:
-            self.rejected_frames.append(found.rejected)
-        return found.good
+        if loaded.rejected is not None:
+            self.rejected_frames.append(loaded.rejected)
+        return loaded.good
 
 
 @dataclass
 class StreamBinding(Bound):
-    """The next new files of the one stream of an incremental flow; `ledger` holds those it has read."""
+    """The next new files of the one stream of an incremental flow; `ledger` holds the files that it has read."""
 
     ledger: Mapping[str, int] = field(default_factory=dict)
     known: StructType | None = None
@@ -82,7 +82,7 @@ class StreamBinding(Bound):
     source: DeclaredFileSource | None = None
 
     def read(self, source: DeclaredFileSource) -> DataFrame:
-        """The rows of the next micro-batch of a stream, or those of a batch that the stream is joined with."""
+        """The rows of the stream's next micro-batch, or all rows of a batch source that the stream joins."""
         return self._next(source) if source.streaming else self._whole(source)
 
     def _next(self, source: DeclaredFileSource) -> DataFrame:
@@ -100,15 +100,15 @@ class StreamBinding(Bound):
         if changed:
             self.warnings.append(changed_words(changed))
         self.files = next_files(source, new)
-        found = self._first_columns(source, new)
+        loaded = self._first_columns(source, new)
         self.left = len(new) - len(self.files)
-        self.schema = found.schema
-        if found.rejected is not None:
-            self.rejected_frames.append(found.rejected)
-        return found.good
+        self.schema = loaded.schema
+        if loaded.rejected is not None:
+            self.rejected_frames.append(loaded.rejected)
+        return loaded.good
 
     def _first_columns(self, source: DeclaredFileSource, new: Sequence[SourceFile]) -> Loaded:
-        """The micro-batch; as long as it holds nothing that columns could be known from, with more files."""
+        """The micro-batch. While its files reveal no columns, more files are added to it."""
         while True:
             try:
                 return self._loaded(source, self.files, self.known)
@@ -121,14 +121,14 @@ class StreamBinding(Bound):
         files = list_files(source)
         if not files:
             raise NotFoundError(f"Flow '{self.flow}': there is no file at '{source.path}'.")
-        found = self._loaded(source, files, None)
-        if found.rejected is not None:
-            _refuse_any(found.rejected)  # not of the flow's target: nowhere to keep them
-        return found.good
+        loaded = self._loaded(source, files, None)
+        if loaded.rejected is not None:
+            _refuse_any(loaded.rejected)  # not rows of the flow's target: nowhere to keep them
+        return loaded.good
 
 
 def changed_words(paths: Sequence[str]) -> str:
-    """What is said of files that are others by now."""
+    """The warning of files that have changed."""
     more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
     return f"{paths[0]}{more}: changed after it was read, and not read again. --full-refresh reads everything anew."
 

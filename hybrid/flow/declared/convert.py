@@ -1,6 +1,6 @@
-"""A flow's frame as rows of its table: which column each Spark type becomes, and what does not fit as rejected rows.
+"""Converts a flow's frame to rows of its table: maps Spark types to columns, and rejects rows that do not fit.
 
-A value that its column cannot hold is never a null: the whole row is rejected, with column, value and reason.
+A value that its column cannot hold never becomes null: the whole row is rejected, with column, value and reason.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _TEXTS = (DataType.STRING, DataType.JSON)
 
 @dataclass(frozen=True)
 class ColumnType:
-    """What a column of a flow's frame is in a table: `is_date` of a day, which is kept as its ISO text."""
+    """The table column for a column of a flow's frame. `is_date`: a date, stored as ISO text."""
 
     name: str
     data_type: DataType
@@ -43,11 +43,11 @@ class ColumnType:
 
 
 def column_types(schema: StructType) -> list[ColumnType]:
-    """The columns of a frame as columns of a table. SpecError for names that stand twice or are the system's own."""
-    found: dict[str, ColumnType] = {}
+    """The columns of a frame as columns of a table. SpecError for repeated names and reserved ones."""
+    by_name: dict[str, ColumnType] = {}
     for field in schema:
-        if field.name.lower() in found:
-            other = found[field.name.lower()].name
+        if field.name.lower() in by_name:
+            other = by_name[field.name.lower()].name
             raise SpecError(
                 f"The flow's rows have columns '{other}' and '{field.name}': case does not count. Rename one."
             )
@@ -55,23 +55,23 @@ def column_types(schema: StructType) -> list[ColumnType]:
             raise SpecError(
                 f"The flow's rows have a column '{field.name}': such names are the system's own. Rename it."
             )
-        found[field.name.lower()] = _column_type(field.name, field.dataType)
-    return list(found.values())
+        by_name[field.name.lower()] = _column_type(field.name, field.dataType)
+    return list(by_name.values())
 
 
 def _column_type(name: str, kind: SparkType) -> ColumnType:
     from pyspark.sql import types as T
 
     if isinstance(kind, T.ArrayType):
-        one = _scalar(kind.elementType)
-        if one is not None and one not in (DataType.BYTES, DataType.JSON):
-            return ColumnType(name, one, single_value=False, is_date=isinstance(kind.elementType, T.DateType))
+        element = _scalar(kind.elementType)
+        if element is not None and element not in (DataType.BYTES, DataType.JSON):
+            return ColumnType(name, element, single_value=False, is_date=isinstance(kind.elementType, T.DateType))
         return ColumnType(name, DataType.JSON)
     return ColumnType(name, _scalar(kind) or DataType.JSON, is_date=isinstance(kind, T.DateType))
 
 
 def _scalar(kind: SparkType) -> DataType | None:
-    """The type of one value; None for what has fields or keys."""
+    """The type of a single value; None for types with fields or keys."""
     from pyspark.sql import types as T
 
     for classes, data_type in (
@@ -91,15 +91,15 @@ def _scalar(kind: SparkType) -> DataType | None:
 
 
 def stored_rows(frame: DataFrame, spec: TableSpec) -> DataFrame:
-    """The rows with the table's columns, TIME, REASON and RAW. Where REASON is not null the row is rejected.
+    """The rows with the table's columns, TIME, REASON and RAW. A row with a REASON is rejected.
 
-    RAW is then the row as JSON. A column of the table that the frame has not is null.
+    RAW is then the row as JSON. Columns of the table that the frame lacks are null.
     """
     from pyspark.sql import functions as F
 
     there = {field.name.lower(): field for field in frame.schema}
     natural = {field.name.lower(): _natural(quoted(field.name), field.dataType) for field in frame.schema}
-    kinds = {one.name.lower(): one for one in column_types(frame.schema)}
+    kinds = {column.name.lower(): column for column in column_types(frame.schema)}
     values: list[Column] = []
     problems: list[Column] = []
     for field in spec.schema.fields:
@@ -109,9 +109,9 @@ def stored_rows(frame: DataFrame, spec: TableSpec) -> DataFrame:
         value, kind = natural[field.name.lower()], kinds[field.name.lower()]
         converted = _converted(value, kind, field)
         values.append(converted.alias(field.name))
-        given = _before(quoted(there[field.name.lower()].name), there[field.name.lower()].dataType, value)
-        if converted is not given:
-            problems.append(F.when(given.isNotNull() & converted.isNull(), _reason(field, given)))
+        original = _before(quoted(there[field.name.lower()].name), there[field.name.lower()].dataType, value)
+        if converted is not original:
+            problems.append(F.when(original.isNotNull() & converted.isNull(), _reason(field, original)))
     problems += _compared(spec, values)
     raw = F.to_json(F.struct(*(quoted(name) for name in frame.columns))) if frame.columns else F.lit("{}")
     rows = frame.select(*values, _joined(problems).alias(columns.REASON), raw.alias(columns.RAW))
@@ -119,16 +119,16 @@ def stored_rows(frame: DataFrame, spec: TableSpec) -> DataFrame:
 
 
 def _compared(spec: TableSpec, values: Sequence[Column]) -> list[Column]:
-    """Where a row has not a value in just one of several comparison columns; see `hybrid.records.decode`."""
+    """Rejects rows without a value in exactly one of several comparison columns; see `hybrid.records.decode`."""
     from pyspark.sql import functions as F
 
     names = spec.upsert.comparison_columns if spec.upsert is not None else ()
     if len(names) < 2:
         return []
-    given = [value for value, field in zip(values, spec.schema.fields, strict=True) if field.name in names]
-    count = reduce(add, (value.isNotNull().cast("int") for value in given))
-    told = " and ".join(f"'{name}'" for name in names)
-    return [F.when(count != 1, F.lit(f"a row has a value in just one of the comparison columns {told}"))]
+    comparison_values = [value for value, field in zip(values, spec.schema.fields, strict=True) if field.name in names]
+    count = reduce(add, (value.isNotNull().cast("int") for value in comparison_values))
+    listed = " and ".join(f"'{name}'" for name in names)
+    return [F.when(count != 1, F.lit(f"a row has a value in just one of the comparison columns {listed}"))]
 
 
 def _natural(value: Column, kind: SparkType) -> Column:
@@ -137,7 +137,7 @@ def _natural(value: Column, kind: SparkType) -> Column:
     from pyspark.sql import types as T
 
     if isinstance(kind, T.ArrayType) and _scalar(kind.elementType) not in (None, DataType.BYTES):
-        items = F.transform(value, lambda one: _natural(one, kind.elementType))
+        items = F.transform(value, lambda item: _natural(item, kind.elementType))
         return F.when(F.size(items) > 0, items)
     if isinstance(kind, (T.StructType, T.MapType, T.ArrayType, T.VariantType)):
         return F.to_json(value)
@@ -150,7 +150,7 @@ def _natural(value: Column, kind: SparkType) -> Column:
 
 
 def _before(given: Column, kind: SparkType, natural: Column) -> Column:
-    """What must not be null where the stored value is: an empty list may be."""
+    """The value that must be null if the stored one is. An empty list is stored as null, so it is null here too."""
     from pyspark.sql import types as T
 
     return given if isinstance(kind, T.DecimalType) and not _fits(kind) else natural
@@ -162,7 +162,7 @@ def _fits(kind: SparkType) -> bool:
 
 
 def _converted(value: Column, kind: ColumnType, field: FieldSpec) -> Column:
-    """A natural value in the table's column; null where it does not fit. The same object when nothing is done."""
+    """A natural value in the table's column; null when it does not fit. Unchanged values are the same object."""
     from pyspark.sql import functions as F
 
     if kind.single_value and not field.single_value:
@@ -176,15 +176,15 @@ def _converted(value: Column, kind: ColumnType, field: FieldSpec) -> Column:
         return value
     if kind.single_value:
         return _one(value, kind.data_type, field.data_type)
-    items = F.transform(value, lambda one: _one(one, kind.data_type, field.data_type))
+    items = F.transform(value, lambda item: _one(item, kind.data_type, field.data_type))
     lost = F.exists(
-        F.arrays_zip(value.alias("a"), items.alias("b")), lambda one: one["a"].isNotNull() & one["b"].isNull()
+        F.arrays_zip(value.alias("a"), items.alias("b")), lambda pair: pair["a"].isNotNull() & pair["b"].isNull()
     )
     return F.when(~lost, items)
 
 
 def _one(value: Column, kind: DataType, wanted: DataType) -> Column:
-    """One value of type `kind` as one of type `wanted`; null where that would lose something."""
+    """A value of type `kind` converted to type `wanted`; null when that would lose something."""
     from pyspark.sql import functions as F
 
     if kind is wanted:
@@ -228,7 +228,7 @@ def _joined(problems: Sequence[Column]) -> Column:
 
 
 def _with_time(rows: DataFrame, spec: TableSpec) -> DataFrame:
-    """Adds TIME; a row without one is rejected on a table with a time column."""
+    """Adds TIME. On a table with a time column, rows without a time are rejected."""
     from pyspark.sql import functions as F
 
     names = [*(quoted(field.name) for field in spec.schema.fields)]
@@ -238,13 +238,13 @@ def _with_time(rows: DataFrame, spec: TableSpec) -> DataFrame:
         time = F.lit(None).cast("bigint").alias(columns.TIME)
         return rows.select(*names, time, quoted(columns.REASON), _only_rejected(raw, quoted(columns.REASON)))
     time = _millis(quoted(field.name), field.time_format)
-    known = F.when(time.between(MIN_MS, MAX_MS), time)
+    valid = F.when(time.between(MIN_MS, MAX_MS), time)
     reason = F.coalesce(
         quoted(columns.REASON),
         F.when(quoted(field.name).isNull(), F.lit(f"the time column '{field.name}' is null")),
-        F.when(known.isNull(), F.lit(f"the time column '{field.name}' is outside of the years 1 to 9999")),
+        F.when(valid.isNull(), F.lit(f"the time column '{field.name}' is outside of the years 1 to 9999")),
     )
-    return rows.select(*names, known.alias(columns.TIME), reason.alias(columns.REASON), _only_rejected(raw, reason))
+    return rows.select(*names, valid.alias(columns.TIME), reason.alias(columns.REASON), _only_rejected(raw, reason))
 
 
 def _only_rejected(raw: Column, reason: Column) -> Column:
@@ -262,16 +262,16 @@ def _millis(value: Column, form: TimeFormat) -> Column:
         return F.unix_millis(F.try_to_timestamp(value, F.lit(form.pattern)))
     if form.step_ns % 1_000_000 == 0:
         return F.try_multiply(value.cast("bigint"), F.lit(form.step_ns // 1_000_000))
-    common = gcd(1_000_000, form.step_ns)  # whole numbers all the way: a double holds no 19 digits
+    common = gcd(1_000_000, form.step_ns)  # integers throughout: a double cannot hold 19 digits
     steps, length = F.try_multiply(value.cast("bigint"), F.lit(form.step_ns // common)), F.lit(1_000_000 // common)
     return F.call_function("div", steps - F.pmod(steps, length), length)
 
 
 def with_rejected(rows: DataFrame, rejected: DataFrame | None) -> DataFrame:
-    """The rows, and those that were rejected while they were read (columns REASON and RAW) behind them."""
+    """The rows, followed by the rows that reading has rejected (columns REASON and RAW)."""
     return rows if rejected is None else rows.unionByName(rejected, allowMissingColumns=True)
 
 
 def union_all(frames: Sequence[DataFrame]) -> DataFrame:
-    """Frames of the same columns, one behind the other."""
-    return reduce(lambda one, other: one.unionByName(other), frames)
+    """The union of frames with the same columns."""
+    return reduce(lambda rows, more: rows.unionByName(more), frames)

@@ -1,4 +1,4 @@
-"""How CSV files are read by Spark: a column is known by its name where a header names it, else by its place."""
+"""CSV files in Spark: a header identifies columns by name; without one, columns are identified by position."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 _WIDER = (("integer", "long", "decimal", "double"), ("date", "timestamp"))  # as Spark's inference widens
 _PLACE = re.compile(r"_c[0-9]+")
 _OPEN: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open}
-# Spark unpacks these too; their first line is not read here, and each is a group of its own.
+# Spark decompresses these too. Their first line is not read here, so each is a group by itself.
 _PACKED = (".deflate", ".lz4", ".snappy", ".zst", ".zstd", ".xz")
 
 
 class CsvReader(Reader):
-    """Files with the same header, or without one of the same width, are read together."""
+    """Reads files with the same header together; without headers, files of the same width."""
 
     @property
     def _has_header(self) -> bool:
@@ -45,7 +45,7 @@ class CsvReader(Reader):
         return tuple(first) if self._has_header else (len(first),)
 
     def _first_row(self, path: str) -> list[str]:
-        """The cells of the first line that is neither blank nor a comment, as Spark takes the header."""
+        """The cells of the first line that is neither blank nor a comment, where Spark finds the header."""
         options = self.source.reader
         encoding = options.get("encoding", options.get("charset", "utf-8"))
         delimiter = options.get("delimiter", options.get("sep", ",")).replace("\\t", "\t")
@@ -68,7 +68,7 @@ class CsvReader(Reader):
             yield line
 
     def _columns(self, paths: Sequence[str], infer: bool) -> StructType:
-        """The columns of a group: by its header, else the given schema's by their place, else `_c0` and so on."""
+        """The columns of a group: by its header, else the given schema's by position, else `_c0` and so on."""
         reader = self.spark_reader(inferSchema=str(infer).lower(), enforceSchema="true")
         return self._by_place(reader.csv(list(paths)).schema)
 
@@ -78,9 +78,9 @@ class CsvReader(Reader):
         if self._has_header or self.source.schema is None:
             return found
         partitions = self.partition_names()
-        given = [field for field in self.parsed(self.source.schema) if field.name not in partitions]
-        beyond = [field for field in found if field.name not in partitions][len(given) :]
-        named = [StructField(field.name, field.dataType) for field in given]
+        declared = [field for field in self.parsed(self.source.schema) if field.name not in partitions]
+        beyond = [field for field in found if field.name not in partitions][len(declared) :]
+        named = [StructField(field.name, field.dataType) for field in declared]
         return StructType([*named, *beyond, *(field for field in found if field.name in partitions)])
 
     def _infer(self, paths: Sequence[str]) -> StructType:
@@ -89,14 +89,14 @@ class CsvReader(Reader):
         fields: dict[str, StructField] = {}
         for group in self._groups(paths):
             for field in self._columns(group, self.source.infer_types):
-                known = fields.setdefault(field.name, field)
-                fields[field.name] = StructField(field.name, _common(known.dataType, field.dataType))
+                first = fields.setdefault(field.name, field)
+                fields[field.name] = StructField(field.name, _common(first.dataType, field.dataType))
         return StructType(list(fields.values()))
 
     def check_hints(self, hints: StructType) -> None:
-        """SpecError for a hint by a name that a file without a header cannot give."""
+        """SpecError for a hint with a name that a file without a header cannot have."""
         partitions = self.partition_names()
-        unknown = [] if self._has_header else [one.name for one in hints if not _PLACE.fullmatch(one.name.lower())]
+        unknown = [] if self._has_header else [hint.name for hint in hints if not _PLACE.fullmatch(hint.name.lower())]
         unknown = [name for name in unknown if name not in partitions]
         if unknown:
             raise SpecError(
@@ -107,25 +107,25 @@ class CsvReader(Reader):
 
     def rows(self, schema: StructType) -> Iterator[DataFrame]:
         """A frame for each group."""
-        known = {field.name.lower(): field for field in schema}
+        fields = {field.name.lower(): field for field in schema}
         for group in self._groups(self.paths):
             there = self._columns(group, False)
-            self._check_named(group, there, known.keys())
-            typed = self._typed(there, lambda one: known.get(one.name.lower(), one))
+            self._check_named(group, there, fields.keys())
+            typed = self._typed(there, lambda column: fields.get(column.name.lower(), column))
             reader = self.spark_reader(columnNameOfCorruptRecord=CORRUPT, mode="PERMISSIVE", enforceSchema="true")
             yield reader.schema(typed).csv(group)
 
     def _typed(self, there: StructType, typed: Callable[[StructField], StructField]) -> StructType:
-        """Spark wants columns of folders behind those of the file."""
+        """The columns with their types. Spark requires columns of folders after the file's own."""
         from pyspark.sql.types import StructType
 
         partitions = self.partition_names()
-        found = StructType([typed(one) for one in there if one.name not in partitions]).add(CORRUPT, "string")
-        return StructType([*found, *(typed(one) for one in there if one.name in partitions)])
+        own = StructType([typed(column) for column in there if column.name not in partitions]).add(CORRUPT, "string")
+        return StructType([*own, *(typed(column) for column in there if column.name in partitions)])
 
     def _check_named(self, group: Sequence[str], there: StructType, known: Any) -> None:
-        """DataError when a header has none of the given schema's columns: every row would be nothing but nulls."""
-        names = [one.name for one in there if one.name not in self.partition_names()]
+        """DataError when a header has none of the given schema's columns: all values would be null."""
+        names = [column.name for column in there if column.name not in self.partition_names()]
         if self.source.schema is None or not names or any(name.lower() in known for name in names):
             return
         raise DataError(
@@ -139,17 +139,17 @@ class CsvReader(Reader):
             frame = self.spark_reader(enforceSchema="true", mode="PERMISSIVE").csv(group)
             named = self._by_place(frame.schema)
             if named != frame.schema:
-                kinds = [(one.name, "string") for one in named]
+                kinds = [(column.name, "string") for column in named]
                 texts = self.spark_reader(enforceSchema="true", mode="PERMISSIVE")
                 frame = texts.schema(", ".join(f"`{name}` {kind}" for name, kind in kinds)).csv(group)
             yield frame
 
     def reason(self, raw: DataFrame) -> Column:
-        """The columns that the line should have had."""
+        """The columns that the line should have."""
         from pyspark.sql import functions as F
 
-        kept = [one for one in raw.schema if one.name != CORRUPT]
-        columns = ", ".join(f"{one.name} {type_name(one.dataType.simpleString())}" for one in kept)
+        data = [column for column in raw.schema if column.name != CORRUPT]
+        columns = ", ".join(f"{column.name} {type_name(column.dataType.simpleString())}" for column in data)
         return F.lit(f"the line does not fit the columns ({columns})")
 
 
@@ -162,5 +162,5 @@ def _common(first: DataType, other: DataType) -> DataType:
     kinds = [first.typeName(), other.typeName()]
     for wider in _WIDER:
         if all(kind in wider for kind in kinds):
-            return max((first, other), key=lambda one: wider.index(one.typeName()))
+            return max((first, other), key=lambda kind: wider.index(kind.typeName()))
     return StringType()

@@ -1,4 +1,4 @@
-"""The documents of a flow's table: the same schema and configs that describe every other table. Pure."""
+"""The documents of a flow's table: a schema and configs as every other table has. Pure."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ Document = dict[str, Any]
 
 
 def unified(kinds: Sequence[Sequence[ColumnType]]) -> list[ColumnType]:
-    """The columns of a new table over what its flows bring: numbers in the wider type; what does not agree is text."""
-    found: dict[str, ColumnType] = {}
-    for one in (column for columns in kinds for column in columns):
-        before = found.get(one.name.lower())
-        found[one.name.lower()] = one if before is None else _wider(before, one)
-    return list(found.values())
+    """The columns of a new table from its flows' columns: the wider type for numbers, text for other conflicts."""
+    by_name: dict[str, ColumnType] = {}
+    for column in (column for columns in kinds for column in columns):
+        before = by_name.get(column.name.lower())
+        by_name[column.name.lower()] = column if before is None else _wider(before, column)
+    return list(by_name.values())
 
 
 def _wider(one: ColumnType, other: ColumnType) -> ColumnType:
@@ -45,27 +45,27 @@ def _wider(one: ColumnType, other: ColumnType) -> ColumnType:
 
 
 def table_documents(table: FlowTable, kinds: Sequence[ColumnType]) -> tuple[Document, list[Document]]:
-    """The schema and the two configs. SpecError when the time column is none of the columns, or no time."""
+    """The schema and the two configs. SpecError when the time column is not among the columns, or no time."""
     name = table.properties.get("hybrid.timeColumn")
-    by_name = {one.name.lower(): one for one in kinds}
+    by_name = {column.name.lower(): column for column in kinds}
     time = by_name.get(name.lower()) if name is not None else None
     if name is not None and time is None:
-        near = suggestion(name, [one.name for one in kinds])
-        shown = ", ".join(one.name for one in kinds)
+        near = suggestion(name, [column.name for column in kinds])
+        shown = ", ".join(column.name for column in kinds)
         raise SpecError(
             f"{table.place}: hybrid.timeColumn: '{name}' is no column of the flows' rows.{near} There are: {shown}."
         )
     schema: Document = {"schemaName": table.name, "enableColumnBasedNullHandling": True}
     if table.comment:
         schema["description"] = table.comment
-    schema["dimensionFieldSpecs"] = [field_document(one) for one in kinds if one is not time]
+    schema["dimensionFieldSpecs"] = [field_document(column) for column in kinds if column is not time]
     if time is not None:
         schema["dateTimeFieldSpecs"] = [_time_document(table, time)]
     return schema, _configs(table, time.name if time else None)
 
 
 def field_document(one: ColumnType) -> Document:
-    """A column as one of dimensionFieldSpecs."""
+    """A column as an entry of dimensionFieldSpecs."""
     document: Document = {"name": one.name, "dataType": one.data_type.value}
     return document if one.single_value else {**document, "singleValueField": False}
 
@@ -77,39 +77,39 @@ def with_columns(schema_doc: Mapping[str, Any], new: Sequence[ColumnType]) -> Do
 
 
 def new_columns(spec: TableSpec, kinds: Sequence[ColumnType]) -> list[ColumnType]:
-    """Those that the table has not."""
-    known = {name.lower() for name in spec.schema.column_names}
-    return [one for one in kinds if one.name.lower() not in known]
+    """The columns that the table does not have."""
+    existing = {name.lower() for name in spec.schema.column_names}
+    return [column for column in kinds if column.name.lower() not in existing]
 
 
 def _time_document(table: FlowTable, time: ColumnType) -> Document:
-    given = table.properties.get("hybrid.timeFormat")
-    data_type, form = time.data_type, given
+    declared = table.properties.get("hybrid.timeFormat")
+    data_type, form = time.data_type, declared
     if not time.single_value or data_type not in (DataType.TIMESTAMP, DataType.STRING, DataType.INT, DataType.LONG):
         raise SpecError(
             f"{table.place}: hybrid.timeColumn: '{time.name}' is {data_type}{'' if time.single_value else '[]'}, and a "
             "time is a timestamp, a date, an ISO 8601 text or a whole number."
         )
     if data_type in (DataType.INT, DataType.LONG):
-        form = given or _MILLIS
-    elif given is not None:
+        form = declared or _MILLIS
+    elif declared is not None:
         raise SpecError(
-            f"{table.place}: hybrid.timeFormat: '{given}' is for whole numbers; '{time.name}' is {data_type}."
+            f"{table.place}: hybrid.timeFormat: '{declared}' is for whole numbers; '{time.name}' is {data_type}."
         )
     elif time.is_date:
         form = _DAY
     else:
-        data_type, form = DataType.TIMESTAMP, "TIMESTAMP"  # a text in ISO form is kept as the instant that it names
+        data_type, form = DataType.TIMESTAMP, "TIMESTAMP"  # ISO text is stored as its instant
     return {"name": time.name, "dataType": data_type.value, "format": form, "granularity": "1:MILLISECONDS"}
 
 
 def _configs(table: FlowTable, time_column: str | None) -> list[Document]:
-    given = {name.removeprefix("hybrid."): value for name, value in table.properties.items()}
-    task = {key: given[key] for key in _TASK_KEYS if key in given}
+    properties = {name.removeprefix("hybrid."): value for name, value in table.properties.items()}
+    task = {key: properties[key] for key in _TASK_KEYS if key in properties}
     segments: Document = {"schemaName": table.name, "replication": "1"}
     if time_column is not None:
         segments["timeColumnName"] = time_column
-    index: Document = {"sortedColumn": [given["sortedColumn"]]} if "sortedColumn" in given else {}
+    index: Document = {"sortedColumn": [properties["sortedColumn"]]} if "sortedColumn" in properties else {}
     shared = {"tableName": table.name, "segmentsConfig": segments, "tableIndexConfig": index}
     realtime = {
         **shared,

@@ -1,4 +1,4 @@
-"""What a source's columns are after a look at new files: those known so far, hints, and new ones by the mode. Pure."""
+"""The columns of a source after new files: known ones, hints, and new ones as the mode says. Pure."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ if TYPE_CHECKING:
 
 
 def merged(known: StructType | None, found: StructType, hints: StructType | None, mode: Evolution) -> StructType:
-    """The columns to read by: known ones keep their types; new ones come at the end where the mode adds them.
+    """The columns to read by. Known columns keep their types; new ones are appended in mode ADD.
 
-    Fields inside of objects are added in every mode: an object is kept as its JSON text, and would lose them.
+    Fields inside objects are added in every mode, because an object is stored as its JSON text and would lose them.
     """
     from pyspark.sql.types import StructType
 
-    given = {field.name.lower(): field for field in (hints or [])}
+    hinted = {field.name.lower(): field for field in (hints or [])}
     if known is None:
-        fields = [given.pop(field.name.lower(), field) for field in found]
-        return StructType([*fields, *given.values()])
+        fields = [hinted.pop(field.name.lower(), field) for field in found]
+        return StructType([*fields, *hinted.values()])
     by_name = {field.name.lower(): field for field in found}
     fields = []
     for field in known:
         other = by_name.pop(field.name.lower(), None)
         fields.append(field if other is None else _widened(field, other.dataType))
     if mode is Evolution.ADD:
-        fields += [given.get(name, field) for name, field in by_name.items()]
+        fields += [hinted.get(name, field) for name, field in by_name.items()]
     return StructType(fields)
 
 
 def new_fields(known: StructType, found: StructType) -> list[str]:
-    """The fields that `known` has not, nested ones by their path, in the order in which they were found."""
+    """The fields that `known` lacks, nested ones by their path, in the order of `found`."""
     return list(_new(known, found, ""))
 
 
@@ -52,7 +52,7 @@ def _new(known: StructType, found: StructType, path: str) -> Iterator[str]:
 
 
 def top_level(names: Sequence[str]) -> list[str]:
-    """Those that would be columns."""
+    """The names that are columns, not nested fields."""
     return [name for name in names if "." not in name]
 
 
@@ -69,7 +69,7 @@ def _widened(field: StructField, other: DataType) -> StructField:
 
 
 def _with_fields(kind: DataType, other: DataType) -> DataType:
-    """`kind` with the fields that `other` has besides, where both are objects or lists of them."""
+    """`kind` with the additional fields of `other`, where both are objects or lists of objects."""
     from pyspark.sql.types import ArrayType, StructField, StructType
 
     if isinstance(kind, ArrayType) and isinstance(other, ArrayType):
@@ -78,9 +78,9 @@ def _with_fields(kind: DataType, other: DataType) -> DataType:
         return kind
     more = {field.name: field for field in other}
     fields = [
-        StructField(one.name, _with_fields(one.dataType, more.pop(one.name).dataType), True)
-        if one.name in more
-        else one
-        for one in kind
+        StructField(member.name, _with_fields(member.dataType, more.pop(member.name).dataType), True)
+        if member.name in more
+        else member
+        for member in kind
     ]
     return StructType([*fields, *more.values()])

@@ -1,4 +1,4 @@
-"""What Spark or a user's function raised, in one sentence: the line of the file, and the cause at the bottom."""
+"""Errors of Spark or of a user's function as one sentence: the line of the file, and the root cause."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ _LENGTH_MAX = 500
 
 
 def told(error: Exception, flow: Flow, source: str) -> HybridError:
-    """The error of a flow that failed."""
+    """The error of a failed flow."""
     line = line_of(error, source)
     place = f"line {line}: " if line != "?" else ""
     return DataError(f"Flow '{flow.name}' failed: {place}{words_of(error)}")
 
 
 def words_of(error: Exception) -> str:
-    """Spark's own sentence where the error is one of Spark's; else its type and first line."""
+    """Spark's own sentence for Spark's errors; else the type and the first line."""
     if is_spark_error(error):
         return spark_sentence(error)
     return f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"[:_LENGTH_MAX]

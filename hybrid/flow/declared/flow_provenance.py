@@ -1,9 +1,11 @@
-"""What flows have brought to OFFLINE, by the hidden columns of its rows; corrections of it by the lineage.
+"""The OFFLINE rows that flows brought, found by hidden columns, and through the lineage the corrected ones.
 
-A replacement's rows no longer say which flow brought the rows they stand for. So a segment that was replaced goes with
-a refresh when every row in it, as it was before, was brought by the flows that are refreshed; when others' rows were
-among them, nobody can tell what would be left, and the refresh is refused. A segment stands for the one of its name,
-whatever else the same act replaced; and for those that the act took away and put none in the place of.
+Rows of a replacement do not record which flow brought the rows that they replaced. A refresh removes a replaced
+segment when the refreshed flows brought every row that it held before. When it also held rows of others, the remaining
+rows cannot be determined, and the refresh is refused.
+
+A segment replaces the old one of its name, whatever else the same commit replaced. It also replaces all old segments
+that the commit removed without a successor.
 """
 
 from __future__ import annotations
@@ -26,9 +28,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FlowProvenance:
-    """`segments` hold rows of the `flows`; of those in `replaced` nothing stays, as a correction stands there.
+    """Rows of flows that a refresh removes: `segments` hold rows of the `flows`; `replaced` are removed completely.
 
-    `flows` maps each to the refresh that takes its earlier rows away.
+    `replaced` are corrections. `flows` maps each flow to the refresh that removes its earlier rows.
     """
 
     segments: tuple[str, ...] = ()
@@ -36,33 +38,33 @@ class FlowProvenance:
     flows: Mapping[str, int] = field(default_factory=dict)
 
     def kept(self, rows: DataFrame) -> DataFrame:
-        """Those of the segments' rows that stay: other flows', and what the refresh itself has brought already."""
-        segment, connector, epoch = (quoted(one) for one in (columns.SEGMENT, columns.CONNECTOR, columns.EPOCH))
-        left = ~segment.isin(list(self.replaced))
+        """The rows of the segments that stay: rows of other flows, and rows that the refresh itself has brought."""
+        segment, connector, epoch = (quoted(name) for name in (columns.SEGMENT, columns.CONNECTOR, columns.EPOCH))
+        stays = ~segment.isin(list(self.replaced))
         for flow, refresh in self.flows.items():
-            left = left & ~((connector == flow) & (epoch < refresh))
-        return rows.where(left)
+            stays = stays & ~((connector == flow) & (epoch < refresh))
+        return rows.where(stays)
 
 
 def brought_by(bench: CommitContext, offline: HalfSnapshot, flows: Mapping[str, int]) -> FlowProvenance:
-    """What these flows brought before a refresh to the OFFLINE half as it is now, called under its lock.
+    """The OFFLINE rows that these flows brought before a refresh. Call it under the half's lock.
 
-    ConflictError when a replacement stands over rows of theirs and of others.
+    ConflictError when a replacement covers rows of theirs and of others.
     """
     rows = bench.spark.read.format("delta").load(str(offline.path))
-    found = {(row[0], row[1]) for row in rows.select(columns.SEGMENT, columns.CONNECTOR).distinct().collect()}
-    own = {segment for segment, connector in found if connector in flows}
-    corrected = {segment for segment, connector in found if connector == REPLACEMENT_CONNECTOR}
+    pairs = {(row[0], row[1]) for row in rows.select(columns.SEGMENT, columns.CONNECTOR).distinct().collect()}
+    own = {segment for segment, connector in pairs if connector in flows}
+    corrected = {segment for segment, connector in pairs if connector == REPLACEMENT_CONNECTOR}
     replaced = {name for name in corrected if _is_theirs(bench, offline, name, set(flows))}
     return FlowProvenance(tuple(sorted(own | replaced)), tuple(sorted(replaced)), dict(flows))
 
 
 def _is_theirs(bench: CommitContext, offline: HalfSnapshot, segment: str, flows: set[str]) -> bool:
-    """Whether a replaced segment stands for rows of these flows alone."""
+    """Whether a replaced segment covers rows of these flows only."""
     names, connectors, entry = {segment}, set[str](), None
     for version, act in lineage_acts(offline):
         to, before = texts(act.detail["segments_to"]), set(texts(act.detail["segments_from"]))
-        if act.kind == MERGE or not names & set(to) or not before:  # merged rows still say who brought them
+        if act.kind == MERGE or not names & set(to) or not before:  # merged rows keep their flow's name
             continue
         entry = entry or act.id
         stood_for = (names & set(to) & before) | (before - set(to))
@@ -87,16 +89,16 @@ def _is_theirs(bench: CommitContext, offline: HalfSnapshot, segment: str, flows:
 def _connectors_then(
     bench: CommitContext, offline: HalfSnapshot, version: int, segments: list[str], entry: str
 ) -> set[str]:
-    """Who had brought the rows of segments at an old version. ConflictError when that is not kept any more."""
+    """The connectors of segments' rows at an old version. ConflictError when that is no longer retained."""
     from pyspark.errors import PySparkException
 
     try:
         then = bench.spark.read.format("delta").option("versionAsOf", version).load(str(offline.path))
-        found = then.where(quoted(columns.SEGMENT).isin(segments)).select(columns.CONNECTOR).distinct().collect()
+        rows = then.where(quoted(columns.SEGMENT).isin(segments)).select(columns.CONNECTOR).distinct().collect()
     except PySparkException as error:
         raise ConflictError(
             f"Segment '{segments[0]}' was replaced by '{entry}' so long ago that nobody can tell whose rows were in "
             "it: it cannot be refreshed. Nothing was changed.",
             hint="Load into a new table.",
         ) from error
-    return {row[0] for row in found}
+    return {row[0] for row in rows}

@@ -1,4 +1,4 @@
-"""One micro-batch of an incremental flow: rows, rejected rows, the files read, in one commit to REALTIME (R2, R6)."""
+"""A micro-batch of an incremental flow: rows, rejected rows and files read, in one commit to REALTIME (R2, R6)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class MicroBatch:
-    """What one micro-batch brings: `planned` is the flow's progress that it was planned on, `schema` its source's."""
+    """The content of a micro-batch. `planned` is the flow's progress that it was planned on, `schema` its source's."""
 
     flow: str
     files: Sequence[SourceFile]
@@ -37,7 +37,7 @@ class MicroBatch:
 
 
 def commit_batch(bench: CommitContext, spec: TableSpec, layout: TableLayout, batch: MicroBatch) -> FlowProgress:
-    """Commits a micro-batch; the flow's progress after it. OvertakenError when the flow ran elsewhere meanwhile."""
+    """Commits a micro-batch; returns the flow's new progress. OvertakenError when the flow ran elsewhere in between."""
     path = layout.half(Half.REALTIME)
     with bench.lock(layout, Half.REALTIME):
         current = open_half(path)
@@ -52,7 +52,7 @@ def commit_batch(bench: CommitContext, spec: TableSpec, layout: TableLayout, bat
 def _planned(
     bench: CommitContext, spec: TableSpec, state: RealtimeState, batch: MicroBatch
 ) -> tuple[RealtimeState, DataFrame]:
-    """The state after the batch, and all that is stored by it."""
+    """The state after the batch, and all rows to store."""
     before, staged = realtime_progress(state, batch.flow, INCREMENTAL), batch.staged
     key, newest_ms = before.key(batch.flow), max(file.modified_ms for file in batch.files)
     first, sequence = state.offsets.get(key, 0), state.sequences.get(key._replace(epoch=0), 0)
@@ -105,7 +105,7 @@ def _stored(
     segment: str,
     first: int,
 ) -> DataFrame:
-    """Good rows, rejected rows and the files, each in its partition; one sorted file for each."""
+    """Good rows, rejected rows and files, each in its partition, as one sorted file."""
     from pyspark.sql import functions as F
 
     numbered = {**hidden, columns.OFFSET: F.col(columns.OFFSET) + first}
@@ -113,10 +113,10 @@ def _stored(
     if staged.rows:
         parts.append(laid_out(spec, Half.REALTIME, staged.good, {**numbered, columns.SEGMENT: segment}))
     if staged.rejected:
-        kept = {**numbered, columns.SEGMENT: columns.rejected_segment(spec.name), columns.TIME: None}
-        parts.append(laid_out(spec, Half.REALTIME, staged.bad, kept, bare=True))
+        rejected_hidden = {**numbered, columns.SEGMENT: columns.rejected_segment(spec.name), columns.TIME: None}
+        parts.append(laid_out(spec, Half.REALTIME, staged.bad, rejected_hidden, bare=True))
     files = {**hidden, columns.SEGMENT: columns.files_segment(spec.name)}
-    del files[columns.TIMESTAMP]  # a file's own
+    del files[columns.TIMESTAMP]  # each file has its own
     parts.append(laid_out(spec, Half.REALTIME, read, files))
     frame = union_all(parts)
     return frame.repartition(columns.SEGMENT).sortWithinPartitions(columns.SEGMENT, columns.OFFSET)

@@ -1,4 +1,4 @@
-"""Which files a source has: a path, a folder with all below it, or a pattern, less what its options leave out."""
+"""The files of a source: a path, a folder with all below it, or a pattern, filtered by its options."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _BRACES = re.compile(r"\{([^{}]*)\}")
 
 @dataclass(frozen=True, order=True)
 class SourceFile:
-    """One file; `modified_ms` is when it was changed last, epoch milliseconds. Older files come first."""
+    """A file; `modified_ms` is its last change, epoch milliseconds. Older files come first."""
 
     modified_ms: int
     path: str
     bytes: int
 
     def check_unchanged(self) -> None:
-        """DataError when the file is another one by now, or gone: what was read of it may be half of it."""
+        """DataError when the file has changed or is gone, because only a part of it may have been read."""
         try:
             now = _file(self.path)
         except FileNotFoundError as error:
@@ -39,19 +39,19 @@ class SourceFile:
 
 
 def list_files(source: DeclaredFileSource) -> list[SourceFile]:
-    """The files of a source, oldest first. NotFoundError when the folder that a pattern begins in does not exist."""
+    """The files of a source, oldest first. NotFoundError when the base folder of a pattern does not exist."""
     roots = _roots(source.path)
     if not roots:
         base = base_folder(source.path)
         if not os.path.exists(base):
             raise NotFoundError(f"'{source.path}': there is no folder {base}.")
         return []
-    found = {path: _there(path) for root in roots for path in _files(root, source.recursive)}
-    return sorted(file for file in found.values() if file is not None and _is_wanted(source, file))
+    by_path = {path: _there(path) for root in roots for path in _files(root, source.recursive)}
+    return sorted(file for file in by_path.values() if file is not None and _is_wanted(source, file))
 
 
 def _there(path: str) -> SourceFile | None:
-    """A file; None when it is gone since it was listed, or was only a link to nothing."""
+    """A file; None when it was deleted since the listing, or is a broken link."""
     try:
         return _file(path)
     except OSError:
@@ -59,24 +59,24 @@ def _there(path: str) -> SourceFile | None:
 
 
 def base_folder(path: str) -> str:
-    """The part of a path before its first pattern; of a plain one, the path itself."""
+    """The part of a path before its first pattern; the path itself when it has none."""
     parts = Path(os.path.abspath(path)).parts
     plain = [part for place, part in enumerate(parts) if not any(map(_MAGIC.search, parts[: place + 1]))]
     return str(Path(*plain))
 
 
 def is_pattern(path: str) -> bool:
-    """Whether a path has characters of patterns."""
+    """Whether a path contains pattern characters."""
     return bool(_MAGIC.search(path))
 
 
 def _roots(path: str) -> list[str]:
-    found = (match for plain in _expanded(os.path.abspath(path)) for match in glob.glob(plain))
-    return sorted(one for one in set(found) if not _is_hidden(one))
+    matches = (match for plain in _expanded(os.path.abspath(path)) for match in glob.glob(plain))
+    return sorted(root for root in set(matches) if not _is_hidden(root))
 
 
 def _expanded(path: str) -> Iterator[str]:
-    """`{a,b}` of Hadoop's patterns, which Python's have not."""
+    """Expands `{a,b}` of Hadoop's patterns, which Python's do not support."""
     match = _BRACES.search(path)
     if match is None:
         yield path
@@ -92,11 +92,11 @@ def _files(root: str, recursive: bool) -> Iterator[str]:
     seen: set[str] = set()
     for folder, below, names in os.walk(root, followlinks=True):
         place = os.path.realpath(folder)
-        if place in seen:  # a link to a folder that was read already, or to one above
+        if place in seen:  # a link to a folder that was read already, or to a parent
             below.clear()
             continue
         seen.add(place)
-        # Folders of partitions (`year=2024`) are a part of what is read, as in Spark.
+        # Partition folders (`year=2024`) are always read, as in Spark.
         below[:] = sorted(name for name in below if not _is_hidden(name) and (recursive or "=" in name))
         yield from (os.path.join(folder, name) for name in names if not _is_hidden(name))
 
@@ -115,17 +115,17 @@ def _is_wanted(source: DeclaredFileSource, file: SourceFile) -> bool:
 
 
 def _file(path: str) -> SourceFile:
-    found = os.stat(path)
-    return SourceFile(found.st_mtime_ns // 1_000_000, path, found.st_size)
+    stat = os.stat(path)
+    return SourceFile(stat.st_mtime_ns // 1_000_000, path, stat.st_size)
 
 
 def next_files(source: DeclaredFileSource, files: Iterable[SourceFile]) -> list[SourceFile]:
-    """Those of one micro-batch: at most `files_max`, and `bytes_max` bytes unless the first alone has more."""
+    """The files of one micro-batch: at most `files_max`, and `bytes_max` bytes unless the first alone exceeds that."""
     taken: list[SourceFile] = []
-    left = source.bytes_max
+    remaining = source.bytes_max
     for file in files:
-        if len(taken) == source.files_max or (left is not None and taken and file.bytes > left):
+        if len(taken) == source.files_max or (remaining is not None and taken and file.bytes > remaining):
             break
         taken.append(file)
-        left = None if left is None else left - file.bytes
+        remaining = None if remaining is None else remaining - file.bytes
     return taken

@@ -1,6 +1,6 @@
-"""What a flow file declares: tables, and the flows that append to them. Values, and the rules between them; no engine.
+"""The declarations of a flow file: tables, and the flows that append to them. Values and their rules; no engine.
 
-A flow is known by its target and its name, whatever file it comes from.
+Target and name identify a flow, whatever its file.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Any
 
 from hybrid.errors import SpecError, suggestion
 
-# A flow's name is a part of the keys of its rows' coordinates, where a slash divides.
+# A flow's name is part of the coordinate keys of its rows, in which a slash is the separator.
 _FLOW_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]{0,199}")
 _TABLE_NAME = re.compile(r"[A-Za-z0-9_]{1,100}")
 
-# Properties of a table that have an effect, and where each stands in the table's documents.
+# The table properties that have an effect.
 TABLE_PROPERTIES = (
     "hybrid.timeColumn",
     "hybrid.timeFormat",
@@ -32,7 +32,7 @@ TABLE_PROPERTIES = (
 
 @dataclass(frozen=True)
 class FlowTable:
-    """A declared target. `schema` is a Spark schema, a DDL text, or None: taken from the flows' rows."""
+    """A declared target. `schema` is a Spark schema, a DDL text, or None: derived from the flows' rows."""
 
     name: str
     place: str
@@ -43,9 +43,9 @@ class FlowTable:
 
 @dataclass(frozen=True)
 class Flow:
-    """A declared flow. `query()` gives its rows as a Spark frame; it is called anew for every micro-batch.
+    """A declared flow. `query()` returns its rows as a Spark frame; it is called for every micro-batch.
 
-    `place` is where it stands, for messages.
+    `place` is its position in the file, for messages.
     """
 
     target: str
@@ -66,7 +66,7 @@ class Flow:
 
 @dataclass
 class Declaration:
-    """Everything that the file `source` declares, in its order, and what it says without effect."""
+    """Everything that the file `source` declares, in its order, with warnings of declarations without effect."""
 
     source: str
     tables: dict[str, FlowTable] = field(default_factory=dict)
@@ -74,7 +74,7 @@ class Declaration:
     warnings: list[str] = field(default_factory=list)
 
     def add_table(self, table: FlowTable) -> None:
-        """SpecError for a name that no table can have, one that stands twice, and properties that are not known."""
+        """SpecError for invalid or repeated names, and for unknown properties."""
         if not _TABLE_NAME.fullmatch(table.name):
             plain = table.name.rpartition(".")[2]
             hint = f"Write '{plain}'." if _TABLE_NAME.fullmatch(plain) else None
@@ -85,14 +85,14 @@ class Declaration:
             raise SpecError.at(self.source, table.place, message)
         for name in table.properties:
             if name.startswith("hybrid.") and name not in TABLE_PROPERTIES:
-                known = ", ".join(TABLE_PROPERTIES)
+                properties = ", ".join(TABLE_PROPERTIES)
                 near = suggestion(name, TABLE_PROPERTIES)
-                message = f"table '{table.name}': '{name}' is no property of a table.{near} There are: {known}."
+                message = f"table '{table.name}': '{name}' is no property of a table.{near} There are: {properties}."
                 raise SpecError.at(self.source, table.place, message)
         self.tables[table.name] = table
 
     def add_flow(self, flow: Flow) -> None:
-        """SpecError for a name that no flow can have, and for one that stands twice on its table."""
+        """SpecError for invalid names, and for names that are repeated on a table."""
         if not _FLOW_NAME.fullmatch(flow.name):
             message = f"'{flow.name}' is no name of a flow: letters, digits, _, - and ., at most 200."
             raise SpecError.at(self.source, flow.place, message)
@@ -110,14 +110,14 @@ class Declaration:
         return list(dict.fromkeys(flow.target for flow in self.flows))
 
     def chosen(self, name: str | None) -> list[Flow]:
-        """The flows that `name` means: a flow's name, a table's, or None for all. SpecError when it means none."""
+        """The flows that `name` selects: a flow's name, a table's, or None for all. SpecError when there is none."""
         if name is None:
             return list(self.flows)
-        found = [flow for flow in self.flows if flow.name == name] or [
+        flows = [flow for flow in self.flows if flow.name == name] or [
             flow for flow in self.flows if flow.target == name
         ]
-        if not found:
-            known = [*(flow.name for flow in self.flows), *self.targets()]
+        if not flows:
+            names = [*(flow.name for flow in self.flows), *self.targets()]
             message = f"--full-refresh {name}: {self.source} has no flow and no table of that name."
-            raise SpecError(f"{message}{suggestion(name, known)}", hint=f"There are: {', '.join(known)}.")
-        return found
+            raise SpecError(f"{message}{suggestion(name, names)}", hint=f"There are: {', '.join(names)}.")
+        return flows

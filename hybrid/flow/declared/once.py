@@ -1,10 +1,10 @@
-"""A once-flow's commits: its rejected rows to REALTIME, then its rows to OFFLINE with the note that it has run.
+"""The commits of a once-flow: its rejected rows to REALTIME, then its rows and its progress to OFFLINE.
 
-What a death between leaves: rejected rows of a flow that has not run. The next run puts its own in their place.
+A crash in between leaves rejected rows of a flow that has not run. The next run replaces them by its own.
 
-Two processes may run one flow at once. Rejected rows say which try brought them; a load is committed only while those
-in REALTIME are its own, and under the lock of OFFLINE, without which no try puts others in their place. So the rejected
-rows that stay are those of the load that was committed.
+Two processes may run one flow at once. Rejected rows are marked with the attempt that brought them. A load is
+committed only while those in REALTIME are its own, under the OFFLINE lock, which every attempt needs to replace them.
+So the remaining rejected rows belong to the committed load.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Load:
-    """What one `attempt` at a once-flow brings in the refresh of that number; `files` is how many it read."""
+    """The result of one `attempt` at a once-flow, for the refresh of that number; `files` counts the files read."""
 
     attempt: str
     flow: str
@@ -51,12 +51,12 @@ class Load:
 
 
 def commit_rejected(bench: CommitContext, spec: TableSpec, layout: TableLayout, load: Load) -> None:
-    """Keeps the load's rejected rows in REALTIME, in place of those that another try of this refresh left.
+    """Stores the load's rejected rows in REALTIME. They replace rejected rows of another attempt at this refresh.
 
-    OvertakenError when the flow has run elsewhere meanwhile. Nothing was changed then.
+    OvertakenError when the flow has run elsewhere in the meantime. Nothing was changed then.
     """
     path, staged = layout.half(Half.REALTIME), load.staged
-    # In the order in which a drop takes both, so that none waits for the other.
+    # In the same order as a drop, to prevent a deadlock.
     with bench.lock(layout, Half.OFFLINE), bench.lock(layout, Half.REALTIME):
         _refuse_done(spec, open_half(layout.half(Half.OFFLINE)).offline, load)
         current = open_half(path)
@@ -67,13 +67,13 @@ def commit_rejected(bench: CommitContext, spec: TableSpec, layout: TableLayout, 
             raise OvertakenError(f"A refresh of flow '{load.flow}' began in another process.")
         if not staged.rejected and not tried:
             return
-        left = before.rejected if tried else 0
+        earlier = before.rejected if tried else 0
         progress = replace(before, rejected=staged.rejected, rejected_of=load.refresh, rejected_by=load.attempt)
         detail = {"flow": load.flow, "rows": 0, "rejected": staged.rejected, "files": 0, "refresh": load.refresh}
         after = replace(
             with_realtime(state, load.flow, progress),
             act=next_act(state, new_act_id("flow"), "flow", bench.now_iso(), detail),
-            rejected=state.rejected + staged.rejected - left,
+            rejected=state.rejected + staged.rejected - earlier,
         )
         name = columns.rejected_segment(spec.name)
         hidden = {**_hidden(load), columns.SEGMENT: name, columns.TIME: None}
@@ -85,9 +85,9 @@ def commit_rejected(bench: CommitContext, spec: TableSpec, layout: TableLayout, 
 
 
 def commit_load(bench: CommitContext, spec: TableSpec, layout: TableLayout, load: Load) -> list[str]:
-    """Commits the load's rows in place of what the flow brought before; the names of its segments.
+    """Commits the load's rows, which replace what the flow brought before; returns the names of its segments.
 
-    OvertakenError when the flow ran, or was tried, elsewhere meanwhile. Nothing was changed then.
+    OvertakenError when the flow ran, or was attempted, elsewhere in the meantime. Nothing was changed then.
     """
     path = layout.half(Half.OFFLINE)
     laying = segment_layout_of(spec, load.staged.good, _split(spec))
@@ -101,8 +101,8 @@ def commit_load(bench: CommitContext, spec: TableSpec, layout: TableLayout, load
         rows, names = named_segments(bench, spec, current, laying)
         frame = in_files(spec, laid_out(spec, Half.OFFLINE, rows, _hidden(load)))
         if old.segments:
-            kept = old.kept(_stored(bench, spec, layout, Half.OFFLINE, old.segments))
-            frame = in_files(spec, union_all([kept, frame]))
+            remaining = old.kept(_stored(bench, spec, layout, Half.OFFLINE, old.segments))
+            frame = in_files(spec, union_all([remaining, frame]))
         now = bench.now_iso()
         progress = FlowProgress(
             ONCE, load.refresh, rows=staged.rows, rejected=staged.rejected, files=load.files, batches=1, at=now
@@ -130,14 +130,14 @@ def _refuse_done(spec: TableSpec, offline: OfflineState, load: Load) -> None:
 
 
 def _refuse_tried(spec: TableSpec, realtime: RealtimeState, load: Load) -> None:
-    """OvertakenError when the rejected rows that REALTIME keeps are another try's."""
-    kept = progress_of(realtime, load.flow)
-    if kept is not None and kept.rejected_of == load.refresh and kept.rejected_by != load.attempt:
+    """OvertakenError when the rejected rows in REALTIME are another attempt's."""
+    progress = progress_of(realtime, load.flow)
+    if progress is not None and progress.rejected_of == load.refresh and progress.rejected_by != load.attempt:
         raise OvertakenError(f"Flow '{load.flow}' of table '{spec.name}' is run in another process too.")
 
 
 def _split(spec: TableSpec) -> Column:
-    """Numbers the segments of a load, so many rows in each."""
+    """The number of a row's segment in a load, with a fixed number of rows in each."""
     from pyspark.sql import functions as F
 
     return F.floor(F.col(columns.OFFSET) / (spec.move or MoveConfig()).max_records_per_segment).cast("int")
@@ -155,7 +155,7 @@ def _hidden(load: Load) -> dict[str, Column | str | int | None]:
 
 
 def _stored(bench: CommitContext, spec: TableSpec, layout: TableLayout, half: Half, names: Sequence[str]) -> DataFrame:
-    """The rows of some segments as they are stored."""
+    """The stored rows of some segments."""
     rows = bench.spark.read.format("delta").load(str(layout.half(half)))
-    wanted = [quoted(name) for name, _ in physical_columns(spec, half)]
-    return rows.where(quoted(columns.SEGMENT).isin(list(names))).select(*wanted)
+    stored_columns = [quoted(name) for name, _ in physical_columns(spec, half)]
+    return rows.where(quoted(columns.SEGMENT).isin(list(names))).select(*stored_columns)

@@ -1,7 +1,8 @@
 """The options of a file source, in every spelling: `read_files(...)`, `cloudFiles.*`, Spark's own reader.
 
-An option is ours (which files, how many at once, new columns), Spark's reader's (how a format is read), tuning of
-somebody else's engine (accepted, without effect), or refused with the reason: it would lose rows, or read them twice.
+An option is one of four kinds. Ours select files, batch sizes and new columns. Options of Spark's reader say how a
+format is read. Tuning of another engine is accepted without effect. All others are refused with the reason: they would
+lose rows, or read them twice.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ FILES_MAX = 1000
 
 
 class Evolution(StrEnum):
-    """What becomes of fields that the source has not had so far."""
+    """How fields are handled that the source did not have so far."""
 
     ADD = "addNewColumns"
     RESCUE = "rescue"
@@ -35,7 +36,7 @@ OWN = (
     "recursiveFileLookup", "schemaHints", "schemaEvolutionMode", "inferColumnTypes", "rescuedDataColumn",
     "partitionColumns", "schema",
 )  # fmt: skip
-# How another engine finds files and where it keeps its notes: ours are in the table's own commits.
+# How another engine finds files and where it keeps its state: ours is in the table's commits.
 TUNING = (
     "schemaLocation", "useNotifications", "useIncrementalListing", "useManagedFileEvents", "backfillInterval",
     "fetchParallelism", "validateOptions", "resourceTag", "region", "queueUrl", "useStrictGlobber", "fileNamePattern",
@@ -58,7 +59,7 @@ READER: Mapping[str, tuple[str, ...]] = {
     ),
     "parquet": ("datetimeRebaseMode", "int96RebaseMode", "mergeSchema", "inferSchema"),
 }  # fmt: skip
-# (values that are refused, or None for every value; why)
+# (refused values, or None for every value; the reason)
 REFUSED: Mapping[str, tuple[tuple[str, ...] | None, str]] = {
     "mode": (("dropmalformed",), "it drops lines without a word. Without it they are kept as rejected rows"),
     "ignoreCorruptFiles": (("true",), "it skips files without a word"),
@@ -77,9 +78,9 @@ REFUSED: Mapping[str, tuple[tuple[str, ...] | None, str]] = {
 class DeclaredFileSource:
     """Files that a flow reads. `path` is a file, a folder (with all below it) or a pattern; times are epoch ms.
 
-    `reader` are options of Spark's reader; `schema` what the user gave (a DDL or a Spark schema), `hints` a DDL of some
-    columns. `rescued` names the column for what does not fit (None: such rows are rejected). With `metadata` rows keep
-    what Spark knows of their file, in METADATA.
+    `reader` are options of Spark's reader. `schema` is the user's (a DDL or a Spark schema), `hints` a DDL of some
+    columns. `rescued` names the column for values that do not fit; None: such rows are rejected. With `metadata`, rows
+    keep Spark's file metadata in METADATA.
     """
 
     path: str
@@ -103,11 +104,11 @@ class DeclaredFileSource:
 
     @property
     def strict(self) -> bool:
-        """Whether a line that cannot be read fails the flow (mode FAILFAST)."""
+        """Whether an unreadable line fails the flow (mode FAILFAST)."""
         return self.reader.get("mode", "").upper() == "FAILFAST"
 
     def flag(self, name: str) -> bool:
-        """A true-or-false option of the reader."""
+        """A boolean option of the reader."""
         return self.reader.get(name, "false").lower() == "true"
 
 
@@ -120,37 +121,37 @@ def parse_source(
     schema: Any = None,
     infer_types: bool = True,
 ) -> DeclaredFileSource:
-    """The source that `options` describe; `infer_types` is what the spelling does when they do not say.
+    """The source that `options` describe; `infer_types` is the default of the spelling.
 
-    SpecError at `place` for an option that is not known, a value that cannot be, and what is refused.
+    SpecError at `place` for unknown options, invalid values, and refused ones.
     """
-    given = _Given(place, options)
-    if not given.has("format"):
-        given.fail("format", f"is missing: one of {', '.join(FORMATS)}.")
-    form = given.choice("format", FORMATS)
-    reader = dict(given.reader(form))
-    schema = schema if schema is not None else given.text("schema")
-    mode, rescued = _evolution(given, schema is not None)
+    parsed = _Given(place, options)
+    if not parsed.has("format"):
+        parsed.fail("format", f"is missing: one of {', '.join(FORMATS)}.")
+    form = parsed.choice("format", FORMATS)
+    reader = dict(parsed.reader(form))
+    schema = schema if schema is not None else parsed.text("schema")
+    mode, rescued = _evolution(parsed, schema is not None)
     if form == "csv":
-        infer_types = given.flag("inferSchema", infer_types)
+        infer_types = parsed.flag("inferSchema", infer_types)
     return DeclaredFileSource(
         path=_path(path, place),
         format=form,
         streaming=streaming,
         reader=reader,
         schema=schema,
-        hints=given.text("schemaHints"),
-        files_max=given.count("maxFilesPerTrigger", FILES_MAX) or FILES_MAX,
-        bytes_max=given.size("maxBytesPerTrigger"),
-        modified_after_ms=given.moment("modifiedAfter"),
-        modified_before_ms=given.moment("modifiedBefore"),
-        name_pattern=given.text("pathGlobFilter"),
-        recursive=given.flag("recursiveFileLookup", True),
+        hints=parsed.text("schemaHints"),
+        files_max=parsed.count("maxFilesPerTrigger", FILES_MAX) or FILES_MAX,
+        bytes_max=parsed.size("maxBytesPerTrigger"),
+        modified_after_ms=parsed.moment("modifiedAfter"),
+        modified_before_ms=parsed.moment("modifiedBefore"),
+        name_pattern=parsed.text("pathGlobFilter"),
+        recursive=parsed.flag("recursiveFileLookup", True),
         evolution=mode,
-        infer_types=given.flag("inferColumnTypes", infer_types),
+        infer_types=parsed.flag("inferColumnTypes", infer_types),
         rescued=rescued,
-        partition_columns=given.names("partitionColumns"),
-        warnings=tuple(given.without_effect(streaming)),
+        partition_columns=parsed.names("partitionColumns"),
+        warnings=tuple(parsed.without_effect(streaming)),
     )
 
 
@@ -168,7 +169,7 @@ def _path(path: object, place: str) -> str:
 
 
 def _evolution(given: _Given, has_schema: bool) -> tuple[Evolution, str | None]:
-    """The mode, and the column for what does not fit."""
+    """The mode, and the column for values that do not fit."""
     default = Evolution.NONE if has_schema else Evolution.ADD
     modes = {mode.lower(): mode for mode in Evolution}
     text = given.text("schemaEvolutionMode")
@@ -186,7 +187,7 @@ def _evolution(given: _Given, has_schema: bool) -> tuple[Evolution, str | None]:
 
 
 class _Given:
-    """Options as given, by their plain names without regard to case; errors name the place and the option."""
+    """Options by their plain names, case-insensitive. Errors name the place and the option."""
 
     def __init__(self, place: str, options: Mapping[str, object]) -> None:
         self.place = place
@@ -204,7 +205,7 @@ class _Given:
         return self._values.get(name.lower())
 
     def has(self, name: str) -> bool:
-        """Whether the option was given."""
+        """Whether the option is set."""
         return name.lower() in self._values
 
     def fail(self, name: str, message: str) -> NoReturn:
@@ -212,7 +213,7 @@ class _Given:
         raise SpecError(f"{self.place}: option {self.spelled.get(name.lower(), name)}: {message}")
 
     def text(self, name: str) -> str | None:
-        """A text, None when it was not given."""
+        """A text, or None when the option is not set."""
         value = self.raw(name)
         if value is not None and not value.strip():
             self.fail(name, "is empty.")
@@ -226,14 +227,14 @@ class _Given:
         return value
 
     def flag(self, name: str, default: bool) -> bool:
-        """True or false."""
+        """A boolean."""
         value = self.raw(name)
         if value is not None and value.lower() not in ("true", "false"):
             self.fail(name, f"'{value}' is neither true nor false.")
         return default if value is None else value.lower() == "true"
 
     def count(self, name: str, default: int | None) -> int | None:
-        """A whole number from 1 on."""
+        """A whole number from 1."""
         value = self.raw(name)
         if value is None:
             return default
@@ -253,46 +254,46 @@ class _Given:
         return int(match[1]) << 10 * power
 
     def moment(self, name: str) -> int | None:
-        """A time as epoch milliseconds; without a zone it is UTC."""
+        """A time as epoch milliseconds; UTC if it has no zone."""
         value = self.raw(name)
         if value is None:
             return None
         text = re.sub(r"\s*UTC([+-]\d{1,2})?$", lambda m: f"{int(m[1] or 0):+03d}:00", value.strip())
         try:
-            found = datetime.fromisoformat(text)
+            moment = datetime.fromisoformat(text)
         except ValueError:
             self.fail(name, f"'{value}' is no time. Write it like '2025-01-01T00:00:00Z'.")
-        aware = found if found.tzinfo else found.replace(tzinfo=UTC)
+        aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
         return round((aware - datetime(1970, 1, 1, tzinfo=UTC)) / timedelta(milliseconds=1))
 
     def names(self, name: str) -> tuple[str, ...] | None:
-        """Names with commas between them."""
+        """Comma-separated names."""
         value = self.raw(name)
         return None if value is None else tuple(part.strip() for part in value.split(",") if part.strip())
 
     def reader(self, form: str) -> Iterator[tuple[str, str]]:
-        """The options of Spark's reader, each by its right spelling. SpecError for one that nobody knows."""
-        known = {name.lower(): name for name in READER[form]}
-        quiet = {name.lower() for name in (*OWN, *TUNING)} - known.keys()
+        """The options of Spark's reader, each in its correct spelling. SpecError for unknown options."""
+        readable = {name.lower(): name for name in READER[form]}
+        quiet = {name.lower() for name in (*OWN, *TUNING)} - readable.keys()
         refused = {name.lower(): (name, *why) for name, why in REFUSED.items()}
         for name, value in self._values.items():
             if name in refused:
                 _, values, reason = refused[name]
                 if values is None or value.lower() in values:
                     self.fail(name, f"'{value}' cannot be honoured: {reason}.")
-            if name in known:
-                yield known[name], value
+            if name in readable:
+                yield readable[name], value
             elif name not in quiet and name not in refused:
-                others = [other for other in FORMATS if name in {one.lower() for one in READER[other]}]
+                others = [other for other in FORMATS if name in {option.lower() for option in READER[other]}]
                 about = f" It is one of {', '.join(others)}." if others else ""
-                near = suggestion(name, [*known, *quiet])
-                spelled = {one.lower(): one for one in (*OWN, *READER[form], *TUNING)}
+                near = suggestion(name, [*readable, *quiet])
+                spelled = {option.lower(): option for option in (*OWN, *READER[form], *TUNING)}
                 for low, right in spelled.items():
                     near = near.replace(f"'{low}'", f"'{right}'")
                 self.fail(name, f"is not known for format {form}.{about}{near}")
 
     def without_effect(self, streaming: bool) -> Iterator[str]:
-        """Warnings for options of streams on a batch."""
+        """Warnings for stream options on a batch."""
         if not streaming:
             for name in ("maxFilesPerTrigger", "maxBytesPerTrigger"):
                 if self.has(name):

@@ -1,4 +1,4 @@
-"""`SparkSession` as a flow file finds it: however it asks for a session, it gets the flow's, which reads its files."""
+"""`SparkSession` in a flow file: every way to get a session returns the flow's, which reads its files."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 from hybrid.errors import SpecError
 from hybrid.flow.declared.session import current, in_flow_file
 
-# These ask for the session of the process itself.
+# These packages get the session of the process itself.
 _OF_THE_ENGINE = ("pyspark", "py4j", "hybrid", "delta")
 _ASKING = ("builder", "active", "getActiveSession")
 
 
 class FlowBuilder:
-    """`SparkSession.builder` of a flow file: the session is there already, and settings of its own change nothing."""
+    """`SparkSession.builder` in a flow file: the session exists already, and its settings have no effect."""
 
     def __init__(self, session: Any) -> None:
         self._session = session
@@ -27,7 +27,7 @@ class FlowBuilder:
     create = getOrCreate
 
     def config(self, key: str | None = None, value: object = None, **_: object) -> FlowBuilder:
-        """Settings of a cluster are the home's. SpecError for one of SQL, which could change rows."""
+        """Ignores cluster settings, which belong to the home. SpecError for SQL settings, which could change rows."""
         if key is not None and key.startswith("spark.sql.") and not key.startswith(_HARMLESS):
             source = current("SparkSession.builder").declaration.source
             raise SpecError(
@@ -52,9 +52,9 @@ _HARMLESS = (
 
 
 def own_session(session: Any) -> None:
-    """Makes the ways to ask for a session give `session` to what a flow file calls, from now on in this process.
+    """Makes all ways to get a session return `session` to callers in a flow file, from now on in this process.
 
-    What a thread asks for outside of a flow file, and what Spark asks for by itself, stays as it was.
+    Callers outside of a flow file, and Spark itself, get the original session.
     """
     from pyspark.sql import SparkSession
 
@@ -64,7 +64,7 @@ def own_session(session: Any) -> None:
 
 
 class _SessionRequest:
-    """An attribute of SparkSession that is another one for flow files."""
+    """An attribute of SparkSession with another value for flow files."""
 
     def __init__(self, name: str, original: Any, session: Any) -> None:
         self._name, self._original, self._session = name, original, session

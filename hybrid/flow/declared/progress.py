@@ -1,11 +1,11 @@
-"""What the halves' states say of a flow: committed with its rows, so that it is never ahead of them nor behind.
+"""The progress of flows in the halves' states. It is committed with the rows, so both always agree.
 
-REALTIME  incremental: how far it is. Any flow: `refresh`, the refresh that was asked for (0 at first); of a once-flow
-          also which refresh its rejected rows are of.
-OFFLINE   once: that it has run, and what it brought. Incremental: up to which refresh its moved rows are cleared.
+REALTIME  incremental: its progress. Any flow: `refresh`, the requested refresh (0 at first); for a once-flow also the
+          refresh that its rejected rows belong to.
+OFFLINE   once: whether it has run, and its counts. Incremental: the refresh up to which its moved rows are cleared.
 
-A refresh has begun when REALTIME has its number and is done when OFFLINE has it too, so a run that is killed between
-the two is finished by the next.
+A refresh has begun when REALTIME has its number, and is done when OFFLINE has it too. So the next run finishes a
+refresh that a crash interrupted.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from hybrid.table.state import HalfState, OfflineState, RealtimeState
 
 ONCE, INCREMENTAL = "once", "incremental"
 FILES_TOPIC, ONCE_TOPIC = "files", "once"
-# Kafka partitions of a table lie below; flows number theirs in steps of this.
+# Kafka partitions of a table are below this; flows number theirs in multiples of it.
 PARTITION_STEP = 10_000
-# Older than every live row: history loses against it.
+# Older than every streamed row, so history loses against these.
 ONCE_TIMESTAMP = -2
 
 
 @dataclass(frozen=True)
 class FlowProgress:
-    """One flow in one half's state. `rows`, `rejected`, `files` and `batches` are of the newest refresh.
+    """A flow's progress in one half's state. `rows`, `rejected`, `files` and `batches` are of the newest refresh.
 
-    `partition` is an incremental flow's; `schema` its source's columns as Spark's JSON. `rejected_of` is of REALTIME:
-    the refresh that a once-flow's rejected rows are of (-1: none), `rejected_by` the try that brought them. `at` is UTC
-    ISO 8601 of the newest commit with rows.
+    `partition` is an incremental flow's. `schema` holds its source's columns as Spark's JSON. `rejected_of` is in
+    REALTIME only: the refresh of a once-flow's rejected rows (-1: none); `rejected_by` is the attempt that brought
+    them. `at` is the time of the newest commit with rows, UTC ISO 8601.
     """
 
     kind: str
@@ -47,7 +47,7 @@ class FlowProgress:
     rejected_by: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """JSON as it stands in a half's state: what is not said is as at first."""
+        """JSON for a half's state, without default values."""
         first = FlowProgress(self.kind)
         return {name: value for name, value in vars(self).items() if name == "kind" or value != getattr(first, name)}
 
@@ -57,39 +57,39 @@ class FlowProgress:
 
 
 def progress_of(state: HalfState, flow: str) -> FlowProgress | None:
-    """What the state says of a flow; None when it has brought nothing to that half."""
-    found = state.progress.get(flow)
-    return None if found is None or found.get("kind") not in (ONCE, INCREMENTAL) else FlowProgress(**found)
+    """A flow's progress in a state; None when it has brought nothing to that half."""
+    doc = state.progress.get(flow)
+    return None if doc is None or doc.get("kind") not in (ONCE, INCREMENTAL) else FlowProgress(**doc)
 
 
 def all_progress(state: HalfState) -> Mapping[str, FlowProgress]:
-    """Every flow that the state speaks of."""
-    found = {name: progress_of(state, name) for name in state.progress}
-    return {name: one for name, one in found.items() if one is not None}
+    """The progress of every flow in the state."""
+    by_name = {name: progress_of(state, name) for name in state.progress}
+    return {name: progress for name, progress in by_name.items() if progress is not None}
 
 
 def with_realtime(state: RealtimeState, flow: str, progress: FlowProgress) -> RealtimeState:
-    """The state with that progress of a flow."""
+    """The state with a flow's progress set."""
     return replace(state, progress={**state.progress, flow: progress.to_json()})
 
 
 def with_offline(state: OfflineState, flow: str, progress: FlowProgress) -> OfflineState:
-    """The state with that progress of a flow."""
+    """The state with a flow's progress set."""
     return replace(state, progress={**state.progress, flow: progress.to_json()})
 
 
 def realtime_progress(state: RealtimeState, flow: str, kind: str) -> FlowProgress:
     """An incremental flow's progress, with a partition of its own from the first time on."""
-    found = progress_of(state, flow) or FlowProgress(kind)
-    if kind == INCREMENTAL and found.partition is None:
-        taken = [one.partition for one in all_progress(state).values() if one.partition is not None]
-        found = replace(found, partition=max(taken, default=-PARTITION_STEP) + PARTITION_STEP)
-    return found
+    progress = progress_of(state, flow) or FlowProgress(kind)
+    if kind == INCREMENTAL and progress.partition is None:
+        taken = [other.partition for other in all_progress(state).values() if other.partition is not None]
+        progress = replace(progress, partition=max(taken, default=-PARTITION_STEP) + PARTITION_STEP)
+    return progress
 
 
 @dataclass(frozen=True)
 class FlowState:
-    """A flow over both halves."""
+    """A flow in both halves."""
 
     kind: str
     realtime: FlowProgress | None
@@ -97,25 +97,25 @@ class FlowState:
 
     @property
     def wanted(self) -> int:
-        """The refresh that was asked for last; 0 before any was."""
+        """The refresh that was requested last; 0 before the first."""
         return self.realtime.refresh if self.realtime else 0
 
     @property
     def is_refreshing(self) -> bool:
-        """Whether a refresh has begun and is not through: of a once-flow until its rows are there again."""
+        """Whether a refresh has begun and is not done: for a once-flow, until its rows are loaded again."""
         return self.wanted > (self.offline.refresh if self.offline else 0)
 
     @property
     def has_run(self) -> bool:
-        """Whether a once-flow has brought its rows, those of the last refresh."""
+        """Whether a once-flow has brought its rows for the last refresh."""
         return self.offline is not None and self.offline.refresh >= self.wanted
 
     @property
     def brought(self) -> FlowProgress | None:
-        """The side that counts its rows."""
+        """The progress that counts its rows."""
         return self.offline if self.kind == ONCE else self.realtime
 
 
 def flow_state(kind: str, flow: str, realtime: RealtimeState, offline: OfflineState) -> FlowState:
-    """A flow by the states of both halves."""
+    """A flow's state from the states of both halves."""
     return FlowState(kind, progress_of(realtime, flow), progress_of(offline, flow))

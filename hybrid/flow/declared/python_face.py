@@ -1,4 +1,4 @@
-"""What a Python flow file calls: our own names and Lakeflow's (`dlt`, `pyspark.pipelines`), over one declaration."""
+"""The functions for Python flow files: our own and Lakeflow's (`dlt`, `pyspark.pipelines`), over one declaration."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hybrid.flow.declared.sources import SparkReader
 
 Query = TypeVar("Query", bound=Callable[[], Any])
 
-# Read and not used: how another engine lays files out, and settings of its clusters.
+# Accepted without effect: how another engine lays out files, and settings of its clusters.
 _QUIET_TABLE = {"partition_cols", "cluster_by", "cluster_by_auto", "spark_conf", "temporary", "refresh_policy"}
 _REFUSED_TABLE = {
     "path": "a table lies in the home's warehouse",
@@ -25,7 +25,7 @@ _REFUSED_TABLE = {
     "expect_all_or_fail": "expectations are not built yet: filter in the flow",
     "private": "every table can be queried",
 }
-# Names of Lakeflow's module that are not built; each is an error by its name when it is used.
+# Names in Lakeflow's module that are not built; using one raises an error with its name.
 REFUSED = (
     "apply_changes", "apply_changes_from_snapshot", "create_auto_cdc_flow", "create_auto_cdc_from_snapshot_flow",
     "create_sink", "create_target_table", "create_streaming_live_table", "create_view", "materialized_view", "view",
@@ -46,7 +46,7 @@ def create_streaming_table(
     schema: Any = None,
     **options: object,
 ) -> None:
-    """Declares a table that flows append to; it is created with the first rows, unless `schema` is given."""
+    """Declares a table that flows append to. It is created with the first rows, unless `schema` is given."""
     _declare_table("create_streaming_table", name, comment, table_properties, schema, options)
 
 
@@ -57,7 +57,7 @@ def append_flow(
     comment: str | None = None,
     **options: object,
 ) -> Callable[[Query], Query]:
-    """Declares the function below it as a flow that appends to `target`; its name is the function's unless given."""
+    """Declares the function below as a flow that appends to `target`; its name defaults to the function's."""
     place = _place()
     _check_options("append_flow", options, {"spark_conf"}, {})
     if not isinstance(target, str) or not target:
@@ -114,7 +114,7 @@ def _error(message: str) -> SpecError:
 
 
 def _place() -> str:
-    """`line 12` of the flow file in the calls that led here."""
+    """`line 12`: the line of the flow file in the current call stack."""
     source = current("a flow file").declaration.source
     frame: FrameType | None = sys._getframe()
     while frame is not None:
@@ -125,10 +125,10 @@ def _place() -> str:
 
 
 class SparkConf:
-    """`spark.conf` of a flow file: the --var values, and Spark's own settings by their names."""
+    """`spark.conf` in a flow file: the --var values, and Spark's own settings."""
 
     def get(self, key: str, default: Any = ...) -> Any:
-        """A --var; a setting of Spark's; else the default. SpecError when there is none of them."""
+        """A --var, a setting of Spark, or the default. SpecError when there is none of them."""
         session = current("spark.conf")
         if key in session.variables or not key.startswith("spark."):
             value = session.variable(key)
@@ -139,26 +139,26 @@ class SparkConf:
                 if value is None
                 else value
             )
-        found = session.start_spark().conf
-        return found.get(key) if default is ... else found.get(key, default)
+        settings = session.start_spark().conf
+        return settings.get(key) if default is ... else settings.get(key, default)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(current("spark.conf").start_spark().conf, name)
 
 
 class FlowSpark:
-    """The Spark session of a flow file. Files are read through its flow; everything else is the session's own."""
+    """The Spark session of a flow file. Files are read through its flow; all else is the real session's."""
 
     conf = SparkConf()
 
     @property
     def read(self) -> SparkReader:
-        """Batches."""
+        """Reads batches."""
         return SparkReader(streaming=False)
 
     @property
     def readStream(self) -> SparkReader:
-        """Streams of files."""
+        """Reads streams of files."""
         return SparkReader(streaming=True)
 
     def __getattr__(self, name: str) -> Any:
@@ -183,7 +183,7 @@ def _read_stream(name: str) -> Any:
 
 
 def lakeflow_module(name: str) -> ModuleType:
-    """A module with the names of Lakeflow's that are built; every other one is an error that says so."""
+    """A module with the Lakeflow names that are built; any other name raises an error that says so."""
     module = ModuleType(name, "Lakeflow's declarations, run by hybrid.")
     module.__dict__.update(
         create_streaming_table=create_streaming_table,
@@ -209,7 +209,7 @@ def _not_built(module: str) -> Callable[[str], Any]:
 
 @contextmanager
 def lakeflow_modules() -> Iterator[None]:
-    """`import dlt` and `from pyspark import pipelines` give our modules meanwhile."""
+    """Makes `import dlt` and `from pyspark import pipelines` return our modules within the block."""
     import pyspark
 
     names = ("dlt", "pyspark.pipelines")

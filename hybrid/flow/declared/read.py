@@ -1,7 +1,7 @@
-"""Files as frames: the rows that fit the source's columns, and those that do not, with their text and the reason.
+"""Reads files as frames: the rows that fit the source's columns, and the others with their text and the reason.
 
-Spark parses only the columns that somebody asks for, and what it does not parse it does not check. So both frames ask
-for every column: a line is in one of them, never in both and never in none, whatever a flow selects.
+Spark parses, and so checks, only the columns that a query selects. So both frames select every column. Each line is in
+exactly one of them, whatever a flow selects.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ _SHOWN_MAX = 10
 
 
 class NoColumnsError(DataError):
-    """Files hold nothing that columns could be known from."""
+    """Files from which no columns can be inferred."""
 
     code = "no-columns"
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """What files gave. `rejected` has columns REASON and RAW, None where nothing can be rejected.
+    """The rows of files. `rejected` has columns REASON and RAW; it is None where nothing can be rejected.
 
     `schema` are the source's columns from now on.
     """
@@ -61,19 +61,19 @@ def load_files(
 ) -> Loaded:
     """Reads exactly these files. `known` are the columns that the source has had so far.
 
-    DataError when no line of them can be read, and when a mode says that new columns stop the flow.
+    DataError when no line can be read, and when a mode stops the flow at new columns.
     """
     reader = _READERS[source.format](spark, source, files)
-    given = reader.parsed(source.schema) if source.schema is not None else None
-    found = reader.inferred()
-    before = given if given is not None else known
-    if before is not None and given is not None:
-        before = merged(before, reader.partitions(found), None, Evolution.ADD)
-    warnings = _about_new(reader, source, files, before, found)
+    declared = reader.parsed(source.schema) if source.schema is not None else None
+    inferred = reader.inferred()
+    before = declared if declared is not None else known
+    if before is not None and declared is not None:
+        before = merged(before, reader.partitions(inferred), None, Evolution.ADD)
+    warnings = _about_new(reader, source, files, before, inferred)
     hints = reader.parsed(source.hints) if source.hints else None
     if hints is not None:
         reader.check_hints(hints)
-    schema = merged(before, found, hints, source.evolution)
+    schema = merged(before, inferred, hints, source.evolution)
     if not schema.fields:
         shown = files[0].path if len(files) == 1 else f"{len(files)} files, e.g. {files[0].path}"
         raise NoColumnsError(f"{shown}: no line can be read as {source.format}, so there are no columns.")
@@ -81,14 +81,14 @@ def load_files(
         good, bad = rescued(reader, schema, source.rescued)
         return Loaded(good, bad, schema, warnings)
     rows, bad_rows = zip(*(_parted(reader, raw, schema) for raw in reader.rows(schema)), strict=True)
-    rejected = [one for one in bad_rows if one is not None]
+    rejected = [bad for bad in bad_rows if bad is not None]
     return Loaded(
         reduce(_union, rows), reduce(lambda a, b: a.union(b), rejected) if rejected else None, schema, warnings
     )
 
 
 def _parted(reader: Reader, raw: DataFrame, schema: StructType) -> tuple[DataFrame, DataFrame | None]:
-    """The rows of one reading that fit, under the source's columns, and those that do not."""
+    """The rows of a frame that fit, under the source's columns, and the others."""
     from pyspark.sql import functions as F
 
     metadata = file_metadata(reader.source)
@@ -106,15 +106,15 @@ def _parted(reader: Reader, raw: DataFrame, schema: StructType) -> tuple[DataFra
 
 
 def _shaped(frame: DataFrame, schema: StructType) -> DataFrame:
-    """The source's columns, in its order; those that these files have not are null."""
+    """The source's columns, in its order. Columns that these files lack are null."""
     from pyspark.sql import functions as F
 
     there = {name.lower(): name for name in frame.columns}
-    wanted = [quoted(METADATA)] if METADATA in frame.columns else []
+    selected = [quoted(METADATA)] if METADATA in frame.columns else []
     for field in schema:
         name = there.get(field.name.lower())
-        wanted.append((quoted(name) if name else F.lit(None).cast(field.dataType)).alias(field.name))
-    return frame.select(*wanted)
+        selected.append((quoted(name) if name else F.lit(None).cast(field.dataType)).alias(field.name))
+    return frame.select(*selected)
 
 
 def _union(one: DataFrame, other: DataFrame) -> DataFrame:
@@ -124,7 +124,7 @@ def _union(one: DataFrame, other: DataFrame) -> DataFrame:
 def _about_new(
     reader: Reader, source: DeclaredFileSource, files: Sequence[SourceFile], known: StructType | None, found: StructType
 ) -> tuple[str, ...]:
-    """What is to be said of fields that the source has not had; DataError where they stop the flow."""
+    """Warnings of fields that the source has not had; DataError when they stop the flow."""
     if known is None:
         return ()
     new = new_fields(known, found)

@@ -1,4 +1,4 @@
-"""How files of each format are read by Spark: inference, rows with what is malformed beside them, and the reason."""
+"""Readers for each file format in Spark: inference, rows with malformed lines beside them, and the reason."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 CORRUPT = "_hy_corrupt"
-# Spark's `_metadata` of a row, as a column: views do not pass it on.
+# Spark's `_metadata` of a row, as a column, because views do not pass `_metadata` on.
 METADATA = "_hy_metadata"
 KEPT_ROWS = {"columnNameOfCorruptRecord": CORRUPT, "mode": "PERMISSIVE"}
-# A path that was listed names one file, whatever characters of patterns are in it.
+# A listed path names one file, even if it contains pattern characters.
 _AS_IT_IS = ("__globPaths__", "false")
 _PARTITION = re.compile(r"/([^/=]+)=[^/]*(?=/)")
 
 
 class Reader:
-    """One set of files of one source."""
+    """Reads one set of files of one source."""
 
     def __init__(self, spark: SparkSession, source: DeclaredFileSource, files: Sequence[SourceFile]) -> None:
         self.spark, self.source, self.files = spark, source, files
@@ -35,19 +35,19 @@ class Reader:
         self._base = _base_path(source)
 
     def parsed(self, text: object) -> StructType:
-        """A schema that the user gave."""
+        """The user's schema."""
         return parse_ddl(self.spark, text, self.source.path)
 
     def inferred(self) -> StructType:
-        """The columns of the files, folders of partitions included."""
+        """The columns of the files, including partition folders."""
         return self._plain(self._infer(self.paths))
 
     def of_file(self, file: SourceFile) -> StructType:
-        """The columns of one of them."""
+        """The columns of one file."""
         return self._plain(self._infer([file.path]))
 
     def partitions(self, found: StructType) -> StructType:
-        """Those of the columns that come from names of folders."""
+        """The columns that are in folder names."""
         from pyspark.sql.types import StructType
 
         names = self.partition_names()
@@ -58,18 +58,18 @@ class Reader:
         if self._base is None:
             return set()
         names = {name for path in self.paths for name in _PARTITION.findall(path[len(self._base) :])}
-        wanted = self.source.partition_columns
-        return names if wanted is None else names & set(wanted)
+        chosen = self.source.partition_columns
+        return names if chosen is None else names & set(chosen)
 
     def check_hints(self, hints: StructType) -> None:
         """SpecError when hints name columns that no file of this source can have."""
 
     def rows(self, schema: StructType) -> Iterator[DataFrame]:
-        """Frames of all rows by the columns of `schema`; what a line is that does not fit stands in CORRUPT."""
+        """Frames of all rows in the columns of `schema`. CORRUPT holds the text of a line that does not fit."""
         raise NotImplementedError
 
     def text_rows(self) -> Iterator[DataFrame]:
-        """The same with every value as text, for what is to be rescued."""
+        """The same with every value as text, for mode rescue."""
         raise NotImplementedError
 
     def reason(self, raw: DataFrame) -> Column:
@@ -80,7 +80,7 @@ class Reader:
         raise NotImplementedError
 
     def spark_reader(self, **more: str) -> DataFrameReader:
-        """Spark's reader with the options of the source; lines that do not fit are kept."""
+        """Spark's reader with the options of the source. It keeps lines that do not fit."""
         options = {name: value for name, value in self.source.reader.items() if name not in ("mode", "inferSchema")}
         if self._base is not None:
             options["basePath"] = self._base
@@ -100,7 +100,7 @@ class Reader:
 
 
 def _base_path(source: DeclaredFileSource) -> str | None:
-    """Below which folder `name=value` folders are columns: a folder that is read whole, as in Spark; or where asked."""
+    """The folder below which `name=value` folders are columns: one read whole, as in Spark, or on request."""
     if source.partition_columns is not None and not source.partition_columns:
         return None
     path = os.path.abspath(source.path)
@@ -110,19 +110,21 @@ def _base_path(source: DeclaredFileSource) -> str | None:
 
 
 class JsonReader(Reader):
-    """One object a line; with `multiLine` one, or a list of them, a file."""
+    """Reads one object per line; with `multiLine`, one object or a list of objects per file."""
 
     def _infer(self, paths: Sequence[str]) -> StructType:
         from pyspark.sql.types import StringType, StructField, StructType
 
-        found = self.spark_reader(**KEPT_ROWS).json(list(paths)).schema
+        inferred = self.spark_reader(**KEPT_ROWS).json(list(paths)).schema
         if self.source.infer_types:
-            return found
-        kept = self.partition_names()
-        return StructType([one if one.name in kept else StructField(one.name, StringType()) for one in found])
+            return inferred
+        partitions = self.partition_names()
+        return StructType(
+            [field if field.name in partitions else StructField(field.name, StringType()) for field in inferred]
+        )
 
     def rows(self, schema: StructType) -> Iterator[DataFrame]:
-        """One frame; Spark finds what is malformed."""
+        """One frame, in which Spark marks malformed lines."""
         from pyspark.sql.types import StructType
 
         reader = self.spark_reader(**KEPT_ROWS).schema(StructType(list(schema)).add(CORRUPT, "string"))
@@ -137,7 +139,7 @@ class JsonReader(Reader):
         yield lines.text(self.paths)
 
     def reason(self, raw: DataFrame) -> Column:
-        """No object at all, or which columns have values of another type."""
+        """Not an object, or the columns with values of another type."""
         from pyspark.sql import functions as F
 
         fields = F.from_json(quoted(CORRUPT), "map<string,string>")
@@ -159,7 +161,7 @@ class JsonReader(Reader):
 
 
 class ParquetReader(Reader):
-    """Files say their columns themselves; nothing in them is malformed by the line."""
+    """Reads files that define their columns themselves; no line can be malformed."""
 
     def _frame(self, paths: Sequence[str]) -> DataFrame:
         return self.spark_reader(mergeSchema="true").parquet(*paths)
@@ -176,7 +178,7 @@ class ParquetReader(Reader):
         yield self._frame(self.paths)
 
     def reason(self, raw: DataFrame) -> Column:
-        """There is none."""
+        """Always empty."""
         from pyspark.sql import functions as F
 
         return F.lit("")
@@ -188,22 +190,22 @@ def type_name(kind: str) -> str:
 
 
 def file_metadata(source: DeclaredFileSource) -> list[Column]:
-    """The column METADATA of a row of a file source, where its flow reads it."""
+    """The column METADATA of a file source's row, where its flow reads it."""
     from pyspark.sql import functions as F
 
     return [F.col("_metadata").alias(METADATA)] if source.metadata else []
 
 
 def file_path() -> Column:
-    """The file that a row of a file source comes from."""
+    """The file of a file source's row."""
     from pyspark.sql import functions as F
 
     path = F.regexp_replace(F.col("_metadata.file_path"), "^file:/+", "/")
-    return F.url_decode(F.replace(path, F.lit("+"), F.lit("%2B")))  # Spark writes it as URLs have it
+    return F.url_decode(F.replace(path, F.lit("+"), F.lit("%2B")))  # Spark percent-encodes it as in URLs
 
 
 def parse_ddl(spark: SparkSession, text: object, what: str) -> StructType:
-    """A schema as a DDL text or as Spark's own. SpecError when the text is none."""
+    """A schema from a DDL text or Spark's own type. SpecError when the text is invalid."""
     from pyspark.errors import PySparkException
     from pyspark.sql.types import StructType
 

@@ -1,13 +1,13 @@
-"""Full refresh: everything that flows brought goes, and they begin anew.
+"""Full refresh: removes everything that flows brought, and runs them from the beginning.
 
-The sequence, and what a death in between leaves:
-  one commit to REALTIME: the flows' rows, rejected rows and files read go; the refresh has its number
-  one commit to OFFLINE:  the incremental flows' moved rows go                      the next run does this first
-  incremental flows read all files again, batch by batch                            the next run goes on
-  each once-flow puts its rows in place of its old ones, in one commit              the next run loads it
+The steps, and what finishes them after a crash:
+  one commit to REALTIME removes the flows' rows, rejected rows and files read, and records the refresh's number
+  one commit to OFFLINE removes the incremental flows' moved rows                   the next run does this first
+  incremental flows read all files again, batch by batch                            the next run continues
+  each once-flow replaces its old rows by new ones, in one commit                   the next run loads it
 
-A once-flow's old rows stay visible until the new ones are there. A move that planned before the OFFLINE commit is
-overtaken by it and plans anew, so it cannot bring old rows back.
+A once-flow's old rows stay visible until the new ones are committed. A move that was planned before the OFFLINE commit
+conflicts with it and is planned again, so it cannot bring old rows back.
 """
 
 from __future__ import annotations
@@ -33,28 +33,28 @@ if TYPE_CHECKING:
 def begin_refresh(
     bench: CommitContext, spec: TableSpec, layout: TableLayout, kinds: Mapping[str, str]
 ) -> tuple[str, ...]:
-    """Begins a refresh of flows (kinds by name) that have brought something to the table, in one commit to REALTIME.
+    """Begins a refresh of flows (kinds by name) that have brought rows to the table, in one commit to REALTIME.
 
-    Returns the segments of theirs that hold corrections, which go too. ConflictError when a correction stands over rows
-    of others as well; nothing was changed then.
+    Returns their segments with corrections, which are removed too. ConflictError when a correction covers rows of
+    others as well; nothing was changed then.
     """
     corrected = brought_by(bench, open_half(layout.half(Half.OFFLINE)), dict.fromkeys(kinds, 0)).replaced
     path = layout.half(Half.REALTIME)
     with bench.lock(layout, Half.REALTIME):
         current = open_half(path)
         state = current.realtime
-        places, kept = _without(bench, spec, current, set(kinds))
-        removed = sum(one.rejected for name, one in all_progress(state).items() if name in kinds)
+        places, remaining = _without(bench, spec, current, set(kinds))
+        removed = sum(progress.rejected for name, progress in all_progress(state).items() if name in kinds)
         act = next_act(state, new_act_id("refresh"), "refresh", bench.now_iso(), {"flows": sorted(kinds)})
         after = replace(_renumbered(state, kinds), act=act, rejected=max(0, state.rejected - removed))
-        commit_act(kept, path, after, planned=current.version, replacing=places)
+        commit_act(remaining, path, after, planned=current.version, replacing=places)
     return corrected
 
 
 def _renumbered(state: RealtimeState, kinds: Mapping[str, str]) -> RealtimeState:
-    known = all_progress(state)
+    progress = all_progress(state)
     for name, kind in kinds.items():
-        before = known.get(name, FlowProgress(kind))
+        before = progress.get(name, FlowProgress(kind))
         state = with_realtime(state, name, FlowProgress(kind, before.refresh + 1, before.partition))
     return state
 
@@ -62,29 +62,29 @@ def _renumbered(state: RealtimeState, kinds: Mapping[str, str]) -> RealtimeState
 def _without(
     bench: CommitContext, spec: TableSpec, realtime: HalfSnapshot, flows: set[str]
 ) -> tuple[list[str], DataFrame]:
-    """The partitions of REALTIME that hold something of the flows, and what stays of them."""
+    """The partitions of REALTIME that hold rows of the flows, and the rows in them that stay."""
     stored = bench.spark.read.format("delta").load(str(realtime.path))
-    found = {(row[0], row[1]) for row in stored.select(columns.SEGMENT, columns.CONNECTOR).distinct().collect()}
-    places = sorted({segment for segment, connector in found if connector in flows})
-    wanted = [quoted(name) for name, _ in physical_columns(spec, Half.REALTIME)]
-    rows = stored.where(quoted(columns.SEGMENT).isin(places)).select(*wanted)
+    pairs = {(row[0], row[1]) for row in stored.select(columns.SEGMENT, columns.CONNECTOR).distinct().collect()}
+    places = sorted({segment for segment, connector in pairs if connector in flows})
+    stored_columns = [quoted(name) for name, _ in physical_columns(spec, Half.REALTIME)]
+    rows = stored.where(quoted(columns.SEGMENT).isin(places)).select(*stored_columns)
     return places, rows.where(~quoted(columns.CONNECTOR).isin(sorted(flows))).repartition(columns.SEGMENT)
 
 
 def uncleared(realtime: RealtimeState, offline: OfflineState) -> list[str]:
-    """Incremental flows whose moved rows are still to go: their refresh has begun, and OFFLINE does not know it."""
+    """Incremental flows whose moved rows must still be removed: OFFLINE does not have their refresh yet."""
     done = all_progress(offline)
     return [
         name
-        for name, one in all_progress(realtime).items()
-        if one.kind == INCREMENTAL and one.refresh > (done[name].refresh if name in done else 0)
+        for name, progress in all_progress(realtime).items()
+        if progress.kind == INCREMENTAL and progress.refresh > (done[name].refresh if name in done else 0)
     ]
 
 
 def clear_moved(bench: CommitContext, spec: TableSpec, layout: TableLayout) -> list[str]:
-    """Takes away what moves brought to OFFLINE of flows whose refresh has begun, in one commit. Their names.
+    """Removes the moved OFFLINE rows of flows whose refresh has begun, in one commit. Returns their names.
 
-    It commits also where there is no such row: a move that planned before is overtaken.
+    It commits even without such rows, so that a move planned before conflicts with it.
     """
     path = layout.half(Half.OFFLINE)
     realtime = open_half(layout.half(Half.REALTIME)).realtime
@@ -96,15 +96,15 @@ def clear_moved(bench: CommitContext, spec: TableSpec, layout: TableLayout) -> l
         flows = uncleared(realtime, state)
         if not flows:
             return []
-        known = all_progress(realtime)
-        old = brought_by(bench, current, {name: known[name].refresh for name in flows})
-        # All columns that are stored: others' rows may hold some that this definition has not yet.
+        progress = all_progress(realtime)
+        old = brought_by(bench, current, {name: progress[name].refresh for name in flows})
+        # All stored columns: others' rows may have some that this definition does not have yet.
         stored = bench.spark.read.format("delta").load(str(path))
-        kept = old.kept(stored.where(quoted(columns.SEGMENT).isin(list(old.segments))))
+        remaining = old.kept(stored.where(quoted(columns.SEGMENT).isin(list(old.segments))))
         detail = {"flows": flows, "segments_from": list(old.segments), "replaced": list(old.replaced)}
         act = next_act(state, new_act_id("refresh"), "refresh", bench.now_iso(), detail)
         after = replace(state, act=act)
         for name in flows:
-            after = with_offline(after, name, FlowProgress(INCREMENTAL, known[name].refresh))
-        commit_act(in_files(spec, kept), path, after, planned=current.version, replacing=old.segments)
+            after = with_offline(after, name, FlowProgress(INCREMENTAL, progress[name].refresh))
+        commit_act(in_files(spec, remaining), path, after, planned=current.version, replacing=old.segments)
     return flows

@@ -1,4 +1,4 @@
-"""Mode rescue: what does not fit the source's columns is kept as JSON text in a column of its own, with its file."""
+"""Mode rescue: values that do not fit the source's columns are kept as JSON text in a column, with their file."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _FILE = "_file_path"
 
 
 def rescued(reader: Reader, schema: StructType, name: str) -> tuple[DataFrame, DataFrame | None]:
-    """The rows with the column `name`, null where all fits; and those that are no records at all."""
+    """The rows with the column `name`, null where all values fit; and the lines that are no records."""
     if isinstance(reader, JsonReader):
         (lines,) = reader.text_rows()
         return _from_json(reader, lines, schema, name)
     metadata = file_metadata(reader.source)
     frames = [_from_columns(frame, schema, name, metadata) for frame in reader.text_rows()]
-    return reduce(lambda one, other: one.unionByName(other), frames), None
+    return reduce(lambda rows, more: rows.unionByName(more), frames), None
 
 
 def _from_json(reader: Reader, lines: DataFrame, schema: StructType, name: str) -> tuple[DataFrame, DataFrame]:
@@ -52,20 +52,20 @@ def _from_json(reader: Reader, lines: DataFrame, schema: StructType, name: str) 
         ),
         F.lit(None).cast("string"),
     )
-    left = F.map_filter(
+    extra = F.map_filter(
         F.col(fields),
-        lambda key, one: (
-            one.isNotNull() & (~F.array_contains(names, key) | F.coalesce(F.array_contains(wrong, key), F.lit(False)))
+        lambda key, item: (
+            item.isNotNull() & (~F.array_contains(names, key) | F.coalesce(F.array_contains(wrong, key), F.lit(False)))
         ),
     )
-    kept = F.when(F.size(left) > 0, F.to_json(F.map_concat(left, F.create_map(F.lit(_FILE), F.col("_hy_file")))))
+    text = F.when(F.size(extra) > 0, F.to_json(F.map_concat(extra, F.create_map(F.lit(_FILE), F.col("_hy_file")))))
     good = read.where(F.col(fields).isNotNull()).select(
         *([quoted(METADATA)] if reader.source.metadata else []),
         *(
             quoted(field.name) if field.name in partitions else F.col(parsed)[field.name].alias(field.name)
             for field in schema
         ),
-        kept.alias(name),
+        text.alias(name),
     )
     bad = read.where(F.col(fields).isNull()).select(
         F.concat(F.lit("not a JSON object, in "), F.col("_hy_file")).alias(columns.REASON),
@@ -77,12 +77,12 @@ def _from_json(reader: Reader, lines: DataFrame, schema: StructType, name: str) 
 def _from_columns(frame: DataFrame, schema: StructType, name: str, metadata: Sequence[Column]) -> DataFrame:
     from pyspark.sql import functions as F
 
-    there = {one.lower(): one for one in frame.columns}
-    known = {field.name.lower() for field in schema}
-    extras = [quoted(one).alias(one) for low, one in there.items() if low not in known]
+    there = {column.lower(): column for column in frame.columns}
+    expected = {field.name.lower() for field in schema}
+    extras = [quoted(column).alias(column) for low, column in there.items() if low not in expected]
     unfit = [_unfit(quoted(there[field.name.lower()]), field) for field in schema if field.name.lower() in there]
     parts = [*extras, *unfit]
-    any_left = reduce(lambda one, other: one | other, (part.isNotNull() for part in parts), F.lit(False))
+    any_left = reduce(lambda before, part: before | part, (part.isNotNull() for part in parts), F.lit(False))
     text = F.to_json(F.struct(*parts, file_path().alias(_FILE)))
     fitting = [_fitting(there, field).alias(field.name) for field in schema]
     return frame.select(*metadata, *fitting, F.when(any_left, text).alias(name))

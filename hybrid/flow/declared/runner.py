@@ -1,7 +1,7 @@
-"""Runs declared flows: once-flows that have not run, and incremental ones until nothing is new. Each by itself.
+"""Runs declared flows: once-flows that have not run, and incremental ones until no file is new. Each is independent.
 
-The tables are there by then (see `hybrid.flow.declared.targets`). What one flow does is seen by its report alone: one
-that fails stops no other.
+The tables exist by then (see `hybrid.flow.declared.targets`). A flow's result is its report; a failed flow stops no
+other.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _ATTEMPTS = 5
 
 @dataclass(frozen=True)
 class FlowReport:
-    """What a run of a flow did. `state`: DONE, NOTHING or FAILED; counts are of this run; one `sentence`."""
+    """The result of a flow's run. `state` is DONE, NOTHING or FAILED; counts are of this run; `sentence` sums it up."""
 
     target: str
     flow: str
@@ -54,13 +54,13 @@ class FlowReport:
     warnings: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """As it is printed."""
+        """The report in its printed form."""
         return {**vars(self), "warnings": list(self.warnings)}
 
 
 @dataclass
 class FlowRun:
-    """One flow at work."""
+    """One run of one flow."""
 
     bench: CommitContext
     session: FlowSession
@@ -69,12 +69,12 @@ class FlowRun:
     warnings: list[str] = field(default_factory=list)
 
     def run(self) -> FlowReport:
-        """Does what there is to do. HybridError when it failed; what it had committed by then stays."""
+        """Loads all new files. HybridError when it fails; what it has committed by then stays."""
         try:
             report = self._once(self._state()) if self.flow.once else self._incremental()
         except HybridError:
             raise
-        except Exception as error:  # whatever Spark or the user's function raises: the flow failed, nothing else
+        except Exception as error:  # Spark or the user's function may raise anything; only the flow fails
             raise told(error, self.flow, self.session.declaration.source) from error
         return replace(report, warnings=tuple(dict.fromkeys(self.warnings)))
 
@@ -91,21 +91,21 @@ class FlowRun:
     def _state(self) -> FlowState:
         realtime = open_half(self._layout.half(Half.REALTIME)).realtime
         offline = open_half(self._layout.half(Half.OFFLINE)).offline
-        found = flow_state(self.flow.kind, self.flow.name, realtime, offline)
-        refuse_other_kind(self.flow, found)
-        return found
+        state = flow_state(self.flow.kind, self.flow.name, realtime, offline)
+        refuse_other_kind(self.flow, state)
+        return state
 
     def _call(self, binding: Any) -> DataFrame:
-        """The frame that the flow's function gives."""
+        """The frame that the flow's function returns."""
         with in_session(self.session, binding):
             return frame_of(self.flow, self.flow.query())
 
     def _staged(self, frame: DataFrame, bound: Bound, folder: Any) -> tuple[TableSpec, StagedStream]:
-        """The frame's rows by the table's columns, new ones included."""
+        """Stages the frame's rows in the table's columns; new columns are added to the table first."""
         spec = self._spec()
         new = new_columns(spec, column_types(frame.schema))
         if new:
-            names = ", ".join(one.name for one in new)
+            names = ", ".join(column.name for column in new)
             self.bench.progress.say(f"{self.flow.name}: adding {names} to '{spec.name}'.")
             spec = self.keeper.add_columns(spec.name, new)
         staged = stage_rows(self.bench.spark, spec, frame, bound.rejected, folder)
@@ -152,7 +152,7 @@ class FlowRun:
         ledger: dict[str, int] | None = None
         overtaken = 0
         while True:
-            if self._state().is_refreshing:  # another process may have begun it; this one then goes on in it
+            if self._state().is_refreshing:  # another process may have begun it; this one continues it
                 clear_moved(self.bench, self._spec(), self._layout)
             snapshot = open_half(self._layout.half(Half.REALTIME))
             before = progress_of(snapshot.realtime, self.flow.name)
@@ -166,7 +166,7 @@ class FlowRun:
                 self.warnings += [changed_words(nothing.changed)] if nothing.changed else []
                 return self._caught_up(done, before, nothing)
             except OvertakenError:
-                # Whoever overtakes has read files: that ends when there are no more.
+                # A process that commits first has read files, so this ends when no new file is left.
                 overtaken, ledger = 0 if self._went_on(before) else overtaken + 1, None
                 if overtaken == _ATTEMPTS:
                     raise
@@ -184,7 +184,7 @@ class FlowRun:
                 return replace(done, sentence=_read_words(done))
 
     def _went_on(self, before: FlowProgress | None) -> bool:
-        """Whether the flow has come further than `before`, in another process."""
+        """Whether the flow has progressed beyond `before`, in another process."""
         return progress_of(open_half(self._layout.half(Half.REALTIME)).realtime, self.flow.name) != before
 
     def _batch(self, bound: StreamBinding, before: FlowProgress | None) -> StagedStream:
@@ -228,7 +228,7 @@ class FlowRun:
 
 
 def refuse_other_kind(flow: Flow, found: FlowState) -> None:
-    """SpecError when a flow of that name has run as the other kind: its rows would come twice."""
+    """SpecError when a flow of that name has run as the other kind: its rows would be loaded twice."""
     for side in (found.realtime, found.offline):
         if side is not None and side.kind != flow.kind:
             raise SpecError(
@@ -239,7 +239,7 @@ def refuse_other_kind(flow: Flow, found: FlowState) -> None:
 
 
 def failed(flow: Flow, error: HybridError) -> FlowReport:
-    """The report of a flow that failed."""
+    """The report of a failed flow."""
     return FlowReport(flow.target, flow.name, flow.kind, "FAILED", sentence=str(error))
 
 

@@ -1,6 +1,6 @@
-"""What a flow file sees of the run that it is a part of: the declaration it fills, its variables, Spark on first use.
+"""The context of a flow file in a run: the declaration that it fills, its variables, Spark on first use.
 
-While a flow's function runs, `bound()` is what gives it its files. Both are of the thread that runs it.
+While a flow's function runs, `bound()` provides its files. Both belong to the thread that runs it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Binding(Protocol):
-    """Gives a flow's function the frames that its sources stand for in this run."""
+    """Provides the frames of a flow's sources in this run."""
 
     def read(self, source: DeclaredFileSource) -> DataFrame:
         """The rows of all files of a batch source, or of the new files of a streaming one."""
@@ -28,7 +28,7 @@ class Binding(Protocol):
 
 @dataclass
 class FlowSession:
-    """One run of a flow file. `used` are the variables that the file has asked for."""
+    """One run of a flow file. `used` are the variables that the file has read."""
 
     declaration: Declaration
     variables: Mapping[str, str]
@@ -41,9 +41,9 @@ class FlowSession:
         return self.variables.get(name)
 
     def unused(self, text: str = "") -> list[str]:
-        """One warning for each --var that nothing has asked for.
+        """One warning for each --var that nothing has read.
 
-        A flow's function asks only when it runs: a name that stands in quotes in the file's `text` counts as used.
+        A flow's function reads variables only when it runs, so a name in quotes in the file's `text` counts as used.
         """
         return [
             f"--var {name}: {self.declaration.source} does not use it.{suggestion(name, self.used)}"
@@ -58,7 +58,7 @@ _BINDING: ContextVar[Binding | None] = ContextVar("hybrid_flow_binding", default
 
 @contextmanager
 def in_session(session: FlowSession, binding: Binding | None = None) -> Iterator[None]:
-    """The calling thread works for `session` meanwhile; with `binding`, on the function of a flow."""
+    """Sets `session` for the calling thread within the block; with `binding`, a flow's function runs."""
     token, bound_token = _SESSION.set(session), _BINDING.set(binding)
     try:
         yield
@@ -68,12 +68,12 @@ def in_session(session: FlowSession, binding: Binding | None = None) -> Iterator
 
 
 def in_flow_file() -> bool:
-    """Whether this thread works for a flow file."""
+    """Whether this thread runs a flow file."""
     return _SESSION.get() is not None
 
 
 def current(what: str) -> FlowSession:
-    """The session of this thread; UsageError outside of one: `what` was asked for."""
+    """The session of this thread. UsageError without one; `what` names the call."""
     session = _SESSION.get()
     if session is None:
         raise UsageError(f"{what} is for flow files, and no flow file runs.", hint="hybrid flow run FILE")
@@ -81,7 +81,7 @@ def current(what: str) -> FlowSession:
 
 
 def bound(what: str) -> Binding:
-    """What gives the running flow its files. SpecError outside of a flow's function: `what` was asked for."""
+    """The binding of the running flow. SpecError outside of a flow's function; `what` names the call."""
     session, binding = current(what), _BINDING.get()
     if binding is None:
         raise SpecError(
@@ -93,7 +93,7 @@ def bound(what: str) -> Binding:
 
 
 def variable(name: str, default: str | None, spelling: str) -> str:
-    """The value of a --var; SpecError, with a suggestion, when there is neither it nor a default."""
+    """The value of a --var or the default; SpecError, with a suggestion, without either."""
     session = current(spelling)
     value = session.variable(name)
     if value is None:

@@ -1,4 +1,4 @@
-"""What a flow's function returned: a frame, and of an incremental flow one whose rows do not hang on each other."""
+"""Checks of what a flow's function returns: a frame, and for an incremental flow one of independent rows."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _NODE = re.compile(r"^[\s:|+\-]*([A-Za-z]+)", re.MULTILINE)
 
 
 def refuse_per_batch(flow: Flow, frame: DataFrame) -> None:
-    """SpecError when a flow computes over the rows of its stream as if they were all there.
+    """SpecError when a flow computes across rows of its stream, of which each micro-batch has only a part.
 
-    A flow that joins its stream with another frame is let through: that one may be computed in any way.
+    A flow that joins its stream with another frame is allowed, because that frame may be computed in any way.
     """
     plan = str(frame._jdf.queryExecution().analyzed().toString())
     nodes = set(_NODE.findall(plan))
@@ -41,7 +41,7 @@ def refuse_per_batch(flow: Flow, frame: DataFrame) -> None:
 
 
 def frame_of(flow: Flow, found: Any) -> DataFrame:
-    """What a flow's function returned, as a frame. SpecError when it is none."""
+    """The result of a flow's function as a frame. SpecError when it is none."""
     from pyspark.sql import DataFrame
 
     from hybrid.flow.declared.sources import FileReader

@@ -1,7 +1,7 @@
-"""The builders by which a flow's function names its files: Spark's own shape, so that flows written for it run.
+"""The builders by which a flow's function names its files, in Spark's own form, so that flows for Spark run.
 
 `spark.read` and `read_files` are batches; `spark.readStream.format("cloudFiles")` and `read_files_stream` are streams.
-What a stream's `load()` gives is a plain frame of the new files: the function is called anew for every micro-batch.
+A stream's `load()` returns a plain frame of the new files, because the function is called for every micro-batch.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _CLOUD_FILES = "cloudfiles"
 
 
 class FileReader:
-    """`.format() .option() .options() .schema() .load()`, as Spark's readers have them."""
+    """`.format() .option() .options() .schema() .load()`, as in Spark's readers."""
 
     def __init__(self, spelling: str, *, streaming: bool, path: object = None, options: Mapping[str, object]) -> None:
         self._spelling, self._streaming, self._path = spelling, streaming, path
@@ -29,7 +29,7 @@ class FileReader:
         self.options(**options)
 
     def option(self, key: str, value: object) -> FileReader:
-        """One option; the last one of a name counts."""
+        """Sets an option; the last value of a name counts."""
         low = key.lower().removeprefix(PREFIX)
         for other in [name for name in self._options if name.lower().removeprefix(PREFIX) == low]:
             del self._options[other]
@@ -37,19 +37,19 @@ class FileReader:
         return self
 
     def options(self, **options: object) -> FileReader:
-        """Several options."""
+        """Sets several options."""
         for key, value in options.items():
             if value is not None:
                 self.option(key, value)
         return self
 
     def schema(self, schema: Any) -> FileReader:
-        """The columns, as a DDL text or a Spark schema; then nothing is inferred."""
+        """Sets the columns, as a DDL text or a Spark schema; then nothing is inferred."""
         self._schema = schema
         return self
 
     def load(self, path: object = None) -> DataFrame:
-        """The rows of the files: all of them, or those that are new."""
+        """The rows of the files: all of them, or the new ones."""
         place = f"{current(self._spelling).declaration.source}: {self._spelling}"
         source = parse_source(
             path if path is not None else self._path,
@@ -66,7 +66,7 @@ class FileReader:
 
 
 class FilesFunction(FileReader):
-    """What `read_files(...)` gives: a builder, and the frame itself for who goes on without `.load()`."""
+    """The result of `read_files(...)`: a builder that also behaves as the frame, without `.load()`."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -75,19 +75,19 @@ class FilesFunction(FileReader):
 
 
 class SparkReader(FileReader):
-    """`spark.read` and `spark.readStream` as a flow file sees them."""
+    """`spark.read` and `spark.readStream` in a flow file."""
 
     def __init__(self, *, streaming: bool) -> None:
         super().__init__("spark.readStream" if streaming else "spark.read", streaming=streaming, options={})
         self._format: str | None = None
 
     def format(self, name: str) -> SparkReader:
-        """json, csv or parquet; on a stream also cloudFiles. Other batches are Spark's own."""
+        """Sets json, csv or parquet; on a stream also cloudFiles. Spark itself reads other batches."""
         self._format = name
         return self
 
     def load(self, path: object = None, format: str | None = None, schema: Any = None, **options: object) -> Any:
-        """The frame; of another format than files' it is what Spark's own reader gives."""
+        """The frame; for other formats, the one of Spark's own reader."""
         if format is not None:
             self._format = format
         if schema is not None:
@@ -109,15 +109,15 @@ class SparkReader(FileReader):
         return self._sparks_own(path)
 
     def json(self, path: object, schema: Any = None, **options: object) -> Any:
-        """Files of JSON objects."""
+        """Reads files of JSON objects."""
         return self.load(path, "json", schema, **options)
 
     def csv(self, path: object, schema: Any = None, **options: object) -> Any:
-        """Files of comma-separated values."""
+        """Reads files of comma-separated values."""
         return self.load(path, "csv", schema, **options)
 
     def parquet(self, path: object, **options: object) -> Any:
-        """Parquet files."""
+        """Reads Parquet files."""
         return self.load(path, "parquet", **options)
 
     def table(self, name: str) -> Any:
@@ -130,7 +130,7 @@ class SparkReader(FileReader):
         return current("spark.read").start_spark().read.table(name)
 
     def __getattr__(self, name: str) -> Any:
-        """What Spark's own reader has besides: text, orc, jdbc."""
+        """Other methods of Spark's own reader: text, orc, jdbc."""
         if name.startswith("_") or self._streaming:
             raise AttributeError(f"{self._spelling} has no '{name}' in flow files")
         return getattr(self._sparks_reader(), name)
@@ -154,7 +154,7 @@ class SparkReader(FileReader):
         return reader
 
     def _infers_types(self) -> bool:
-        """As each spelling does by itself: cloudFiles and csv read texts unless they are told to infer."""
+        """The default of each spelling: cloudFiles and csv read texts unless inference is set."""
         return (self._format or "").lower() not in (_CLOUD_FILES, "csv")
 
 

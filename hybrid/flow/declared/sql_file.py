@@ -47,11 +47,11 @@ def declare_sql(path: Path, text: str, session: FlowSession) -> None:
 
 
 def _filled(text: str, session: FlowSession) -> str:
-    """The text with every `${name}` outside of comments filled."""
+    """The text with every `${name}` outside of comments replaced by its value."""
 
     def fill(match: re.Match[str]) -> str:
-        found = match[0]
-        return found if found.startswith(("--", "/*")) else _VARIABLE.sub(lambda one: _value(one[1], session), found)
+        text = match[0]
+        return text if text.startswith(("--", "/*")) else _VARIABLE.sub(lambda name: _value(name[1], session), text)
 
     return _COMMENT.sub(fill, text)
 
@@ -175,11 +175,11 @@ def _query(cursor: Cursor, session: FlowSession) -> FilesQuery:
             "_metadata beside SELECT DISTINCT *, UNION, EXCEPT or INTERSECT is not built: `*` would count it.",
             hint="Name the columns, or read _metadata in a query inside of it.",
         )
-    return FilesQuery(named, {name: replace(one, metadata=True) for name, one in views.items()}, session, start.start)
+    return FilesQuery(named, {name: replace(view, metadata=True) for name, view in views.items()}, session, start.start)
 
 
 def _with_views(text: str, start: int, end: int, reads: list[_Read]) -> tuple[str, Mapping[str, DeclaredFileSource]]:
-    """The query with a name in the place of each `read_files`, and the source of each name."""
+    """The query with a name instead of each `read_files`, and the source of each name."""
     parts, views, at = [], {}, start
     for number, read in enumerate(reads):
         name = f"{{files_{number}}}"
@@ -215,14 +215,14 @@ def _literal(cursor: Cursor) -> str:
 
 
 def _string(cursor: Cursor, what: str) -> str:
-    """Takes a text; in double quotes too, as Spark reads them."""
+    """Takes a text, in double quotes too, as in Spark."""
     if cursor.token.kind not in (Kind.STRING, Kind.QUOTED):
         cursor.fail(f"{cursor.token.shown} is not {what}: a text in quotes.")
     return cursor.take().text
 
 
 def _name(cursor: Cursor, what: str) -> str:
-    """Takes a name, `a.b` and names in backticks as they are."""
+    """Takes a name; `a.b` and names in backticks are taken literally."""
     parts = [_simple_name(cursor, what)]
     while cursor.skip("."):
         parts.append(_simple_name(cursor, what))
@@ -243,7 +243,7 @@ def _simple_name(cursor: Cursor, what: str) -> str:
 
 
 def _columns(cursor: Cursor) -> str:
-    """The text between the parentheses behind a table's name."""
+    """The text between the parentheses after a table's name."""
     start = cursor.token.start + 1
     *inside, close = _matched(cursor)
     for token in inside:
@@ -258,27 +258,27 @@ def _columns(cursor: Cursor) -> str:
 
 
 def _matched(cursor: Cursor) -> list[Token]:
-    """Takes everything from `(` to its `)`; the tokens behind the first."""
+    """Takes everything from `(` to its `)`; returns the tokens after the first."""
     cursor.expect("(", "here")
-    depth, found = 1, []
+    depth, tokens = 1, []
     while depth:
         if cursor.is_done():
             cursor.fail("a ')' is missing.")
         token = cursor.take()
         depth += (token.raw == "(") - (token.raw == ")")
-        found.append(token)
-    return found
+        tokens.append(token)
+    return tokens
 
 
 def _properties(cursor: Cursor) -> dict[str, str]:
     """Takes `('name' = 'value', ...)`."""
     cursor.expect("(", "behind TBLPROPERTIES")
-    found: dict[str, str] = {}
+    properties: dict[str, str] = {}
     while not cursor.skip(")"):
         is_word = cursor.token.kind is Kind.WORD
         name = _name(cursor, "a property") if is_word else _string(cursor, "a name of a property")
         cursor.skip("=")
-        found[name] = _literal(cursor)
+        properties[name] = _literal(cursor)
         if not cursor.at(")"):
             cursor.expect(",", "between properties")
-    return found
+    return properties

@@ -1,7 +1,7 @@
-"""`_metadata` in a flow's SQL: what Spark knows of the file that a row comes from.
+"""`_metadata` in a flow's SQL: Spark's metadata of a row's file.
 
-Spark hides it from `*` and does not pass it on through views, by which a query reads its files. So the views have it
-under a name of our own, which the query reads, and which is taken off its rows.
+Spark hides it from `*`, and views, through which a query reads its files, do not pass it on. So the views have it
+under a name of our own. The query reads that name, and it is removed from the query's rows.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ _NARROWING = re.compile(
 
 
 def with_metadata(text: str) -> str | None:
-    """The query that reads METADATA where it names `_metadata`; None for one that does not."""
-    found = [match for match in _WORD.finditer(text) if match["word"]]
-    if not found:
+    """The query with METADATA instead of `_metadata`; None for a query that does not name it."""
+    matches = [match for match in _WORD.finditer(text) if match["word"]]
+    if not matches:
         return None
     parts, at = [], 0
-    for match in found:
+    for match in matches:
         parts += [text[at : match.start()], METADATA, f" AS {match[0]}" if _is_item(text, match) else ""]
         at = match.end()
     return "".join([*parts, text[at:]])
 
 
 def is_narrowed(text: str) -> bool:
-    """Whether the query compares whole rows, among which `*` would have METADATA too."""
+    """Whether the query compares whole rows, where `*` would include METADATA."""
     bare = _WORD.sub(lambda match: match["word"] or " ", text)
     return "*" in bare and bool(_NARROWING.search(bare))
 
 
 def _is_item(text: str, match: re.Match[str]) -> bool:
-    """Whether it is selected as it is, so that the column has its name."""
+    """Whether it is selected without an alias or expression, so that the column must keep its name."""
     before = text[: match.start()]
     clauses: list[str] = _CLAUSE.findall(before)
     is_selected = bool(clauses) and clauses[-1].upper() == "SELECT"

@@ -1,4 +1,4 @@
-"""A flow's query in SQL: Spark runs it, with its files bound to names of their own for each micro-batch."""
+"""A flow's query in SQL: Spark runs it, with its files bound to temporary views for each micro-batch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FilesQuery:
-    """`text` has a name in braces in the place of each `read_files`; `views` gives its source. `start`: its offset."""
+    """`text` has a name in braces instead of each `read_files`; `views` maps it to its source. `start`: its offset."""
 
     text: str
     views: Mapping[str, DeclaredFileSource]
@@ -26,7 +26,7 @@ class FilesQuery:
 
     @property
     def sources(self) -> list[DeclaredFileSource]:
-        """What it reads."""
+        """The sources that it reads."""
         return list(self.views.values())
 
     def __call__(self) -> DataFrame:

@@ -1,4 +1,4 @@
-"""A flow's rows, staged beside the halves: converted, counted and numbered before any lock is taken."""
+"""Stages a flow's rows beside the halves: converts, counts and numbers them before any lock is taken."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from hybrid.table import columns
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-# Where a row lies in the staged files: the part, and its place in it. Together they number the rows without holes.
+# A row's position in the staged files: the part, and its place in it. Together they number rows without gaps.
 _PART, _PLACE = "_hy_part", "_hy_place"
 _PLACE_BITS = 33  # of Spark's monotonically increasing ids
 
 
 @dataclass(frozen=True)
 class StagedStream:
-    """Staged rows: `rows` that fit and `rejected` ones. `frame` has the user's columns, TIME, REASON, RAW and OFFSET.
+    """Staged rows: `rows` that fit and `rejected` ones. `frame` has user columns, TIME, REASON, RAW and OFFSET.
 
-    OFFSET counts the rows of both kinds from 0.
+    OFFSET numbers the rows of both kinds from 0.
     """
 
     frame: DataFrame
@@ -33,7 +33,7 @@ class StagedStream:
 
     @property
     def total(self) -> int:
-        """Rows of both kinds."""
+        """The number of rows of both kinds."""
         return self.rows + self.rejected
 
     @property
@@ -43,14 +43,14 @@ class StagedStream:
 
     @property
     def bad(self) -> DataFrame:
-        """The rejected ones; none of the user's columns has a value."""
+        """The rejected rows. Their user columns are not stored (`bare` of `laid_out`)."""
         return self.frame.where(quoted(columns.REASON).isNotNull())
 
 
 def stage_rows(
     spark: SparkSession, spec: TableSpec, frame: DataFrame, rejected: DataFrame | None, folder: Path
 ) -> StagedStream:
-    """Stages a flow's frame, and what was rejected while it was read, in `folder`. The flow's work happens here."""
+    """Stages a flow's frame, and the rows rejected while reading it, in `folder`. The flow's work happens here."""
     from pyspark.sql import functions as F
 
     number = F.monotonically_increasing_id()
@@ -66,8 +66,8 @@ def stage_rows(
     starts = dict(zip(parts, accumulate((counts[part][0] for part in parts), initial=0), strict=False))
     refused = sum(count for _, count in counts.values())
     offset = _start(starts) + quoted(_PLACE)
-    found = staged.withColumn(columns.OFFSET, offset.cast("bigint")).drop(_PART, _PLACE)
-    return StagedStream(found, sum(count for count, _ in counts.values()) - refused, refused)
+    result = staged.withColumn(columns.OFFSET, offset.cast("bigint")).drop(_PART, _PLACE)
+    return StagedStream(result, sum(count for count, _ in counts.values()) - refused, refused)
 
 
 def _start(starts: dict[int, int]) -> Column:
@@ -82,15 +82,15 @@ def _start(starts: dict[int, int]) -> Column:
 def laid_out(
     spec: TableSpec, half: Half, frame: DataFrame, hidden: dict[str, Column | str | int | None], *, bare: bool = False
 ) -> DataFrame:
-    """Rows with every stored column of a half: `hidden` gives those that the frame has not.
+    """Rows with every stored column of a half; `hidden` provides the columns that the frame lacks.
 
-    `bare`: the user's columns are null, as in rejected rows.
+    `bare`: the user columns are null, as in rejected rows.
     """
     from pyspark.sql import Column
     from pyspark.sql import functions as F
 
     users = set(spec.schema.column_names)
-    wanted = []
+    selected = []
     for name, kind in physical_columns(spec, half):
         if name in hidden:
             value = hidden[name]
@@ -99,5 +99,5 @@ def laid_out(
             column = quoted(name)
         else:
             column = F.lit(None)
-        wanted.append(column.cast(kind).alias(name))
-    return frame.select(*wanted)
+        selected.append(column.cast(kind).alias(name))
+    return frame.select(*selected)

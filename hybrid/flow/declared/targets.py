@@ -1,4 +1,4 @@
-"""The tables that flows append to: found, or created with the columns that their flows bring."""
+"""The tables that flows append to: existing ones, or new ones with the columns of their flows."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ class Keeper(Protocol):
     """The tables of a home, as flows need them."""
 
     def names(self) -> list[str]:
-        """All tables."""
+        """The names of all tables."""
 
     def spec(self, table: str) -> TableSpec | None:
-        """A table, or None."""
+        """The definition of a table, or None."""
 
     def layout(self, table: str) -> TableLayout:
-        """Where its halves lie."""
+        """The folders of its halves."""
 
     def create(self, schema: Mapping[str, Any], configs: Sequence[Mapping[str, Any]], source: str) -> TableSpec:
-        """Creates a table, unless somebody else was first."""
+        """Creates a table, unless another process did first."""
 
     def add_columns(self, table: str, new: Sequence[ColumnType]) -> TableSpec:
-        """Adds columns that it has not yet: to both halves, then to its definition."""
+        """Adds columns that it lacks: to both halves, then to its definition."""
 
 
 @dataclass
@@ -54,15 +54,15 @@ class Prepared:
 
 def prepare(bench: CommitContext, session: FlowSession, keeper: Keeper) -> Prepared:
     """Finds or creates every target of a flow file."""
-    declaration, found = session.declaration, Prepared()
+    declaration, prepared = session.declaration, Prepared()
     for target in declaration.targets():
-        _Target(bench, session, keeper, target, found).prepare()
-    found.warnings += [
+        _Target(bench, session, keeper, target, prepared).prepare()
+    prepared.warnings += [
         f"{declaration.source}: table '{name}' has no flow, so nothing is created."
         for name in declaration.tables
         if name not in declaration.targets()
     ]
-    return found
+    return prepared
 
 
 @dataclass
@@ -78,7 +78,7 @@ class _Target:
         return [flow for flow in self.session.declaration.flows if flow.target == self.name]
 
     def prepare(self) -> None:
-        """Finds or creates the table; what goes wrong fails its flows."""
+        """Finds or creates the table. An error fails its flows."""
         try:
             self._find_or_create()
         except HybridError as error:
@@ -101,7 +101,7 @@ class _Target:
                 self.found.waiting.pop(str(flow), None)
 
     def _brought(self) -> list[list[ColumnType]]:
-        """The columns that each flow's first rows have; notes of flows without a file, or that fail."""
+        """The columns of each flow's first rows. Flows without a file, or that fail, are noted."""
         columns = []
         for flow in self._flows:
             try:
@@ -113,7 +113,7 @@ class _Target:
                 )
             except HybridError as error:
                 self.found.failures[str(flow)] = error
-            except Exception as error:  # whatever Spark or the user's function raises
+            except Exception as error:  # Spark or the user's function may raise anything
                 self.found.failures[str(flow)] = told(error, flow, self.session.declaration.source)
         return columns
 
@@ -124,20 +124,20 @@ def _check_known(spec: TableSpec, declared: FlowTable | None) -> None:
             f"Table '{spec.name}' is not kept by flows: its rows come by other ways. Nothing was changed.",
             hint="Give the flow's table another name.",
         )
-    given = declared.properties.get("hybrid.timeColumn") if declared else None
-    if given is not None and given.lower() != (spec.time_column or "").lower():
+    time_column = declared.properties.get("hybrid.timeColumn") if declared else None
+    if time_column is not None and time_column.lower() != (spec.time_column or "").lower():
         has = f"'{spec.time_column}'" if spec.time_column else "none"
         raise SpecError(
-            f"Table '{spec.name}' was created with time column {has}; '{given}' cannot take its place.",
+            f"Table '{spec.name}' was created with time column {has}; '{time_column}' cannot take its place.",
             hint="Create a table of another name.",
         )
 
 
 def _no_target(declaration: Declaration, keeper: Keeper, target: str, flow: Flow) -> SpecError:
-    known = [*declaration.tables, *keeper.names()]
+    names = [*declaration.tables, *keeper.names()]
     return SpecError(
         f"{declaration.source}: {flow.place}: flow '{flow.name}' appends to table '{target}', which nobody creates."
-        f"{suggestion(target, known)}",
+        f"{suggestion(target, names)}",
         hint=f"Add create_streaming_table('{target}'), in SQL CREATE STREAMING TABLE {target};",
     )
 
@@ -147,7 +147,7 @@ def _given(bench: CommitContext, table: FlowTable) -> list[ColumnType]:
 
 
 def _columns_of(bench: CommitContext, session: FlowSession, flow: Flow) -> list[ColumnType]:
-    """The columns that a flow's first rows have."""
+    """The columns of a flow's first rows."""
     binding = OnceBinding(flow.name, bench.spark) if flow.once else StreamBinding(flow.name, bench.spark)
     with in_session(session, binding):
         return column_types(frame_of(flow, flow.query()).schema)

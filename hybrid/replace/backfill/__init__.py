@@ -1,1 +1,1 @@
-"""Backfills: corrections of a stretch of time that are planned, looked at, checked, and then swapped in."""
+"""Backfills: corrections of a time range that are planned, reviewed, checked, and then swapped in."""

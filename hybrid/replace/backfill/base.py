@@ -1,4 +1,4 @@
-"""The rows that a backfill starts from: OFFLINE at one version, each row with its bucket and whether it is live."""
+"""The rows that a backfill is planned on: OFFLINE at one version, each row with its bucket and whether it is live."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from hybrid.table.effective import EffectiveBoundary
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-# Columns beside the stored ones: the start of the row's bucket (null outside the window; 0 on a table without a time
-# column), and whether the row is one that queries show.
+# Columns beside the stored ones: the start of the row's bucket, and whether queries show the row. BUCKET is null
+# outside the window, and 0 on a table without a time column.
 BUCKET, LIVE = "_hy_bucket", "_hy_live"
 KEY, ORDER = "_hy_key", "_hy_order"
 WHOLE = 0
@@ -35,7 +35,7 @@ WHOLE = 0
 
 @dataclass(frozen=True)
 class Base:
-    """A table at the version that a backfill is planned on. `folder` is for what is staged on the way."""
+    """A table at the version that a backfill is planned on. `folder` holds intermediate staged files."""
 
     bench: CommitContext
     spec: TableSpec
@@ -50,26 +50,26 @@ class Base:
         return tuple(dict.fromkeys(file.segment for file in self.offline.files if self._reaches(file)))
 
     def stored(self) -> DataFrame:
-        """All rows of the half. A column that was added after a row gives its default, as queries see it."""
+        """All rows of the half. A column that was added after a row has its default, as queries show it."""
         frame = rows_as_of(self.bench, self.offline)
         return frame.withColumns(with_defaults(self.spec)) if self._has_grown else frame
 
     def shown(self) -> DataFrame:
-        """The rows of the half that the boundary leaves visible."""
+        """The rows of the half that the boundary makes visible."""
         return self.stored().where(visible_offline_sql(self._effective))
 
     @cached_property
     def _has_grown(self) -> bool:
         logged = (state.act for _, state in own_states(self.offline.path, self.offline.version))
-        kept = (act for _, act in kept_acts(self.offline.path, self.offline.table_id))
-        return any(act.kind == "evolve" for act in chain(logged, kept))
+        archived = (act for _, act in kept_acts(self.offline.path, self.offline.table_id))
+        return any(act.kind == "evolve" for act in chain(logged, archived))
 
     def rows(self, segments: Sequence[str] | None = None) -> DataFrame:
-        """The stored rows of some segments (None: of the candidates), with BUCKET and where winners are picked LIVE."""
+        """The stored rows of some segments (None: the candidates), with BUCKET, and LIVE where keys have one winner."""
         stored = self.stored()  # first: columns need a session
-        wanted = [quoted(name) for name, _ in physical_columns(self.spec, Half.OFFLINE)]
+        stored_columns = [quoted(name) for name, _ in physical_columns(self.spec, Half.OFFLINE)]
         chosen = list(self.candidates if segments is None else segments)
-        frame = stored.where(quoted(columns.SEGMENT).isin(chosen)).select(*wanted)
+        frame = stored.where(quoted(columns.SEGMENT).isin(chosen)).select(*stored_columns)
         return self.with_live(self.with_bucket(frame))
 
     def with_bucket(self, frame: DataFrame) -> DataFrame:
@@ -80,7 +80,7 @@ class Base:
         return frame.withColumn(BUCKET, F.expr(sql).cast("bigint"))
 
     def with_live(self, frame: DataFrame) -> DataFrame:
-        """Adds LIVE on a table that picks winners: whether the row wins its key over the whole table, delete or not."""
+        """Where keys have one winner, adds LIVE: whether a row or delete marker wins its key over the whole table."""
         from pyspark.sql import functions as F
 
         if not self.spec.picks_winners:
@@ -92,12 +92,12 @@ class Base:
 
     @property
     def order(self) -> Column:
-        """By what a version of a key wins, as one value."""
+        """The value by which a version of a key wins."""
         return order_of(self.spec)
 
     @cached_property
     def winners(self) -> DataFrame:
-        """(KEY, ORDER): what wins among all visible versions of each key that has a row in the window. Staged once."""
+        """(KEY, ORDER): the winner among all visible versions of each key with a row in the window. Staged once."""
         from pyspark.sql import functions as F
 
         of_window = self.with_bucket(self.stored().where(quoted(columns.SEGMENT).isin(list(self.candidates))))
@@ -111,12 +111,12 @@ class Base:
         return self.bench.spark.read.schema(won.schema).parquet(path)
 
     def elsewhere(self) -> DataFrame:
-        """(KEY, ORDER) of the REALTIME rows that the boundary leaves visible."""
-        found = self.unmoved()  # first: columns need a session
-        return found.select(key_struct(self.spec).alias(KEY), self._ordered)
+        """(KEY, ORDER) of the REALTIME rows that the boundary makes visible."""
+        rows = self.unmoved()  # first: columns need a session
+        return rows.select(key_struct(self.spec).alias(KEY), self._ordered)
 
     def unmoved(self) -> DataFrame:
-        """The REALTIME rows that the boundary leaves visible."""
+        """The REALTIME rows that the boundary makes visible."""
         if self.realtime is None:
             return self.stored().limit(0)
         rows = rows_as_of(self.bench, self.realtime).where(columns.rows_sql(self.spec.name))
@@ -140,7 +140,7 @@ def unmoved(
     halves: tuple[HalfSnapshot, HalfSnapshot | None],
     window: CorrectionWindow | None,
 ) -> int:
-    """How many rows of the window the REALTIME half shows: no move has taken them over."""
+    """The number of rows of the window that the REALTIME half shows because no move has taken them."""
     offline, realtime = halves
     if realtime is None:
         return 0

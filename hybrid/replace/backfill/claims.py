@@ -1,17 +1,17 @@
-"""Rejected rows that a backfill brings: taken before its first swap, given back when they are not in the table.
+"""Rejected rows that a backfill brings: claimed before its first swap, released when they are not in the table.
 
-A row must come once, whether by replays, by this backfill or by another one. The rejected rows lie in REALTIME and the
-swaps go to OFFLINE, so that no commit can do both; the order of acts keeps them apart:
+A row must enter the table once, whether by a replay, this backfill or another one. Rejected rows are in REALTIME and
+the swaps go to OFFLINE, so no commit can do both. The order of commits prevents duplicates:
 
-  planned                             nothing is marked: a replay may still bring the rows, and the run is then refused
-  a run begins: `claim`               one act marks the rows of what is to be swapped as taken by this plan
-  killed after it                     nobody else brings them; the next run finds its own marks and goes on
-  swap after swap                     as of any backfill
-  cancelled or reverted, `settle`     one act marks what no standing swap holds as rejected again
-  killed before it                    taken and not in the table: status and doctor say so; to be cancelled again
-  a revert is reverted                its rows are claimed first: refused when something else has brought them
+  planned                             nothing is marked: a replay may still bring the rows; the run is then refused
+  a run begins: `claim`               one commit marks the rows of the units to swap as claimed by this plan
+  a crash after it                    nobody else brings them; the next run finds its own marks and continues
+  swap after swap                     as in any backfill
+  cancelled or reverted, `settle`     one commit marks the rows that no active swap holds as rejected again
+  a crash before it                   claimed and not in the table: status and doctor report it; cancel again
+  a revert is reverted                its rows are claimed first; refused when something else has brought them
 
-What is in the table is read from OFFLINE's log under its lock, so no swap comes in between.
+`settle` reads what is in the table from OFFLINE's log under its lock, so no swap can commit in between.
 """
 
 from __future__ import annotations
@@ -40,41 +40,41 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 _CLAIMED = "_hy_claimed"
-# Of a claim beside the coordinates of its message and the bucket of one of its rows: how many rejected rows it has.
+# A claim holds the coordinates of its message, the bucket of one of its rows, and ROWS: its number of rejected rows.
 ROWS = "rows"
 
 
 def mark_of(plan_id: str) -> str:
-    """The mark on rejected rows that a plan has taken."""
+    """The mark on rejected rows that a plan has claimed."""
     return columns.OP_TAKEN + plan_id
 
 
 def stage_claims(base: Base, rows: DataFrame) -> None:
-    """Keeps the claims of a plan beside its rows: `rows` are the rejected rows that it brings, with BUCKET."""
+    """Writes the claims of a plan beside its rows; `rows` are the rejected rows that it brings, with BUCKET."""
     from pyspark.sql import functions as F
 
     claims = rows.groupBy(*(quoted(name) for name in MESSAGE))
-    found = claims.agg(F.min(BUCKET).alias(BUCKET), F.count("*").alias(ROWS))
-    found.coalesce(1).write.parquet(str(base.folder / plans.CLAIMS))
+    counts = claims.agg(F.min(BUCKET).alias(BUCKET), F.count("*").alias(ROWS))
+    counts.coalesce(1).write.parquet(str(base.folder / plans.CLAIMS))
 
 
 def claim(bench: CommitContext, spec: TableSpec, layout: TableLayout, plan: Plan, units: Sequence[Unit]) -> None:
-    """Marks the rejected rows that units of a plan bring as taken by it; those that are its already stay so.
+    """Marks the rejected rows of some units as claimed by the plan; rows that it has claimed already stay so.
 
     ConflictError when one of them is no longer rejected. Nothing was changed then.
     """
     folder = plans.claims_folder(layout, plan.id)
-    wanted = _count(folder, _buckets(plan, units)) if folder is not None else 0
-    if folder is None or not wanted:
+    expected = _count(folder, _buckets(plan, units)) if folder is not None else 0
+    if folder is None or not expected:
         return
     with bench.lock(layout, Half.REALTIME):
         current = open_half(layout.half(Half.REALTIME))
         rows = _rows(bench, spec, current, folder, _buckets(plan, units))
-        found = {row[0]: row[1] for row in rows.where(_CLAIMED).groupBy(columns.OP).count().collect()}
-        free, mine = found.get(columns.OP_ROW, 0), found.get(mark_of(plan.id), 0)
-        if free + mine != wanted:
+        by_mark = {row[0]: row[1] for row in rows.where(_CLAIMED).groupBy(columns.OP).count().collect()}
+        free, mine = by_mark.get(columns.OP_ROW, 0), by_mark.get(mark_of(plan.id), 0)
+        if free + mine != expected:
             raise ConflictError(
-                f"{wanted - free - mine} of {counted(wanted, 'rejected row')} that backfill '{plan.id}' of "
+                f"{expected - free - mine} of {counted(expected, 'rejected row')} that backfill '{plan.id}' of "
                 f"'{spec.name}' brings have been brought otherwise since. Nothing was changed.",
                 hint="Plan it anew: hybrid backfill plan ... --from-rejected",
             )
@@ -88,18 +88,18 @@ def claim(bench: CommitContext, spec: TableSpec, layout: TableLayout, plan: Plan
 
 
 def settle(bench: CommitContext, spec: TableSpec, layout: TableLayout, plan: Plan, *, ended: bool) -> int:
-    """Marks the rows that a plan has taken, and that are not in the table, as rejected again; how many these are.
+    """Marks rows that a plan has claimed but that are not in the table as rejected again; returns their number.
 
-    Unless it has `ended` it keeps those of units that it has not come to.
+    Unless the plan has `ended`, it keeps the rows of units that it has not swapped in yet.
     """
     folder = plans.claims_folder(layout, plan.id)
     if folder is None or not _count(folder, _buckets(plan, plan.units)):
         return 0
-    # In the order in which a drop takes both, so that none waits for the other.
+    # In the same order as a drop, to prevent a deadlock.
     with bench.lock(layout, Half.OFFLINE), bench.lock(layout, Half.REALTIME):
         current = open_half(layout.half(Half.REALTIME))
-        kept = _kept(plan, entries_of(open_half(layout.half(Half.OFFLINE))), ended)
-        rows = _rows(bench, spec, current, folder, _buckets(plan, plan.units) - kept)
+        claimed = _kept(plan, entries_of(open_half(layout.half(Half.OFFLINE))), ended)
+        rows = _rows(bench, spec, current, folder, _buckets(plan, plan.units) - claimed)
         goes = quoted(_CLAIMED) & (quoted(columns.OP) == mark_of(plan.id))
         count = rows.where(goes).count()
         if not count:
@@ -113,7 +113,7 @@ def settle(bench: CommitContext, spec: TableSpec, layout: TableLayout, plan: Pla
 
 
 def taken_of(layout: TableLayout, plan: Plan, entries: Sequence[ReplacementEntry]) -> int:
-    """How many rejected rows a plan has taken that are not in the table. No JVM."""
+    """The number of rejected rows that a plan has claimed and that are not in the table. Needs no JVM."""
     folder = plans.claims_folder(layout, plan.id)
     if folder is None:
         return 0
@@ -135,13 +135,13 @@ def taken_of(layout: TableLayout, plan: Plan, entries: Sequence[ReplacementEntry
 def brought_back(
     plan_of: Collection[str], entries: Sequence[ReplacementEntry], entry: ReplacementEntry
 ) -> tuple[str, tuple[ReplacementEntry, ...]] | None:
-    """Which plan a revert of `entry` concerns, and those of its entries that come back by it; None: no plan.
+    """The plan that a revert of `entry` concerns, and the plan's entries that the revert restores; None: no plan.
 
-    `plan_of` are the plans that there are, `entries` all entries, newest first.
+    `plan_of` are the existing plans, `entries` all entries, newest first.
     """
     if entry.lineage.backfill is not None:
         return entry.lineage.backfill, ()
-    ids = {one.id: one for one in entries}
+    ids = {other.id: other for other in entries}
     target, brings = entry.lineage.reverts, True
     while target in ids and ids[target].lineage.backfill is None:
         target, brings = ids[target].lineage.reverts, not brings
@@ -149,27 +149,27 @@ def brought_back(
     if plan_id is None or plan_id not in plan_of:
         return None
     went = set(entry.lineage.segments_from)
-    mine = [one for one in entries if one.lineage.backfill == plan_id]
-    return plan_id, tuple(one for one in mine if set(one.lineage.segments_to) <= went) if brings else ()
+    mine = [swap for swap in entries if swap.lineage.backfill == plan_id]
+    return plan_id, tuple(swap for swap in mine if set(swap.lineage.segments_to) <= went) if brings else ()
 
 
 def units_of(plan: Plan, entries: Sequence[ReplacementEntry]) -> list[Unit]:
-    """The units of a plan that some of its entries are of."""
-    spans = {one for entry in entries for one in entry.lineage.buckets}
-    return [unit for unit in plan.units if any((one.start, one.end) in spans for one in plan.buckets_of(unit))]
+    """The units of a plan that any of the entries corrected."""
+    spans = {bucket for entry in entries for bucket in entry.lineage.buckets}
+    return [unit for unit in plan.units if any((bucket.start, bucket.end) in spans for bucket in plan.buckets_of(unit))]
 
 
 def _kept(plan: Plan, entries: Sequence[ReplacementEntry], ended: bool) -> set[int]:
-    """The buckets whose rejected rows stay taken: those of swaps that stand, and until it has ended of what is left."""
+    """The buckets whose rejected rows stay claimed: of active swaps and, until the plan ends, the remaining ones."""
     mine = [entry for entry in entries if entry.lineage.backfill == plan.id]
     standing = units_of(plan, [entry for entry in mine if entry.state is EntryState.ACTIVE])
-    left = [] if ended else plan.left({one for entry in mine for one in entry.lineage.buckets})
-    return _buckets(plan, [*standing, *left])
+    remaining = [] if ended else plan.left({bucket for entry in mine for bucket in entry.lineage.buckets})
+    return _buckets(plan, [*standing, *remaining])
 
 
 def _buckets(plan: Plan, units: Sequence[Unit]) -> set[int]:
     """The starts of the units' buckets, as claims name them."""
-    return {WHOLE if one.start is None else one.start for unit in units for one in plan.buckets_of(unit)}
+    return {WHOLE if bucket.start is None else bucket.start for unit in units for bucket in plan.buckets_of(unit)}
 
 
 def _claims(folder: Path) -> list[tuple[Any, ...]]:
@@ -181,7 +181,7 @@ def _claims(folder: Path) -> list[tuple[Any, ...]]:
 
 
 def _count(folder: Path, buckets: Collection[int]) -> int:
-    """How many rejected rows the claims of some buckets are about."""
+    """The number of rejected rows in the claims of some buckets."""
     import pyarrow.parquet as pq
 
     rows = (row for path in folder.glob("*.parquet") for row in pq.ParquetFile(path).read([BUCKET, ROWS]).to_pylist())
@@ -191,21 +191,21 @@ def _count(folder: Path, buckets: Collection[int]) -> int:
 def _rows(
     bench: CommitContext, spec: TableSpec, realtime: HalfSnapshot, folder: Path, buckets: Collection[int]
 ) -> DataFrame:
-    """All rejected rows of a half, with CLAIMED: whether they are among the claims of these buckets."""
+    """All rejected rows of a half, with CLAIMED: whether the claims of these buckets contain them."""
     from pyspark.sql import functions as F
 
     rows = rejected_rows(bench, spec, realtime).all
-    wanted = F.broadcast(bench.spark.createDataFrame([(start,) for start in buckets], f"{BUCKET} bigint"))
-    claims = bench.spark.read.parquet(str(folder)).join(wanted, BUCKET, "left_semi")
+    starts = F.broadcast(bench.spark.createDataFrame([(start,) for start in buckets], f"{BUCKET} bigint"))
+    claims = bench.spark.read.parquet(str(folder)).join(starts, BUCKET, "left_semi")
     named = claims.select(*(quoted(name) for name in MESSAGE), F.lit(True).alias(_CLAIMED))
     return rows.join(named, list(MESSAGE), "left").withColumn(_CLAIMED, F.coalesce(F.col(_CLAIMED), F.lit(False)))
 
 
 def _marked(spec: TableSpec, rows: DataFrame, where: Column, mark: str) -> DataFrame:
-    """The rejected rows as they are stored, with another mark on some; one sorted file."""
+    """The rejected rows as stored, with another mark on some of them, in one sorted file."""
     from pyspark.sql import functions as F
 
     op = F.when(where, F.lit(mark)).otherwise(quoted(columns.OP))
-    wanted = [quoted(name) for name, _ in physical_columns(spec, Half.REALTIME)]
-    frame = rows.withColumn(columns.OP, op).select(*wanted)
+    stored_columns = [quoted(name) for name, _ in physical_columns(spec, Half.REALTIME)]
+    frame = rows.withColumn(columns.OP, op).select(*stored_columns)
     return frame.coalesce(1).sortWithinPartitions(columns.TOPIC, columns.PARTITION, columns.OFFSET)

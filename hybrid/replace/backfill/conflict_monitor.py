@@ -1,4 +1,4 @@
-"""What has happened to a table since a backfill of it was planned: what is done, and what stands in its way."""
+"""What happened to a table since a backfill was planned on it: the buckets that are done, and conflicts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ KIND = "backfill"
 
 
 class ConflictMonitor:
-    """Reads the OFFLINE log from the plan's version on, each entry once. ConflictError where it no longer reaches."""
+    """Reads the OFFLINE log from the plan's version, each entry once. ConflictError when that version is gone."""
 
     def __init__(self, path: Path, plan: Plan) -> None:
         self._plan = plan
@@ -33,7 +33,7 @@ class ConflictMonitor:
         self._newest: Act = base.state.act
 
     def look(self, current: HalfSnapshot) -> None:
-        """Takes note of the acts up to `current`."""
+        """Reads the commits up to `current`."""
         for version, state in own_states(current.path, current.version):
             if version <= self._seen:
                 break
@@ -41,12 +41,12 @@ class ConflictMonitor:
         self._seen, self._newest = current.version, current.state.act
 
     def left(self) -> list[Unit]:
-        """The units that no commit of the plan has corrected. One that was reverted since has been."""
+        """The units that no commit of the plan has corrected. A unit that was reverted since counts as corrected."""
         return self._plan.left(self._done)
 
     def refuse_changed(self, units: Sequence[Unit], current: HalfSnapshot) -> None:
-        """ConflictError when a segment of these units is not as it was planned on, or others than moves added rows."""
-        if self._purge is not None:  # what was staged before may hold what was purged
+        """ConflictError when a segment of these units has changed since the plan, or anything but moves added rows."""
+        if self._purge is not None:  # rows staged before may contain purged ones
             raise self._changed(f"'{self._purge}' has purged rows since")
         for unit in units:
             for segment, files in unit.replaced.items():
@@ -62,7 +62,7 @@ class ConflictMonitor:
         refuse_falling_limit(self._plan, units, current)
 
     def _note(self, act: Act) -> None:
-        if act.kind == "move":  # late rows: they stay as they came
+        if act.kind == "move":  # late rows: the backfill leaves them unchanged
             self._expected.update(texts(act.detail.get("segments")))
         elif act.kind == PURGE:
             self._purge = act.id
@@ -76,16 +76,16 @@ class ConflictMonitor:
 
 
 def refuse_falling_limit(plan: Plan, units: Sequence[Unit], current: HalfSnapshot) -> None:
-    """ConflictError when units take the last rows away by whose time mode pinot divides the halves.
+    """ConflictError when units remove the last rows, whose time divides the halves in mode pinot.
 
-    The limit would fall, and rows that are corrected or removed would be seen again in REALTIME.
+    The boundary would fall, and REALTIME would show rows again that were corrected or removed.
     """
     boundary = current.offline.boundary
     if boundary.mode is not BoundaryMode.PINOT or boundary.override_ms is not None:
         return
     replaced = {name for unit in units for name in unit.replaced}
     staying = last_time(file for file in current.files if file.segment not in replaced)
-    written = [one.high for unit in units for one in unit.written if one.high is not None]
+    written = [segment.high for unit in units for segment in unit.written if segment.high is not None]
     last = max([*written, *([staying] if staying is not None else [])], default=None)
     if current.last_ms is not None and (last is None or last < current.last_ms):
         raise ConflictError(

@@ -1,4 +1,4 @@
-"""What every kind of change gives to a plan."""
+"""What every kind of change contributes to a plan."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-# Stands for a segment in `pairs` where buckets hang together by something else; no segment's name begins so.
+# Replaces the segment in `pairs` when buckets depend on each other for another reason. No segment name begins so.
 SHARED = "~"
 
 
 @dataclass(frozen=True)
 class Correction:
-    """A change worked out on a base, not staged yet.
+    """A change that was computed on a base and is not staged yet.
 
-    `counts` are by the start of the bucket, of all buckets that hold rows before or after. `pairs` say which (bucket,
-    segment) are touched, new segments among them; `new` names the latter. `rows` gives the rows of touched segments as
-    they will be, stored columns only; `needs_sort` when they are not in the order of a segment's file yet. `checks` are
-    the results of expectations on the rows that it brings.
+    `counts` are by start of bucket, for all buckets with rows before or after. `pairs` are the touched (bucket,
+    segment), new segments included; `new` names these. `rows` gives the new rows of touched segments, stored columns
+    only. `needs_sort` is set when they are not in the order of a segment's file yet. `checks` are the results of
+    expectations on the incoming rows.
     """
 
     counts: Mapping[int, Counts]

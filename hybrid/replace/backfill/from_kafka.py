@@ -1,8 +1,9 @@
-"""Corrections by what Kafka still holds: the window as it would be, had it been ingested with the settings of now.
+"""Corrections by what Kafka still holds: the window as if it had been ingested with the present settings.
 
-In the window all rows go whose message Kafka holds (its replays and corrections too, which keep its coordinates), and
-those that replacements brought; what is read from Kafka comes. Rows of messages that Kafka no longer holds stay, and
-those of other connectors. Rejected rows whose message comes are taken by the run, as `--from-rejected` takes them.
+All rows of the window whose message Kafka holds are removed, including their replays and corrections, which keep its
+coordinates. Rows that replacements brought are removed too. The rows read from Kafka are added. Rows of messages that
+Kafka no longer holds, and of other connectors, stay. The run claims rejected rows whose message is read, as with
+`--from-rejected`.
 """
 
 from __future__ import annotations
@@ -33,17 +34,17 @@ if TYPE_CHECKING:
 
 
 def corrected_by_kafka(base: Base, request: Request) -> Correction:
-    """The correction that rebuilds the window; its claims are staged in the base's folder."""
-    held = request.held
-    assert held is not None and base.realtime is not None
+    """The correction that rebuilds the window. Its claims are staged in the base's folder."""
+    in_kafka = request.held
+    assert in_kafka is not None and base.realtime is not None
     path = str(base.folder / "input")
-    _of_interest(base, held.frame).write.parquet(path)
-    staged = base.bench.spark.read.schema(held.frame.schema).parquet(path)
+    _of_interest(base, in_kafka.frame).write.parquet(path)
+    staged = base.bench.spark.read.schema(in_kafka.frame.schema).parquet(path)
     rows = staged.where(_is_row(base))
     _stage_claims(base, rows)
-    found = rebuilt_rows(base, rows, _goes(held))
-    told = (*_told_of_messages(base, staged), *_told_of_kafka(base, held))
-    return replace(found, checks=check_corrected(base, request, rows), warnings=(*found.warnings, *told))
+    correction = rebuilt_rows(base, rows, _goes(in_kafka))
+    warnings = (*_told_of_messages(base, staged), *_told_of_kafka(base, in_kafka))
+    return replace(correction, checks=check_corrected(base, request, rows), warnings=(*correction.warnings, *warnings))
 
 
 def _of_interest(base: Base, frame: DataFrame) -> DataFrame:
@@ -56,16 +57,16 @@ def _of_interest(base: Base, frame: DataFrame) -> DataFrame:
 
 
 def _is_row(base: Base) -> Column:
-    """Not rejected."""
+    """Whether a row is not rejected."""
     return quoted(columns.SEGMENT) != columns.rejected_segment(base.spec.name)
 
 
 def _goes(held: RefetchedRows) -> Column:
-    """True of stored rows of the window that what comes stands for; never null."""
+    """True for stored rows of the window that incoming rows replace; never null."""
     from pyspark.sql import functions as F
 
     def of_partition(key: PartitionKey, first: int) -> Column:
-        # A replay of a message has an epoch of its own, its message's offset, and is its message.
+        # A replay has its own epoch but its message's offset, so it counts as the message.
         is_message = quoted(columns.CONNECTOR).isin(key.connector, replay_connector(key.connector))
         is_there = (quoted(columns.TOPIC) == key.topic) & (quoted(columns.PARTITION) == key.partition)
         return is_message & is_there & (quoted(columns.OFFSET) >= first)
@@ -76,7 +77,7 @@ def _goes(held: RefetchedRows) -> Column:
 
 
 def _stage_claims(base: Base, rows: DataFrame) -> None:
-    """The rejected rows whose messages come."""
+    """Stages claims for the rejected rows whose messages are read."""
     assert base.realtime is not None
     names = [quoted(name) for name in MESSAGE]
     coming = base.with_bucket(rows).select(*names, quoted(BUCKET))
@@ -93,19 +94,19 @@ def _told_of_messages(base: Base, staged: DataFrame) -> Iterator[str]:
 
 
 def _told_of_kafka(base: Base, held: RefetchedRows) -> Iterator[str]:
-    """Of each partition what Kafka no longer holds, and how many rows of the window stay for it."""
+    """For each partition, what Kafka no longer holds and how many rows of the window therefore stay."""
     from pyspark.sql import functions as F
 
     there = base.with_bucket(base.stored().where(quoted(columns.SEGMENT).isin(list(base.candidates))))
     stays = there.where(quoted(BUCKET).isNotNull() & ~_goes(held))
     is_row = quoted(columns.OP) == columns.OP_ROW
-    found = stays.groupBy(columns.CONNECTOR, columns.TOPIC, columns.PARTITION).agg(F.count_if(is_row)).collect()
-    rows = {(row[0], row[1], row[2]): row[3] for row in found}
+    counts = stays.groupBy(columns.CONNECTOR, columns.TOPIC, columns.PARTITION).agg(F.count_if(is_row)).collect()
+    rows = {(row[0], row[1], row[2]): row[3] for row in counts}
     for key, first in sorted(held.held_from.items()):
         if first > 0:
             names = (key.connector, replay_connector(key.connector))
-            kept = sum(rows.get((name, key.topic, key.partition), 0) for name in names)
+            staying = sum(rows.get((name, key.topic, key.partition), 0) for name in names)
             yield (
                 f"Kafka no longer holds what lies before offset {first} in partition {key.partition} of topic "
-                f"'{key.topic}': {counted(kept, 'row')} of the stretch from there stay as they are."
+                f"'{key.topic}': {counted(staying, 'row')} of the stretch from there stay as they are."
             )

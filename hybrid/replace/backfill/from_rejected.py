@@ -1,7 +1,7 @@
-"""Corrections by rejected rows: those that convert now, and whose time lies in the window, come beside what is there.
+"""Corrections by rejected rows: rows that convert now, with a time in the window, are added to the stored rows.
 
-They keep the coordinates of their messages, under a replay's connector. Which messages they are is staged with the
-plan: a run takes them before its first commit (`hybrid.replace.backfill.claims`).
+They keep the coordinates of their messages, under a replay's connector. Their messages are staged with the plan, and a
+run claims them before its first commit (`hybrid.replace.backfill.claims`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _IN_WINDOW, _BUCKETS = "_hy_in_window", "_hy_buckets"
 
 
 def corrected_by_rejected(base: Base, request: Request) -> Correction:
-    """The correction that brings the rejected rows of the window; its claims are staged in the base's folder."""
+    """The correction that brings the rejected rows of the window. Its claims are staged in the base's folder."""
     assert base.realtime is not None, "a table without REALTIME rejects nothing"
     path = str(base.folder / "input")
     decoded = rejected_rows(base.bench, base.spec, base.realtime).decoded()
@@ -37,12 +37,14 @@ def corrected_by_rejected(base: Base, request: Request) -> Correction:
     coming = staged.where(_IN_WINDOW)
     rows = coming.where(quoted(KIND) == BROUGHT)
     _stage_claims(base, coming)
-    found = added_rows(base, rows, _by_message(base, rows))
-    return replace(found, checks=check_corrected(base, request, rows), warnings=(*found.warnings, *_told(staged)))
+    correction = added_rows(base, rows, _by_message(base, rows))
+    return replace(
+        correction, checks=check_corrected(base, request, rows), warnings=(*correction.warnings, *_told(staged))
+    )
 
 
 def _with_window(base: Base, staged: DataFrame) -> DataFrame:
-    """Adds whether a row belongs to a message all of whose rows lie in the window."""
+    """Adds whether a row belongs to a message whose rows all lie in the window."""
     from pyspark.sql import functions as F
 
     window = base.window
@@ -60,17 +62,17 @@ def _stage_claims(base: Base, coming: DataFrame) -> None:
 
 
 def _by_message(base: Base, rows: DataFrame) -> list[tuple[int, str]]:
-    """Buckets that share a message: its rejected rows are taken, or given back, as one."""
+    """Buckets that share a message: its rejected rows are claimed, or released, together."""
     from pyspark.sql import functions as F
 
     buckets = F.array_sort(F.collect_set(BUCKET)).alias(_BUCKETS)
-    found = base.with_bucket(rows).groupBy(*(quoted(name) for name in MESSAGE)).agg(buckets)
-    shared = found.where(f"size({_BUCKETS}) > 1").select(_BUCKETS).distinct().collect()
+    by_message = base.with_bucket(rows).groupBy(*(quoted(name) for name in MESSAGE)).agg(buckets)
+    shared = by_message.where(f"size({_BUCKETS}) > 1").select(_BUCKETS).distinct().collect()
     return [(bucket, f"{SHARED}message-{number}") for number, row in enumerate(shared) for bucket in row[0]]
 
 
 def _told(staged: DataFrame) -> Iterator[str]:
-    """How many rejected rows there are, and why some do not come."""
+    """The number of rejected rows, and why some of them are not brought."""
     marked = staged.where(quoted(KIND) != BROUGHT).groupBy(KIND, WHY, _IN_WINDOW).count().collect()
     come = sum(row["count"] for row in marked if row[_IN_WINDOW])
     elsewhere = sum(row["count"] for row in marked if row[KIND] == columns.OP_REPLAYED and not row[_IN_WINDOW])

@@ -1,4 +1,4 @@
-"""The files that bring a backfill's rows: a file, or every file of a folder, each in the format that its name says."""
+"""The input files of a backfill: one file, or every file of a folder. The suffix of its name gives a file's format."""
 
 from __future__ import annotations
 
@@ -26,30 +26,30 @@ FORMATS = {
 def inspect_input(
     spec: TableSpec, path: Path, rules: InputRules | None = None
 ) -> tuple[tuple[InputFile, ...], CsvFormat]:
-    """The input's files in the order of their paths. NotFoundError, or DataError for one of another kind.
+    """The input's files, sorted by path. NotFoundError when it does not exist, DataError for an unknown format.
 
-    RightError when `rules` do not allow one of them.
+    RightError when `rules` forbid one of the files.
     """
     if rules is not None:
         rules.check(path)
     if not path.exists():
         raise NotFoundError(f"--input {path} does not exist.")
-    found = files_below(path, rules) if path.is_dir() else [path]
-    found = [one for one in found if not is_hidden(one.name)]
-    if not found:
+    paths = files_below(path, rules) if path.is_dir() else [path]
+    paths = [file_path for file_path in paths if not is_hidden(file_path.name)]
+    if not paths:
         raise DataError(f"--input {path} holds no files.")
-    for one in found:
-        if one.suffix.lower() not in FORMATS:
-            known = ", ".join(FORMATS)
+    for file_path in paths:
+        if file_path.suffix.lower() not in FORMATS:
+            endings = ", ".join(FORMATS)
             raise DataError(
-                f"{one}: what it holds cannot be told by its name; the names end in {known}.",
+                f"{file_path}: what it holds cannot be told by its name; the names end in {endings}.",
                 hint="A job spec names a format: hybrid job run",
             )
     if rules is not None:
-        check_each(rules, found)
-    files = tuple(inspect(one, FORMATS[one.suffix.lower()]) for one in found)
+        check_each(rules, paths)
+    files = tuple(inspect(file_path, FORMATS[file_path.suffix.lower()]) for file_path in paths)
     hollow = next((file for file in files if not file.bytes), None)
-    if hollow is not None:  # rows of the window that no file has are removed
+    if hollow is not None:  # rows of the window that are in no file are removed
         raise DataError(
             f"{hollow.path} is empty (0 bytes); was it cut off? Nothing was planned.",
             hint="Take it away; a file that is meant to hold no rows is a CSV header, or [] as JSON.",

@@ -1,9 +1,9 @@
 """Runs a plan: one commit for each of its units, or one for all, each with its lineage entry.
 
-What is done is read from the OFFLINE half's log alone, so a run that was killed goes on with what is missing:
-  before a commit                 the unit is not done; the next run does it. Rejected rows that it brings are taken
+What is done is read from the OFFLINE half's log alone, so the next run continues after a crash:
+  before a commit                 the unit is not done; the next run does it. Rejected rows that it brings are claimed
   in a commit                     it is done, or not done
-  after it, nothing told          its entry names plan and buckets: it is not done again
+  after it, before the report     its entry names plan and buckets: it is not done again
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from hybrid.table.upsert_order import REPLACEMENT_CONNECTOR, replacement_topic
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-# Below this a unit's rows are written as one file; above, by as many tasks as their staged files make.
+# Smaller units are written as one file, larger ones by as many tasks as their staged files give.
 _ONE_FILE_BYTES = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True)
 class How:
-    """How a run goes: all in one commit, the newest buckets first, no faster than rows a second, in so many tasks."""
+    """The options of a run: all in one commit, newest buckets first, maximum rows per second, number of tasks."""
 
     atomic: bool = False
     newest_first: bool = False
@@ -53,7 +53,7 @@ class How:
 
 @dataclass(frozen=True)
 class RunReport:
-    """What a run did: buckets that this run corrected and all that are done by now, and why it stopped."""
+    """The result of a run: buckets corrected by this run, buckets done so far, and why it stopped."""
 
     id: str
     table: str
@@ -72,10 +72,10 @@ class RunReport:
 
 
 def run_plan(bench: CommitContext, spec: TableSpec, layout: TableLayout, plan: Plan, how: How) -> RunReport:
-    """Swaps in what is not done yet of a plan. ConflictError when what it was planned on has changed.
+    """Swaps in the remaining units of a plan. ConflictError when what it was planned on has changed.
 
-    Units that were committed before stay. Rejected rows that the plan brings are taken before the first commit, so that
-    nothing else brings them. The caller holds the plan's `runner`.
+    Units that were committed before stay. Rejected rows that the plan brings are claimed before the first commit, so
+    that nothing else brings them. The caller holds the plan's `runner`.
     """
     run = _Run(bench, spec, layout, plan, how)
     claim(bench, spec, layout, plan, run.left)
@@ -94,12 +94,12 @@ class _Run:
 
     @property
     def left(self) -> list[Unit]:
-        """What is not done yet, in the order in which it is to be."""
-        left = self._watch.left()
-        return left[::-1] if self._how.newest_first else left
+        """The remaining units, in the order in which they are committed."""
+        remaining = self._watch.left()
+        return remaining[::-1] if self._how.newest_first else remaining
 
     def all_at_once(self) -> RunReport:
-        while self.left:  # again when the JVM of a killed run has brought one of them to its end
+        while self.left:  # again when the JVM of a killed run has committed one of them
             self._commit(self.left)
         return self._report(None)
 
@@ -117,23 +117,23 @@ class _Run:
 
     def _commit(self, units: Sequence[Unit]) -> None:
         act_id, started = new_act_id(KIND), time.monotonic()
-        found = total(bucket.counts for bucket in self._buckets(units))
+        counts = total(bucket.counts for bucket in self._buckets(units))
         what = _span_words(self._buckets(units))
 
         def ready(current: HalfSnapshot) -> Ready:
-            # Under the lock: the JVM of a run that was killed may have brought its commit to an end.
+            # Checked under the lock, because the JVM of a killed run may have completed its commit.
             self._watch.look(current)
             if not self._are_left(units):
                 raise OvertakenError(f"Backfill '{self._plan.id}' was run elsewhere.")
             self._watch.refuse_changed(units, current)
             names = _free_names(units, current)
             old = tuple(name for unit in units for name in unit.replaced)
-            new = tuple(names.get(one.name, one.name) for unit in units for one in unit.written)
+            new = tuple(names.get(segment.name, segment.name) for unit in units for segment in unit.written)
             lineage = lineage_of(
                 current,
                 (old, new),
-                found,
-                f"Corrected {what}: {numbers(found)}.",
+                counts,
+                f"Corrected {what}: {numbers(counts)}.",
                 reason=self._how.reason or self._plan.reason,
                 user=self._how.user,
                 source=self._plan.id,
@@ -154,11 +154,11 @@ class _Run:
             return
         self._watch.look(open_half(self._layout.half(Half.OFFLINE)))
         self._acts.append(act_id)
-        self._written += sum(one.rows for unit in units for one in unit.written)
+        self._written += sum(segment.rows for unit in units for segment in unit.written)
         self._now += len(self._buckets(units))
 
     def _frame(self, units: Sequence[Unit], names: dict[str, str], current: HalfSnapshot) -> DataFrame:
-        """The staged rows of some units; those that arrive now arrive after everything that is committed."""
+        """The staged rows of some units. Rows that arrive now arrive after everything that is committed."""
         from pyspark.sql import functions as F
 
         stored, ddl = physical_columns(self._spec, Half.OFFLINE), physical_ddl(self._spec, Half.OFFLINE)
@@ -168,7 +168,7 @@ class _Run:
         folder = str(plans.rows_folder(self._layout, self._plan.id))
         reader = self._bench.spark.read.schema(ddl).option("basePath", folder)
         frame = reader.parquet(*sorted({file.path.rsplit("/", 1)[0] for file in files}))
-        if not any(one.is_new for unit in units for one in unit.written):
+        if not any(written.is_new for unit in units for written in unit.written):
             return self._laid_out(frame.select(*(quoted(name) for name, _ in stored)), units)
         fresh = (F.col(columns.CONNECTOR) == REPLACEMENT_CONNECTOR) & (F.col(columns.TOPIC) == self._plan.fresh_topic)
         arrived = {
@@ -183,10 +183,10 @@ class _Run:
         return self._laid_out(frame, units)
 
     def _laid_out(self, frame: DataFrame, units: Sequence[Unit]) -> DataFrame:
-        """Staged files are sorted already: they are only copied, but for small segments that share a task."""
-        written = [one for unit in units for one in unit.written]
+        """Staged files are sorted already and only copied, except small segments, which share a task."""
+        written = [segment for unit in units for segment in unit.written]
         tasks = self._how.max_parallel
-        if sum(one.bytes for one in written) < _ONE_FILE_BYTES:
+        if sum(segment.bytes for segment in written) < _ONE_FILE_BYTES:
             tasks = 1
         if tasks is not None:
             frame = frame.coalesce(tasks)
@@ -210,8 +210,8 @@ class _Run:
         return self._count_all() - sum(len(unit.buckets) for unit in self._watch.left())
 
     def _are_left(self, units: Sequence[Unit]) -> bool:
-        left = {unit.number for unit in self._watch.left()}
-        return all(unit.number in left for unit in units)
+        remaining = {unit.number for unit in self._watch.left()}
+        return all(unit.number in remaining for unit in units)
 
     def _count_all(self) -> int:
         return sum(len(unit.buckets) for unit in self._plan.units)
@@ -247,20 +247,23 @@ def _span_words(buckets: Sequence[PlannedBucket]) -> str:
     first, last = buckets[0], buckets[-1]
     if first.start is None or last.end is None:
         return "the table"
-    start, end = min(one.start for one in buckets if one.start is not None), max(one.end or 0 for one in buckets)
+    start, end = (
+        min(bucket.start for bucket in buckets if bucket.start is not None),
+        max(bucket.end or 0 for bucket in buckets),
+    )
     return f"{counted(len(buckets), 'bucket')} [{utc(start)}, {utc(end)})"
 
 
 def _free_names(units: Sequence[Unit], current: HalfSnapshot) -> dict[str, str]:
-    """Other names for new segments whose planned ones have been taken meanwhile."""
-    wanted = [one for unit in units for one in unit.written if one.is_new]
-    held = {file.segment for file in current.files}
-    if not any(one.name in held for one in wanted):
+    """Other names for new segments whose planned names are in use by now."""
+    new = [segment for unit in units for segment in unit.written if segment.is_new]
+    existing = {file.segment for file in current.files}
+    if not any(segment.name in existing for segment in new):
         return {}
-    taken = held | segments_in_lineage(current) | {one.name for one in wanted}
+    taken = existing | segments_in_lineage(current) | {segment.name for segment in new}
     names = {}
-    for one in wanted:
-        if one.name in held:
-            names[one.name] = another_name(one.name, taken)
-            taken.add(names[one.name])
+    for segment in new:
+        if segment.name in existing:
+            names[segment.name] = another_name(segment.name, taken)
+            taken.add(names[segment.name])
     return names

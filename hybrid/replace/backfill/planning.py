@@ -1,6 +1,6 @@
-"""Plans a backfill: corrected rows staged beside the halves, and what they change, bucket by bucket.
+"""Plans a backfill: corrected rows staged beside the halves, and their differences, bucket by bucket.
 
-What a death leaves: staged files that the next act sweeps, or the whole plan, which is there by one rename.
+After a crash either staged files remain, which the next commit sweeps, or the whole plan, which one rename publishes.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ def plan_backfill(
 ) -> Plan:
     """Stages the correction of `request` on the pinned `halves` (OFFLINE, REALTIME) and publishes its plan.
 
-    `plan` brings id, table, times, author and words; what is found is filled in. DataError for a row that cannot be
-    computed or converted: nothing was changed.
+    `plan` provides id, table, times, author and description; the results are added to it. DataError for a row that
+    cannot be computed or converted: nothing was changed.
     """
     offline, realtime = halves
     with bench.staging(layout, plan.id) as folder:
@@ -68,13 +68,13 @@ def plan_backfill(
             correction = _correct(base, request, folder)
             units = stage_units(base, correction, folder / plans.ROWS)
         failed = _failed_before(layout, offline)
-        found = _with_checks(request, correction, _fill(base, correction, units, plan, failed))
-        found = replace(found, seconds=round(time.monotonic() - started, 3), sentence=_sentence(found))
-        refuse_falling_limit(found, found.units, offline)
-        for left in ("winners", "markers", "input"):
-            shutil.rmtree(folder / left, ignore_errors=True)
-        plans.publish(layout, folder, found)
-    return found
+        result = _with_checks(request, correction, _fill(base, correction, units, plan, failed))
+        result = replace(result, seconds=round(time.monotonic() - started, 3), sentence=_sentence(result))
+        refuse_falling_limit(result, result.units, offline)
+        for leftover in ("winners", "markers", "input"):
+            shutil.rmtree(folder / leftover, ignore_errors=True)
+        plans.publish(layout, folder, result)
+    return result
 
 
 def _correct(base: Base, request: Request, folder: Path) -> Correction:
@@ -93,15 +93,15 @@ def _correct(base: Base, request: Request, folder: Path) -> Correction:
 
 
 def _failed_before(layout: TableLayout, offline: HalfSnapshot) -> set[Span]:
-    """Buckets of earlier plans whose last run ended in an error before it came to them."""
-    found: set[Span] = set()
+    """Buckets of earlier plans whose last run ended in an error before it corrected them."""
+    failed: set[Span] = set()
     for plan_id in plans.plan_ids(layout):
-        wanted = plans.desired_state_of(layout, plan_id)
-        earlier = plans.find_plan(layout, plan_id) if wanted.error is not None else None
+        state = plans.desired_state_of(layout, plan_id)
+        earlier = plans.find_plan(layout, plan_id) if state.error is not None else None
         if earlier is not None:
-            left = earlier.left(plans.corrected_spans(offline, plan_id))
-            found |= {span(bucket) for unit in left for bucket in earlier.buckets_of(unit)}
-    return found
+            remaining = earlier.left(plans.corrected_spans(offline, plan_id))
+            failed |= {span(bucket) for unit in remaining for bucket in earlier.buckets_of(unit)}
+    return failed
 
 
 def _fill(base: Base, correction: Correction, units: Sequence[Unit], plan: Plan, failed: set[Span]) -> Plan:
@@ -115,7 +115,7 @@ def _fill(base: Base, correction: Correction, units: Sequence[Unit], plan: Plan,
         counts = correction.counts.get(first, Counts())
         holds_rows = counts.rows_before or counts.rows_after or first in unit_of
         if start is not None and not holds_rows and (start, end) not in failed:
-            continue  # a window may reach over decades
+            continue  # a window may span decades
         places[first] = len(buckets)
         state = BucketState.FAILED if (start, end) in failed else _state(base, counts, start, end, corrected)
         buckets.append(
@@ -135,10 +135,14 @@ def _fill(base: Base, correction: Correction, units: Sequence[Unit], plan: Plan,
 
 
 def _with_checks(request: Request, correction: Correction, plan: Plan) -> Plan:
-    """The plan with what came of the expectations; how many rows there are is counted over the corrected buckets."""
+    """The plan with the results of the expectations. The row count is that of the corrected buckets."""
     counts = total(bucket.counts for bucket in plan.buckets if bucket.unit is not None)
-    of_count = [one for one in request.expectations if one.kind is ExpectationKind.ROW_COUNT_CHANGE and plan.units]
-    counted_ones = [change_result(one, counts.rows_before, counts.rows_after) for one in of_count]
+    of_count = [
+        expectation
+        for expectation in request.expectations
+        if expectation.kind is ExpectationKind.ROW_COUNT_CHANGE and plan.units
+    ]
+    counted_ones = [change_result(expectation, counts.rows_before, counts.rows_after) for expectation in of_count]
     results = (*correction.checks, *counted_ones)
     return replace(
         plan,
@@ -155,14 +159,14 @@ def _bounds(base: Base) -> list[tuple[int | None, int | None]]:
 
 
 def _corrected(base: Base) -> set[str]:
-    """The segments that a replacement which stands has put in, and those that they were merged into since."""
-    found: set[str] = set()
+    """The segments that active replacements added, and the segments that these were merged into since."""
+    segments: set[str] = set()
     for entry in reversed(entries_of(base.offline)):
         if entry.state is not EntryState.ACTIVE or entry.kind == "revert":
             continue
-        if entry.kind != MERGE or not found.isdisjoint(entry.lineage.segments_from):
-            found.update(entry.lineage.segments_to)
-    return found
+        if entry.kind != MERGE or not segments.isdisjoint(entry.lineage.segments_from):
+            segments.update(entry.lineage.segments_to)
+    return segments
 
 
 def _state(base: Base, counts: Counts, start: int | None, end: int | None, corrected: set[str]) -> BucketState:
@@ -176,8 +180,8 @@ def _sentence(plan: Plan) -> str:
     touched = [bucket for bucket in plan.buckets if bucket.unit is not None]
     if not touched:
         rows = sum(bucket.counts.rows_before for bucket in plan.buckets)
-        held = f"{counted(len(plan.buckets), 'bucket')} of '{plan.table}' with {counted(rows, 'row')}"
-        return f"Nothing to change in {held}."
+        range_words = f"{counted(len(plan.buckets), 'bucket')} of '{plan.table}' with {counted(rows, 'row')}"
+        return f"Nothing to change in {range_words}."
     return (
         f"Would correct {len(touched)} of {counted(len(plan.buckets), 'bucket')} of '{plan.table}': "
         f"{numbers(total(bucket.counts for bucket in touched))}. Nothing is visible before it runs."

@@ -1,4 +1,4 @@
-"""What a backfill is asked to do, read and checked against the table before anything is touched."""
+"""The request of a backfill, parsed and checked against the table before anything is changed."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _DAY_MS = 86_400_000
 
 
 class ChangeKind(StrEnum):
-    """UPDATE gives matching rows other values, DELETE removes them, ROWS puts rows from outside in the place of all.
+    """UPDATE sets other values in matching rows, DELETE removes them, ROWS replaces all rows by rows from outside.
 
-    REJECTED adds the rejected rows that convert now, KAFKA puts what Kafka still holds in the place of what came by it.
+    REJECTED adds the rejected rows that convert now. KAFKA replaces the rows of the stream by what Kafka still holds.
     """
 
     UPDATE = "update"
@@ -36,9 +36,9 @@ class ChangeKind(StrEnum):
 
 @dataclass(frozen=True)
 class Request:
-    """`window` None: the whole of a table without a time column. `where` and `assignments` are Spark SQL.
+    """The request of a backfill. `window` None is a whole table without a time column.
 
-    `held` is what Kafka holds, of a request of kind KAFKA.
+    `where` and `assignments` are Spark SQL. `held` is what Kafka holds, for kind KAFKA.
     """
 
     kind: ChangeKind
@@ -54,9 +54,9 @@ class Request:
 def window_of(spec: TableSpec, boundary: Boundary, start: int | None, end: int | None) -> CorrectionWindow | None:
     """The window of a request; None on a table without a time column.
 
-    Its buckets are those of the table's moves, or longer where a merge rounds to more: no bucket divides what became
-    one time, or rows of the others would stand beside those that come.
-    UsageError for a window that is none, or one of more than `BUCKETS_MAX` buckets.
+    Its buckets are those of the table's moves, or longer where a merge rounds times to more. A bucket must not divide
+    rows that were rounded to one time: the old rows would stay visible beside the new ones. UsageError for an invalid
+    window, or for more than `BUCKETS_MAX` buckets.
     """
     if spec.time_column is None:
         if start is not None or end is not None:
@@ -78,25 +78,25 @@ def window_of(spec: TableSpec, boundary: Boundary, start: int | None, end: int |
 
 
 def refuse_deciding(spec: TableSpec, assignments: Mapping[str, str]) -> None:
-    """UsageError for an update of a column that decides where a row belongs or which version of its key wins."""
-    kept = {name: "part of the primary key" for name in spec.schema.primary_key}
+    """UsageError for an update of a column that decides a row's place or which version of its key wins."""
+    roles = {name: "part of the primary key" for name in spec.schema.primary_key}
     if spec.time_column:
-        kept[spec.time_column] = "the time column"
+        roles[spec.time_column] = "the time column"
     if spec.upsert is not None:
-        kept |= dict.fromkeys(spec.upsert.comparison_columns, "what says which version of a key wins")
+        roles |= dict.fromkeys(spec.upsert.comparison_columns, "what says which version of a key wins")
         if spec.upsert.delete_column:
-            kept[spec.upsert.delete_column] = "what marks deletes"
+            roles[spec.upsert.delete_column] = "what marks deletes"
     for name in assignments:
-        if name in kept:
+        if name in roles:
             raise UsageError(
-                f"--update {name}: '{name}' of table '{spec.name}' is {kept[name]}, so an update would make other rows "
-                "of these.",
+                f"--update {name}: '{name}' of table '{spec.name}' is {roles[name]}, so an update would make other "
+                "rows of these.",
                 hint="Remove the rows with --delete, and bring the right ones with --input.",
             )
 
 
 def require_correctable(spec: TableSpec, offline: OfflineState, kind: ChangeKind) -> None:
-    """SpecError where rows of the table cannot be corrected in this way. `offline` is the state of that half."""
+    """SpecError when rows of the table cannot be corrected in this way. `offline` is the state of that half."""
     if spec.nets_deletes:
         raise SpecError(
             f"Table '{spec.name}' has no primary key, and each delete takes an equal row away: a row "
@@ -115,7 +115,7 @@ def require_correctable(spec: TableSpec, offline: OfflineState, kind: ChangeKind
 
 
 def _require_as_read(spec: TableSpec, offline: OfflineState) -> None:
-    """SpecError where OFFLINE does not hold rows as they are read from the stream, or shows them beside REALTIME."""
+    """SpecError when OFFLINE does not hold rows as read from the stream, or shows them beside REALTIME."""
     for task in (spec.move, *spec.merge_levels):
         if task is not None and not task.keeps_rows:
             who = f"Merges ({task.name})" if isinstance(task, MergeLevel) else "Moves"
@@ -138,7 +138,7 @@ def _require_as_read(spec: TableSpec, offline: OfflineState) -> None:
 
 
 def _not_as_read(why: str) -> SpecError:
-    """A row that stands for several has the coordinates of one of them."""
+    """The error for a row that combines several: it has the coordinates of only one of them."""
     return SpecError(
         f"{why}: what Kafka holds is not what OFFLINE holds.", hint="hybrid backfill plan ... --input or --sql"
     )

@@ -1,8 +1,8 @@
-"""Corrections by rows from outside: in every bucket that they reach, they come in the place of what is there.
+"""Corrections by rows from outside: in every bucket that they reach, they replace the stored rows.
 
-Buckets of the window that they do not reach are left alone. Rows of the window's segments that lie in none of the
-differing buckets are carried over under their segment's name; the rows that arrive get segments of their own. Rows that
-only come beside what is there leave every segment alone.
+Buckets of the window that they do not reach stay unchanged. Rows of the window's segments in no differing bucket are
+carried over under their segment's name; incoming rows get new segments. Rows that are only added change no existing
+segment.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ _IS_ROW = f"{columns.OP} = '{columns.OP_ROW}'"
 
 @dataclass(frozen=True)
 class _ArrivalRows:
-    """The rows that arrive, on their base.
+    """The incoming rows, on their base.
 
-    `fresh` are the rows as they will be stored, with BUCKET and without a segment's name. `goes` says which of the rows
-    that are there make room for them; None: all of the buckets that they reach. With `beside` they come whatever
+    `fresh` are the rows as they will be stored, with BUCKET and without a segment's name. `goes` selects the stored
+    rows that they replace; None means all rows of the buckets that they reach. With `beside` they are added whatever
     difference they make.
     """
 
@@ -57,7 +57,7 @@ class _ArrivalRows:
 
     @cached_property
     def leaves(self) -> Column:
-        """True of stored rows that go when their bucket is corrected; never null."""
+        """True for stored rows that are removed when their bucket is corrected; never null."""
         from pyspark.sql import functions as F
 
         goes = quoted(BUCKET).isin(self.reached) if self.goes is None else self.goes
@@ -70,7 +70,7 @@ class _ArrivalRows:
 
     @cached_property
     def reached(self) -> list[int]:
-        """The buckets that the rows reach, and those that rows leave."""
+        """The buckets that the rows reach, and the buckets of replaced rows."""
         frame = self.fresh.select(BUCKET)
         if self.goes is not None:
             frame = frame.unionByName(self.there.where(quoted(BUCKET).isNotNull() & self.goes).select(BUCKET))
@@ -78,9 +78,9 @@ class _ArrivalRows:
 
     @cached_property
     def markers(self) -> DataFrame | None:
-        """On an upsert table: a delete marker for each key of the reached buckets that does not come again.
+        """On an upsert table, a delete marker for each key of the reached buckets that has no incoming row.
 
-        None where rows keep their coordinates: the versions that are left tell what is live.
+        None where rows keep their coordinates: the remaining versions decide what is live.
         """
         base = self.base
         if self.goes is not None:
@@ -91,7 +91,7 @@ class _ArrivalRows:
 
     @cached_property
     def arriving(self) -> DataFrame:
-        """Fresh rows and markers."""
+        """Incoming rows and markers."""
         return self.fresh if self.markers is None else self.fresh.unionByName(self.markers)
 
     @cached_property
@@ -106,7 +106,7 @@ def _stored_columns(base: Base) -> list[Column]:
 
 
 def _as_replacement(base: Base, staged: DataFrame) -> DataFrame:
-    """Rows from files under the coordinates of what arrives at the swap."""
+    """Rows from files, with the coordinates of rows that arrive at the swap."""
     from pyspark.sql import functions as F
 
     latest = base.realtime.realtime.timestamp_max if base.realtime is not None else None
@@ -127,14 +127,14 @@ def _as_replacement(base: Base, staged: DataFrame) -> DataFrame:
 
 
 def fresh_topic(base: Base) -> str:
-    """The topic column of rows that are to arrive at the swap; no row that is there has it."""
+    """The topic column of rows that will arrive at the swap; no stored row has it."""
     return replacement_topic(base.offline.offline.act.number + 1)
 
 
 def corrected_arrivals(base: Base, request: Request, staged: StagedRows) -> Correction:
-    """The correction that puts the staged rows in the place of all that their buckets hold.
+    """The correction that replaces all rows of the staged rows' buckets by them.
 
-    DataError when a row lies outside the window, or a key stands twice with one comparison value.
+    DataError when a row lies outside the window, or when a key appears twice with one comparison value.
     """
     _refuse_outside(base, request, staged)
     refuse_duplicate_keys(base.spec, request.files, request.csv_format, staged)
@@ -142,9 +142,9 @@ def corrected_arrivals(base: Base, request: Request, staged: StagedRows) -> Corr
 
 
 def added_rows(base: Base, rows: DataFrame, shared: Sequence[tuple[int, str]] = ()) -> Correction:
-    """The correction that brings rows of the window beside what is there, under the coordinates that they have.
+    """The correction that adds rows to the window and keeps their coordinates.
 
-    `shared`: buckets that are to be swapped together, under names that begin with SHARED.
+    `shared` are buckets that must be swapped together, under names that begin with SHARED.
     """
     from pyspark.sql import functions as F
 
@@ -153,23 +153,23 @@ def added_rows(base: Base, rows: DataFrame, shared: Sequence[tuple[int, str]] = 
 
 
 def rebuilt_rows(base: Base, rows: DataFrame, goes: Column) -> Correction:
-    """The correction that brings rows of the window, under the coordinates that they have, where others go."""
+    """The correction that adds rows to the window, keeps their coordinates, and removes the rows `goes`."""
     return _correction(_ArrivalRows(base, base.with_bucket(rows.select(*_stored_columns(base))), goes))
 
 
 def _correction(arrivals: _ArrivalRows, shared: Sequence[tuple[int, str]] = ()) -> Correction:
     base = arrivals.base
-    found = _differences(arrivals)
+    diffs = _differences(arrivals)
     differing = [
-        bucket for bucket in arrivals.reached if arrivals.beside or (bucket in found and not found[bucket].identical)
+        bucket for bucket in arrivals.reached if arrivals.beside or (bucket in diffs and not diffs[bucket].identical)
     ]
-    held = _held(arrivals)
-    counts = {bucket: Counts(rows, rows) for bucket, rows in _rows_of(held).items()}
-    counts |= {bucket: _counts(one) for bucket, one in found.items()}
+    per_segment = _held(arrivals)
+    counts = {bucket: Counts(rows, rows) for bucket, rows in _rows_of(per_segment).items()}
+    counts |= {bucket: _counts(diff) for bucket, diff in diffs.items()}
     names = _names(arrivals, differing)
-    replaced = [pair for pair in _left_by(arrivals, held) if pair[0] in set(differing)]
+    replaced = [pair for pair in _left_by(arrivals, per_segment) if pair[0] in set(differing)]
     pairs = [*replaced, *names.items(), *_by_shared_keys(arrivals, differing), *shared]
-    samples = {bucket: [vars(sample) for sample in found[bucket].samples] for bucket in differing if bucket in found}
+    samples = {bucket: [vars(sample) for sample in diffs[bucket].samples] for bucket in differing if bucket in diffs}
     touched = {segment for _, segment in replaced}
     return Correction(
         counts,
@@ -181,15 +181,15 @@ def _correction(arrivals: _ArrivalRows, shared: Sequence[tuple[int, str]] = ()) 
         warnings=(
             *_left_alone(arrivals, counts),
             *_dead_on_arrival(base, arrivals, counts),
-            *_hidden_elsewhere(found, differing),
+            *_hidden_elsewhere(diffs, differing),
         ),
     )
 
 
 def _by_shared_keys(arrivals: _ArrivalRows, differing: Sequence[int]) -> list[tuple[int, str]]:
-    """On an upsert table: buckets that hold versions of one key, before or after, are swapped together.
+    """On an upsert table, buckets with versions of one key, before or after, are swapped together.
 
-    Else the key would be gone, or an older version of it back, from one commit to the next.
+    Else a key could disappear, or an older version of it reappear, between two commits.
     """
     from pyspark.sql import functions as F
 
@@ -201,14 +201,14 @@ def _by_shared_keys(arrivals: _ArrivalRows, differing: Sequence[int]) -> list[tu
         versions = arrivals.there.select(BUCKET, key).unionByName(versions)
     buckets = F.array_sort(F.collect_set(BUCKET)).alias("buckets")
     shared = versions.where(quoted(BUCKET).isin(list(differing))).groupBy(KEY).agg(buckets)
-    found = shared.where("size(buckets) > 1").select("buckets").distinct().collect()
-    return [(bucket, f"{SHARED}{number}") for number, row in enumerate(found) for bucket in row[0]]
+    groups = shared.where("size(buckets) > 1").select("buckets").distinct().collect()
+    return [(bucket, f"{SHARED}{number}") for number, row in enumerate(groups) for bucket in row[0]]
 
 
 def _left_alone(arrivals: _ArrivalRows, counts: Mapping[int, Counts]) -> Iterator[str]:
     if arrivals.goes is not None:
         return
-    alone = {bucket: one.rows_before for bucket, one in counts.items() if bucket not in set(arrivals.reached)}
+    alone = {bucket: count.rows_before for bucket, count in counts.items() if bucket not in set(arrivals.reached)}
     if any(alone.values()):
         buckets = counted(len([rows for rows in alone.values() if rows]), "bucket")
         yield (
@@ -218,7 +218,7 @@ def _left_alone(arrivals: _ArrivalRows, counts: Mapping[int, Counts]) -> Iterato
 
 
 def _hidden_elsewhere(found: Mapping[int, Difference], differing: Sequence[int]) -> Iterator[str]:
-    hidden = sum(one.removed for bucket, one in found.items() if bucket not in set(differing))
+    hidden = sum(diff.removed for bucket, diff in found.items() if bucket not in set(differing))
     if hidden:
         yield f"{counted(hidden, 'row')} of other buckets will be hidden by newer versions in the input."
 
@@ -226,7 +226,7 @@ def _hidden_elsewhere(found: Mapping[int, Difference], differing: Sequence[int])
 def _dead_on_arrival(base: Base, arrivals: _ArrivalRows, counts: Mapping[int, Counts]) -> Iterator[str]:
     if base.spec.folds and arrivals.goes is None:
         shown = base.with_bucket(base.shown())
-        stays = shown.where(~arrivals.leaves | (quoted(columns.OP) == columns.OP_DELETE))  # markers are carried on
+        stays = shown.where(~arrivals.leaves | (quoted(columns.OP) == columns.OP_DELETE))  # markers are carried over
         others = stays.select(*compared(base.spec)).unionByName(base.unmoved().select(*compared(base.spec)))
         yield from ignored_warnings(base.spec, arrivals.fresh, others, fresh_topic(base))
     if base.spec.upsert is None or not base.spec.picks_winners:
@@ -257,18 +257,18 @@ def _refuse_outside(base: Base, request: Request, staged: StagedRows) -> None:
 
 
 def _held(arrivals: _ArrivalRows) -> dict[tuple[int, str], int]:
-    """How many rows each (bucket, segment) of the window shows; 0 where only markers and dead versions stand."""
+    """The number of visible rows of each (bucket, segment) of the window; 0 for only markers and dead versions."""
     from pyspark.sql import functions as F
 
     frame, shown = arrivals.there, F.col(columns.OP) == columns.OP_ROW
     if arrivals.base.spec.picks_winners:
         frame, shown = arrivals.base.with_live(frame), shown & F.col(LIVE)
-    found = frame.where(F.col(BUCKET).isNotNull()).groupBy(BUCKET, columns.SEGMENT).agg(F.count_if(shown)).collect()
-    return {(bucket, segment): rows for bucket, segment, rows in found}
+    counts = frame.where(F.col(BUCKET).isNotNull()).groupBy(BUCKET, columns.SEGMENT).agg(F.count_if(shown)).collect()
+    return {(bucket, segment): rows for bucket, segment, rows in counts}
 
 
 def _left_by(arrivals: _ArrivalRows, held: Mapping[tuple[int, str], int]) -> list[tuple[int, str]]:
-    """The (bucket, segment) of the window whose segment is written anew when the bucket is corrected."""
+    """The (bucket, segment) of the window whose segment is rewritten when the bucket is corrected."""
     if arrivals.goes is None:
         return list(held)
     if arrivals.beside:
@@ -285,9 +285,9 @@ def _rows_of(held: Mapping[tuple[int, str], int]) -> dict[int, int]:
 
 
 def _differences(arrivals: _ArrivalRows) -> dict[int, Difference]:
-    """By reached bucket. On an upsert table by every bucket: a row that arrives in one may hide a row of another.
+    """The difference of each reached bucket. On an upsert table of every bucket, because a row may hide one elsewhere.
 
-    It is the live rows that are compared there, as queries see them.
+    There the live rows are compared, as queries show them.
     """
     base, reached = arrivals.base, quoted(BUCKET).isin(arrivals.reached)
     if not base.spec.picks_winners:
@@ -299,7 +299,7 @@ def _differences(arrivals: _ArrivalRows) -> dict[int, Difference]:
 
 
 def _live_after(arrivals: _ArrivalRows) -> DataFrame:
-    """The rows of the window that will be live, among everything that is there then."""
+    """The rows of the window that will be live among all rows after the correction."""
     from pyspark.sql import functions as F
 
     base, spec = arrivals.base, arrivals.base.spec
@@ -320,7 +320,7 @@ def _counts(one: Difference) -> Counts:
 
 
 def _names(arrivals: _ArrivalRows, differing: Iterable[int]) -> dict[int, str]:
-    """A free name for the segment of each differing bucket, by the first and last time of what arrives in it."""
+    """A free name for the segment of each differing bucket, by the first and last time of its incoming rows."""
     from pyspark.sql import functions as F
 
     base = arrivals.base

@@ -1,4 +1,4 @@
-"""Writes the segments of a correction beside the halves, laid out as a half is, and tells what is in them."""
+"""Writes the segments of a correction beside the halves, in a half's layout, and describes them."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _SEGMENT_DIR = f"{columns.SEGMENT}="
 
 
 def stage_units(base: Base, correction: Correction, folder: Path) -> list[Unit]:
-    """Writes the touched segments as they will be, each in a folder of its name; the units that they make.
+    """Writes the touched segments as they will be, each in a folder of its name. Returns their units.
 
-    The units do not know their buckets' places yet.
+    The units do not have their buckets' positions yet.
     """
     groups = correction.groups
     if not groups:
         return []
     base.bench.progress.say(f"Staging {counted(len(groups), 'swap')} of '{base.spec.name}'.")
-    wanted = [quoted(name) for name, _ in physical_columns(base.spec, Half.OFFLINE)]
-    frame = correction.rows().select(*wanted)
+    stored_columns = [quoted(name) for name, _ in physical_columns(base.spec, Half.OFFLINE)]
+    frame = correction.rows().select(*stored_columns)
     if correction.needs_sort:
         frame = in_files(base.spec, frame)
     frame.write.partitionBy(columns.SEGMENT).parquet(str(folder))
@@ -40,17 +40,17 @@ def stage_units(base: Base, correction: Correction, folder: Path) -> list[Unit]:
 
 
 def _written(base: Base, folder: Path, new: frozenset[str]) -> dict[str, WrittenSegment]:
-    """The staged segments by name, with rows and times as their files tell. A segment without a file holds no rows."""
+    """The staged segments by name, with rows and times from the files' metadata. Segments without a file are absent."""
     import pyarrow.parquet as pq
 
-    found: dict[str, list[tuple[str, int, int, int | None, int | None]]] = defaultdict(list)
+    files_of: dict[str, list[tuple[str, int, int, int | None, int | None]]] = defaultdict(list)
     for path in sorted(folder.glob(f"{_SEGMENT_DIR}*/*.parquet")):
         metadata = pq.read_metadata(path)
         low, high = _times(metadata)
         name = path.parent.name.removeprefix(_SEGMENT_DIR)
-        found[name].append((str(path.relative_to(folder)), metadata.num_rows, path.stat().st_size, low, high))
+        files_of[name].append((str(path.relative_to(folder)), metadata.num_rows, path.stat().st_size, low, high))
     segments = {}
-    for name, files in found.items():
+    for name, files in files_of.items():
         paths, rows, sizes, lows, highs = zip(*files, strict=True)
         low = None if None in lows else min(lows)
         high = None if None in highs else max(highs)
@@ -59,7 +59,7 @@ def _written(base: Base, folder: Path, new: frozenset[str]) -> dict[str, Written
 
 
 def _times(metadata: object) -> tuple[int | None, int | None]:
-    """The first and last TIME by the statistics of a file's row groups; None where one does not tell."""
+    """The first and last TIME from the statistics of a file's row groups; None when a row group has none."""
     lows, highs = [], []
     for group in range(metadata.num_row_groups):  # type: ignore[attr-defined]
         row_group = metadata.row_group(group)  # type: ignore[attr-defined]

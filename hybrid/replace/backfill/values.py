@@ -1,9 +1,9 @@
-"""Corrections of rows that are there: other values for those that match, or away with them.
+"""Corrections of stored rows: changes values of matching rows, or removes them.
 
-A row stays in its segment and keeps its coordinates, so its place among the versions of its key is as it was. On an
-upsert table live rows alone match, and one that is removed becomes a delete marker in its own place: older versions
-of its key stay hidden, those that come late too. Where rows are folded all of them match, as on a table without a key,
-and what is left is folded as if those that were removed had never come.
+A row stays in its segment and keeps its coordinates, so its order among the versions of its key does not change. On an
+upsert table only live rows match. A removed row becomes a delete marker with the same coordinates, so older versions
+of its key stay hidden, late ones too. Where rows are combined (`spec.folds`), all rows match, as on a table without a
+key. The remaining rows are then combined as if the removed ones had never arrived.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def corrected_values(base: Base, request: Request) -> Correction:
 def _marked(base: Base, request: Request, rows: DataFrame) -> DataFrame:
     """The rows with HIT, and the new value of each assigned column beside the old one.
 
-    HIT of an update is true only where a value really becomes another one.
+    HIT of an update is true only where a value really changes.
     """
     return with_exact_decimals(rows, lambda exact: _with_new_values(base, request, exact))
 
@@ -69,7 +69,7 @@ def _with_new_values(base: Base, request: Request, rows: DataFrame) -> DataFrame
         subject &= F.coalesce(F.expr(request.where), F.lit(False))
     if request.kind is ChangeKind.DELETE:
         return rows.withColumn(_HIT, subject)
-    # Only what matches is computed: an overflow in another row is nobody's error.
+    # Only matching rows are computed, so an overflow in another row raises no error.
     kinds = {field.name: field.spark_type for field in base.spec.schema.fields}
     new = {_NEW + name: F.when(F.col(_HIT), F.expr(sql)).cast(kinds[name]) for name, sql in request.assignments.items()}
     differs = reduce(or_, (_differs(name) for name in request.assignments))
@@ -83,20 +83,20 @@ def _differs(name: str) -> Column:
 
 
 def check_corrected(base: Base, request: Request, rows: DataFrame) -> tuple[CheckResult, ...]:
-    """What came of the expectations on corrected rows, but for how many there are.
+    """Results of the expectations on corrected rows, except those on the row count.
 
-    No row is left out: what `drop` would leave out fails.
+    No row is dropped: what `drop` would drop fails.
     """
     of_rows = [
-        replace(one, on_failure=OnFailure.FAIL) if one.on_failure is OnFailure.DROP else one
-        for one in request.expectations
-        if one.kind is not ExpectationKind.ROW_COUNT_CHANGE
+        replace(expectation, on_failure=OnFailure.FAIL) if expectation.on_failure is OnFailure.DROP else expectation
+        for expectation in request.expectations
+        if expectation.kind is not ExpectationKind.ROW_COUNT_CHANGE
     ]
     return check(base.spec, rows, of_rows, None, now_ms=base.bench.now_ms()).results if of_rows else ()
 
 
 def _check(base: Base, request: Request, marked: DataFrame) -> tuple[CheckResult, ...]:
-    """What came of the expectations on the rows with their new values."""
+    """Results of the expectations on the rows with their new values."""
     if request.kind is ChangeKind.DELETE or not request.expectations:
         return ()
     return check_corrected(base, request, _changed(base, request, marked.where(_HIT)))
@@ -109,7 +109,7 @@ def _count(base: Base, request: Request, marked: DataFrame) -> tuple[dict[int, C
     if base.spec.picks_winners:
         counted &= F.col(LIVE)
     names = list(request.assignments)
-    found = (
+    segment_counts = (
         marked.where(F.col(BUCKET).isNotNull())
         .groupBy(BUCKET, columns.SEGMENT)
         .agg(
@@ -121,7 +121,7 @@ def _count(base: Base, request: Request, marked: DataFrame) -> tuple[dict[int, C
     )
     per_bucket: dict[int, list[tuple[int, ...]]] = defaultdict(list)
     pairs = []
-    for bucket, segment, rows, hits, *changed in found:
+    for bucket, segment, rows, hits, *changed in segment_counts:
         per_bucket[bucket].append((rows, hits, *changed))
         if hits:
             pairs.append((bucket, segment))
@@ -139,7 +139,7 @@ def _counts(request: Request, names: Sequence[str], numbers: Sequence[tuple[int,
 def _samples(
     spec: TableSpec, request: Request, marked: DataFrame, buckets: Sequence[int]
 ) -> dict[int, list[Mapping[str, object]]]:
-    """A few of the differences of the first buckets, before and after."""
+    """A few differences of the first buckets, before and after."""
     if not buckets:
         return {}
     user = [quoted(name) for name in spec.schema.column_names]
@@ -148,14 +148,14 @@ def _samples(
         marked.where(f"{BUCKET} = {bucket} AND {_HIT}").select(BUCKET, *user, *new).limit(SAMPLES_MAX)
         for bucket in buckets[:SAMPLED_BUCKETS]
     ]
-    found: dict[int, list[Mapping[str, object]]] = defaultdict(list)
-    for row in collect_rows(reduce(lambda one, other: one.unionByName(other), few)):
+    samples: dict[int, list[Mapping[str, object]]] = defaultdict(list)
+    for row in collect_rows(reduce(lambda rows, more: rows.unionByName(more), few)):
         before = shown_row(spec, {name: row[name] for name in spec.schema.column_names})
         changed = {name: row[_NEW + name] for name in request.assignments}
         removed = request.kind is ChangeKind.DELETE
         after: Any = None if removed else shown_row(spec, {**before, **changed})
-        found[row[BUCKET]].append({"change": "removed" if removed else "changed", "before": before, "after": after})
-    return dict(found)
+        samples[row[BUCKET]].append({"change": "removed" if removed else "changed", "before": before, "after": after})
+    return dict(samples)
 
 
 def _changed(base: Base, request: Request, marked: DataFrame) -> DataFrame:
@@ -173,7 +173,7 @@ def _changed(base: Base, request: Request, marked: DataFrame) -> DataFrame:
 
 
 def _of_marker(spec: TableSpec, name: str, hit: Column) -> Column:
-    """A column of a row that becomes a delete marker where `hit`: it keeps what decides which version wins."""
+    """A column of a row that becomes a delete marker where `hit`. Columns that decide which version wins are kept."""
     from pyspark.sql import functions as F
 
     if name == columns.OP:

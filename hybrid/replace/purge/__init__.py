@@ -1,1 +1,1 @@
-"""Purges: rows that a delete has hidden go from every place that still has them, and a second reading proves it."""
+"""Purges: hidden rows are removed from every place that still holds them, and a second reading proves it."""

@@ -1,15 +1,15 @@
-"""Which rows of the current versions go: they match, and no query shows them.
+"""Which rows of the current versions a purge removes: matching rows that no query shows.
 
-    a REALTIME row that the boundary hides                  it goes, and no boundary may be set below its time any more
-    on an upsert table: below the winner of its key         it goes
-    a delete marker, where nothing else of its key is left  it goes
-    anything else                                           a query shows it, or it keeps an older version dead
+    a REALTIME row that the boundary hides               removed; no boundary may be set below its time any more
+    on an upsert table: a row below its key's winner     removed
+    a delete marker of a key without other rows          removed
+    any other row                                        a query shows it, or it keeps an older version hidden
 
-Markers go only for conditions on the primary key: then all versions of a key match or none does, so no old version that
-is left anywhere can come back. OFFLINE rows that a limit hides are shown again when it moves, so they count as shown.
+Markers are removed only for conditions on the primary key. Then all versions of a key match or none does, so no old
+version can become visible again. OFFLINE rows that a boundary hides are shown when it moves, so they count as shown.
 
-Decisions are made on versions that are pinned, and carried out while only ingestion has added to them since: what wins
-a key then only gets newer.
+Decisions are made on pinned versions, and carried out while only ingestion has added to them since. Ingestion can only
+make the winner of a key newer.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from hybrid.table.effective import EffectiveBoundary
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-# Whether a row goes, and whether the boundary hides it.
+# Whether a row is removed, and whether the boundary hides it.
 GOES, HIDDEN = "_hy_goes", "_hy_hidden"
 _KEY, _ORDER, _TOP, _REST = "_hy_key", "_hy_order", "_hy_top", "_hy_rest"
 _MATCH, _MARKER, _SHOWN = "_hy_match", "_hy_marker", "_hy_shown"
@@ -44,8 +44,9 @@ _MATCH, _MARKER, _SHOWN = "_hy_match", "_hy_marker", "_hy_shown"
 
 @dataclass(frozen=True)
 class HiddenSegment:
-    """A segment of a current version with rows that match: those that go, those that queries show, and delete markers
-    that older versions need.
+    """A segment of a current version with matching rows.
+
+    It counts rows to remove, rows that queries show, and delete markers that older versions need.
     """
 
     half: Half
@@ -56,8 +57,9 @@ class HiddenSegment:
 
 
 class Hidden:
-    """What goes of a table at these versions. `raws` are the digests of rejected messages that go; `folder` is for what
-    is staged on the way.
+    """What a purge removes from a table at these versions.
+
+    `raws` are the digests of rejected messages to remove; `folder` holds intermediate staged files.
     """
 
     def __init__(
@@ -66,10 +68,10 @@ class Hidden:
         self._scene, self._halves, self._raws, self._folder = scene, halves, raws, folder
 
     def segments(self, matching: Mapping[Half, Sequence[str]]) -> list[HiddenSegment]:
-        """What becomes of the rows of these segments, all that hold rows that match."""
+        """The decisions for the rows of these segments, which are all segments with matching rows."""
         from pyspark.sql import functions as F
 
-        found = []
+        segments = []
         for half, names in matching.items():
             if not names:
                 continue
@@ -80,11 +82,11 @@ class Hidden:
             stays, marker = ~F.col(GOES), F.col(_MARKER)
             counted = (F.count_if(GOES), F.count_if(stays & ~marker), F.count_if(stays & marker))
             counts = rows.groupBy(columns.SEGMENT).agg(*counted).collect()
-            found += [HiddenSegment(half, *row) for row in sorted(counts)]
-        return found
+            segments += [HiddenSegment(half, *row) for row in sorted(counts)]
+        return segments
 
     def decided(self, half: Half, rows: DataFrame) -> DataFrame:
-        """Stored rows of a half, of these versions or later ones, with GOES, HIDDEN and whether they match."""
+        """Stored rows of a half, of these or later versions, with GOES, HIDDEN and whether they match."""
         from pyspark.sql import functions as F
 
         is_hidden = F.lit(False) if half is Half.OFFLINE else ~F.expr(visible_realtime_sql(self._effective))
@@ -95,7 +97,7 @@ class Hidden:
             keyed = rows.withColumn(_KEY, key_struct(self._scene.spec))
             of_key = self._winners.withColumnRenamed(_KEY, "_hy_of_key")
             joined = keyed.join(of_key, keyed[_KEY].eqNullSafe(F.col("_hy_of_key")), "left")
-            # Where rows are folded none is beaten: each of them counts.
+            # Where rows are combined (`spec.folds`), none is superseded: each of them counts.
             beaten = F.coalesce(beats(self._scene.spec, F.col(_TOP), self._order), F.lit(False))
             beaten = beaten & F.lit(self._scene.spec.picks_winners)
             alone = F.col(_MARKER) & F.coalesce(F.col(_REST) == 0, F.lit(False)) & self._takes_markers
@@ -103,7 +105,7 @@ class Hidden:
         return self._with_rejected(decided) if half is Half.REALTIME else decided
 
     def _with_rejected(self, rows: DataFrame) -> DataFrame:
-        """Rejected rows go by their messages alone."""
+        """Decides on rejected rows by their messages alone."""
         from pyspark.sql import functions as F
 
         spec = self._scene.spec
@@ -114,26 +116,27 @@ class Hidden:
         return rows.withColumn(_MATCH, F.when(kept_apart, F.col(GOES)).otherwise(F.col(_MATCH)))
 
     def _matched(self, rows: DataFrame) -> DataFrame:
-        """Adds whether a row matches, and whether it is a delete marker; the values stay as they are stored."""
+        """Adds whether a row matches, and whether it is a delete marker. Values stay as stored."""
         from pyspark.sql import functions as F
 
         scene = self._scene
         marker = quoted(columns.OP).eqNullSafe(F.lit(columns.OP_DELETE))
         filled = scene.filled()
-        kept = {f"_hy_kept_{name}": quoted(name) for name in filled}
-        rows = rows.withColumns(kept).withColumns(filled)
+        originals = {f"_hy_kept_{name}": quoted(name) for name in filled}
+        rows = rows.withColumns(originals).withColumns(filled)
         rows = with_exact_decimals(rows, lambda exact: exact.withColumn(_MATCH, scene.matches()))
         rows = rows.withColumn(_MARKER, marker)
         return rows.withColumns({name: F.col(f"`_hy_kept_{name}`") for name in filled})
 
     @cached_property
     def _winners(self) -> DataFrame:
-        """(KEY, TOP, REST): for each key with a match, the order of its winner, and how many of its stored versions are
-        no delete markers that match. Staged once.
+        """(KEY, TOP, REST) for each key with a match: the order of its winner, and a number of stored versions.
+
+        REST counts the versions that are not matching delete markers. Staged once.
         """
         from pyspark.sql import functions as F
 
-        versions = reduce(lambda one, other: one.unionByName(other), map(self._versions, self._halves))
+        versions = reduce(lambda rows, more: rows.unionByName(more), map(self._versions, self._halves))
         keys = versions.where(_MATCH).select(_KEY).distinct()
         going = F.col(_MATCH) & F.col(_MARKER)
         top = best(self._scene.spec, F.when(F.col(_SHOWN), F.col(_ORDER)))
@@ -155,8 +158,8 @@ class Hidden:
     def _takes_markers(self) -> Column:
         from pyspark.sql import functions as F
 
-        asked = self._scene.asked
-        return F.lit(asked.takes_markers and set(asked.reads) <= set(self._scene.spec.primary_key))
+        request = self._scene.asked
+        return F.lit(request.takes_markers and set(request.reads) <= set(self._scene.spec.primary_key))
 
     @property
     def _order(self) -> Column:

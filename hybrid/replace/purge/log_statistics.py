@@ -1,7 +1,7 @@
-"""What a Delta log says of rows in files: the first and last value of key and time. Of files that are gone it goes too.
+"""Row values in a Delta log: the first and last key and time of files. A purge removes the values of deleted files.
 
-Entries of the log say it of each file they add, checkpoints copy it, and checksums (`.crc`) may. Neither readers nor
-writers need it of a file that no version can read any more. Call these under the half's lock.
+Log entries hold them for each added file; checkpoints copy them, and checksums (`.crc`) may. Neither readers nor
+writers need them for a file that no readable version holds. Callers must hold the half's lock.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ _ACTIONS = ("add", "remove")
 
 def logged_files(half: Path) -> set[str]:
     """The files, as paths in the half, that entries and checkpoints of the log name."""
-    found = {path for entry in _entries(half) for path, _ in _actions(entry.read_text(encoding="utf-8"))}
-    return found.union(*(_added(checkpoint).keys() for checkpoint in _checkpoints(half)))
+    paths = {path for entry in _entries(half) for path, _ in _actions(entry.read_text(encoding="utf-8"))}
+    return paths.union(*(_added(checkpoint).keys() for checkpoint in _checkpoints(half)))
 
 
 def forget_values(current: HalfSnapshot, files: Collection[str], known: Collection[str]) -> None:
-    """Forgets the values of `files`, and of all that the log names (`known`) and that are not there any more; and the
-    rows that results of expectations show as samples.
+    """Removes the values of `files` and of deleted files in `known`, which are all that the log names.
 
-    What the newest version, `current`, holds keeps them, there or not.
+    Also removes rows that results of expectations show as samples. Files of the newest version, `current`, keep their
+    values, whether they exist or not.
     """
     half = current.path
     doomed = {*files, *(path for path in known if not (half / path).exists())} - _held(current)
@@ -44,31 +44,31 @@ def forget_values(current: HalfSnapshot, files: Collection[str], known: Collecti
     outdated = [path for path in _checkpoints(half) if _telling(path) & doomed]
     if outdated:
         DeltaTable(str(half), version=current.version).create_checkpoint()
-        # Hadoop's checksum is of what Spark wrote there.
+        # Hadoop's checksum belongs to the file that Spark wrote there.
         (half / "_delta_log" / "._last_checkpoint.crc").unlink(missing_ok=True)
         store_checkpoint(half, [path for path in _checkpoints(half) if _version(path) == current.version])
         for path in outdated:
             if _version(path) < current.version and _is_whole(half, _version(path)):
                 delete_file(path)
-            elif path.exists():  # what the log still holds is read from this one
+            elif path.exists():  # versions in the log are still read from it
                 _strip_checkpoint(path, doomed)
     _forget_checksums(current)
-    for path in (half / "_delta_log").glob(f".*{TORN}"):  # of commits that a power failure took: no version needs them
+    for path in (half / "_delta_log").glob(f".*{TORN}"):  # of commits lost in a power failure
         path.unlink(missing_ok=True)
     durable.sync(half / "_delta_log")
 
 
 def remembered(current: HalfSnapshot) -> list[str]:
-    """The files of the log that still tell values of a data file that is gone, or show rows as samples."""
-    half, held = current.path, _held(current)
+    """The files of the log that still hold values of a deleted data file, or rows as samples."""
+    half, in_snapshot = current.path, _held(current)
 
     def is_gone(path: str) -> bool:
-        return path not in held and not (half / path).exists()
+        return path not in in_snapshot and not (half / path).exists()
 
     def tells(text: str) -> bool:
         lines = text.split("\n")
-        told = any(is_gone(path) and _has_values(action) for path, action in _actions(text))
-        return told or any(_bare(line) != line for line in lines)
+        has_values = any(is_gone(path) and _has_values(action) for path, action in _actions(text))
+        return has_values or any(_bare(line) != line for line in lines)
 
     entries = [entry.name for entry in _entries(half) if tells(entry.read_text(encoding="utf-8"))]
     return entries + [path.name for path in _checkpoints(half) if any(map(is_gone, _telling(path)))]
@@ -112,8 +112,8 @@ def _forget_in(entry: Path, files: Collection[str]) -> None:
     stat, fresh = entry.stat(), entry.with_name(f".{entry.name}.purged")
     with fresh.open("w", encoding="utf-8") as file:
         file.write("\n".join(lines))
-    os.utime(fresh, ns=(stat.st_atime_ns, stat.st_mtime_ns))  # Delta tells the time of a commit by it
-    # Hadoop holds what it reads against the checksum beside it.
+    os.utime(fresh, ns=(stat.st_atime_ns, stat.st_mtime_ns))  # Delta reads a commit's time from it
+    # Hadoop verifies an entry against the checksum beside it.
     entry.with_name(f".{entry.name}.crc").unlink(missing_ok=True)
     durable.sync(fresh)
     durable.rename(fresh, entry)
@@ -130,12 +130,12 @@ def _stripped(line: str, files: Collection[str]) -> str:
 
 
 def _bare(line: str) -> str:
-    """An own commit's line without the rows that results of expectations show."""
+    """A line of one of our commits, without the rows that results of expectations show."""
     if not line.startswith('{"commitInfo"') or "sample" not in line:
         return line
     document = json.loads(line)
-    told = document["commitInfo"].get("userMetadata")
-    state = json.loads(told) if isinstance(told, str) and "sample" in told else None
+    metadata = document["commitInfo"].get("userMetadata")
+    state = json.loads(metadata) if isinstance(metadata, str) and "sample" in metadata else None
     if without_samples(state) == state:
         return line
     document["commitInfo"]["userMetadata"] = json.dumps(without_samples(state), separators=(",", ":"))
@@ -143,20 +143,20 @@ def _bare(line: str) -> str:
 
 
 def _added(checkpoint: Path) -> dict[str, dict[str, Any]]:
-    """The files that the version of a checkpoint held, with what it says of each."""
+    """The files that the version of a checkpoint held, with the checkpoint's data on each."""
     import pyarrow.parquet as pq
 
     rows = pq.ParquetFile(checkpoint).read(columns=["add"]).column("add").to_pylist()
-    return {unquote(one["path"]): one for one in rows if one is not None and one["path"] is not None}
+    return {unquote(add["path"]): add for add in rows if add is not None and add["path"] is not None}
 
 
 def _telling(checkpoint: Path) -> set[str]:
-    """Those of the files of which a checkpoint tells values."""
+    """The files for which a checkpoint holds values."""
     return {path for path, add in _added(checkpoint).items() if _has_values(add) or add.get("stats_parsed")}
 
 
 def _strip_checkpoint(checkpoint: Path, files: Collection[str]) -> None:
-    """Takes the values of `files` out of a checkpoint."""
+    """Removes the values of `files` from a checkpoint."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -185,7 +185,7 @@ def _is_whole(half: Path, version: int) -> bool:
 
 
 def _forget_checksums(current: HalfSnapshot) -> None:
-    """Those of all versions but the newest: they are optional, and list the files of their version."""
+    """Deletes the checksums of old versions: they are optional, and list the files of their version."""
     for path in (current.path / "_delta_log").glob("[0-9]*.crc"):
         if _version(path) < current.version:
             delete_file(path)

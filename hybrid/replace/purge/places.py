@@ -1,4 +1,4 @@
-"""Every place below a table's folder where rows lie in files: current versions, and what is left of others."""
+"""Every place below a table's folder that holds rows in files: current versions and remains of others."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LOG = "_delta_log"
 
 @dataclass(frozen=True)
 class Place:
-    """Data files: of a half as it is (`current`), of its older versions and of killed acts, or staged by plans."""
+    """Data files of a half: of its current version (`current`), or older and left behind; or staged files."""
 
     name: str
     current: bool
@@ -27,26 +27,28 @@ class Place:
 
 
 def halves_of(spec: TableSpec, layout: TableLayout) -> dict[Half, HalfSnapshot]:
-    """The newest versions: OFFLINE first, so that its boundary hides no row that the REALTIME version has not."""
+    """The newest versions. OFFLINE is opened first, so its boundary hides only rows that the REALTIME version has."""
     return {half: open_half(layout.half(half)) for half in (Half.OFFLINE, Half.REALTIME) if half in spec.halves}
 
 
 def places(layout: TableLayout, halves: Iterable[tuple[Half, HalfSnapshot]]) -> list[Place]:
-    """All of them. What acts that go on have staged is not among them: it is theirs, and new; nor are the
-    claims of plans, which hold coordinates alone.
+    """All places with data files of the table.
+
+    Files staged by operations in progress are not included: they are new and belong to these. Claims of plans are not
+    included either: they hold only coordinates.
     """
-    found = []
+    result = []
     for half, snapshot in halves:
-        held = {Path(file.path) for file in snapshot.files}
-        found.append(Place(half.value, True, tuple(sorted(held))))
-        found.append(Place(half.value, False, tuple(sorted(files_in(layout.half(half)) - held))))
+        current = {Path(file.path) for file in snapshot.files}
+        result.append(Place(half.value, True, tuple(sorted(current))))
+        result.append(Place(half.value, False, tuple(sorted(files_in(layout.half(half)) - current))))
     staged = (path for path in files_in(layout.plans) if plans.CLAIMS not in path.relative_to(layout.plans).parts)
-    found.append(Place(STAGED, False, tuple(sorted(staged))))
-    return found
+    result.append(Place(STAGED, False, tuple(sorted(staged))))
+    return result
 
 
 def clear_ended(layout: TableLayout) -> None:
-    """Removes staged rows that nobody will swap in: of plans and replacements that ended, left by killed processes."""
+    """Removes staged rows that nobody will swap in: of ended plans and replacements, left by killed processes."""
     for plan_id in plans.plan_ids(layout):
         has_ended = plans.desired_state_of(layout, plan_id).wish in {DesiredState.CANCEL, DesiredState.ENDED}
         if has_ended or _is_done(layout, plan_id):
@@ -56,14 +58,14 @@ def clear_ended(layout: TableLayout) -> None:
 
 
 def _is_done(layout: TableLayout, plan_id: str) -> bool:
-    """Whether commits have made all that a plan has staged, whatever its run came to write down."""
+    """Whether commits hold all that a plan has staged, even if its run did not record that."""
     plan = plans.find_plan(layout, plan_id)
     half = open_half(layout.half(Half.OFFLINE))
     return plan is not None and not plan.left(plans.corrected_spans(half, plan_id))
 
 
 def files_in(folder: Path) -> set[Path]:
-    """The Parquet files in a folder, those of a Delta log apart."""
+    """The Parquet files in a folder, without a Delta log's."""
     return {path for path in folder.rglob("*.parquet") if _LOG not in path.parts and path.is_file()}
 
 
@@ -73,5 +75,5 @@ def is_rejected(spec: TableSpec, path: Path) -> bool:
 
 
 def is_record(spec: TableSpec, path: Path) -> bool:
-    """Whether a file of REALTIME tells which files flows have read, and holds no rows."""
+    """Whether a file of REALTIME records which files flows have read, and holds no rows."""
     return path.parent.name == f"{SEGMENT}={files_segment(spec.name)}"

@@ -1,14 +1,14 @@
 """A purge from its first reading to its proof.
 
-The sequence, and what a death in between leaves (the next purge does the rest):
+The steps, and the state after a crash in each (the next purge does the rest):
   read every place, decide                            nothing done
-  for each half, REALTIME first: segments without     rows that nobody saw are gone from the current version
-  the rows that go, one commit
-  the entry in OFFLINE's log                          told, though files are still there
-  delete the files of no version that hold such       gone, one by one
-  rows, and before it what the log says of them
-  read every place again; once more, if something     done, but for the record
-  is left (delete markers go last)
+  for each half, REALTIME first: one commit rewrites  invisible rows are gone from the current version
+  segments without the rows to remove
+  the entry in OFFLINE's log                          recorded, though files still exist
+  delete the files of old versions that hold such     deleted, one by one
+  rows, and before them their values in the log
+  read every place again; once more if any such row   done, except for the record
+  remains (delete markers are removed last)
   keep the record                                     done
 """
 
@@ -47,11 +47,12 @@ _LATER = (
 def purge(
     bench: CommitContext, spec: TableSpec, layout: TableLayout, asked: PurgeRequest, outside: Sequence[str] = ()
 ) -> PurgeReport:
-    """Removes rows that match and that no query shows from every place, and reads all of them again.
+    """Removes matching rows that no query shows from every place, and reads all places again.
 
-    ConflictError while a query shows a row that matches, while a boundary is set by hand, while a plan or an open
-    replacement has staged such a row, while another purge of the table goes on, or when the purge is not complete;
-    SpecError for a table that cannot be purged. Of a dry run the report says what there is. `outside` is kept with it.
+    ConflictError while a query shows a matching row, while a boundary override is set, or while a plan or an open
+    replacement has staged a matching row. Also while another purge of the table runs, or when the purge is not
+    complete. SpecError for a table that cannot be purged. A dry run reports what there is. `outside` is added to the
+    record.
     """
     offline = open_half(layout.half(Half.OFFLINE)).offline if Half.OFFLINE in spec.halves else None
     require_purgeable(spec, offline, asked.reads)
@@ -69,7 +70,7 @@ def _alone(layout: TableLayout) -> Iterator[None]:
 
 
 class _Work:
-    """One purge. Its numbers grow while it goes on."""
+    """One purge in progress, with its running totals."""
 
     def __init__(self, scene: PurgeScope, outside: tuple[str, ...]) -> None:
         self._scene, self._outside = scene, outside
@@ -95,14 +96,14 @@ class _Work:
         return self._ended(before, seen)
 
     def _round(self, seen: Survey, number: int) -> bool:
-        """Removes what was seen; whether anything went, or another act came first."""
+        """Removes what the survey found. True when anything was removed, or another commit was first."""
         before = sum(self._rows.values()), len(self._files)
         was_overtaken = not self._rewrite(seen)
         self._remove(seen, is_first=number == 1)
         return was_overtaken or before != (sum(self._rows.values()), len(self._files))
 
     def _ended(self, before: Survey, seen: Survey) -> PurgeReport:
-        """Keeps the record, also of what could not be ended: ConflictError then."""
+        """Keeps the record, also of an incomplete purge, which raises ConflictError."""
         name = self._scene.spec.name
         if seen.is_clean:
             sentence = sentence_of(name, self._rows, len(self._files), seen.readings)
@@ -115,15 +116,15 @@ class _Work:
         _refuse_staged(self._scene, seen)
         return report
 
-    # Acts
+    # Operations
 
     def _rewrite(self, seen: Survey) -> bool:
-        """Takes the rows out of the current versions. False when another act came first: the next round looks at it."""
+        """Removes the rows from the current versions. False when another commit was first: look again."""
         for half in (Half.REALTIME, Half.OFFLINE):
-            going = [one for one in seen.going if one.half is half]
+            going = [segment for segment in seen.going if segment.half is half]
             if not going:
                 continue
-            count = sum(one.goes for one in going)
+            count = sum(segment.goes for segment in going)
             self._scene.bench.progress.say(
                 f"Writing {counted(len(going), 'segment')} of {half.value} without {counted(count, 'row')}."
             )
@@ -135,27 +136,29 @@ class _Work:
         return True
 
     def _remove(self, seen: Survey, *, is_first: bool) -> None:
-        """Deletes the files of older versions and of killed acts that hold such rows, those just replaced among them.
+        """Deletes the files of older versions and of crashed operations that hold such rows, and those just replaced.
 
-        Also without a file: what the log says of files that are gone goes, whoever took them.
+        It also removes the log's values of files that are already gone, whoever deleted them.
         """
-        files = {one.path: one for _, one in seen.found}
+        files = {file.path: file for _, file in seen.found}
         if seen.going or (files and is_first):
             self._tell()
         for half in seen.halves:
             folder = self._scene.layout.half(half)
-            self._remove_of(half, {path: one for path, one in files.items() if path.is_relative_to(folder)})
+            self._remove_of(half, {path: file for path, file in files.items() if path.is_relative_to(folder)})
         layout = self._scene.layout
         self._samples += sum(plans.forget_samples(layout, plan_id) for plan_id in plans.plan_ids(layout))
 
     def _remove_of(self, half: Half, files: Mapping[Path, MatchingRows]) -> None:
         root = self._scene.layout.root
         for path, size in remove_dead(self._scene.bench, self._scene.layout, half, files):
-            one = files[path]
-            self._files.append(RemovedFile(half.value, path.relative_to(root).as_posix(), size, one.rows, one.matching))
+            match = files[path]
+            self._files.append(
+                RemovedFile(half.value, path.relative_to(root).as_posix(), size, match.rows, match.matching)
+            )
 
     def _tell(self) -> None:
-        """After each round that took rows: a move may have planned on them since the last one."""
+        """Commits the entry after each round that removed rows, because a move may have been planned on them since."""
         half = Half.OFFLINE if Half.OFFLINE in self._scene.spec.halves else Half.REALTIME
         tell(self._scene, half, {"removed": dict(self._rows)})
 
@@ -168,16 +171,16 @@ class _Work:
     def _report(
         self, before: Survey, after: tuple[PurgeReading, ...], sentence: str, last: Survey | None = None
     ) -> PurgeReport:
-        asked, last = self._scene.asked, last or before
+        request, last = self._scene.asked, last or before
         return PurgeReport(
-            id=asked.id,
+            id=request.id,
             table=self._scene.spec.name,
             created_at=self._created_at,
-            columns=asked.reads,
-            condition_sha256=asked.digest,
-            reason=asked.reason,
-            user=asked.user,
-            dry_run=asked.dry_run,
+            columns=request.reads,
+            condition_sha256=request.digest,
+            reason=request.reason,
+            user=request.user,
+            dry_run=request.dry_run,
             rows=dict(self._rows),
             files=tuple(self._files),
             before=before.readings,
@@ -190,16 +193,16 @@ class _Work:
         )
 
     def _staging(self) -> list[str]:
-        """The acts that go on and have staged rows of their own, this one apart."""
+        """Other operations in progress that have staged rows."""
         folder = self._scene.folder
         others = sorted(path.name for path in folder.parent.iterdir() if path.is_dir() and path != folder)
         return [f"what {name} has staged while it goes on" for name in others]
 
 
 def _would(scene: PurgeScope, seen: Survey) -> str:
-    goes, shown = sum(one.goes for one in seen.going), sum(one.shown for one in seen.shown)
-    staged = sum(one.matching for one in seen.staged)
-    rows, files = sum(one.rows for one in seen.readings), sum(one.files for one in seen.readings)
+    goes, shown = sum(part.goes for part in seen.going), sum(part.shown for part in seen.shown)
+    staged = sum(file.matching for file in seen.staged)
+    rows, files = sum(place.rows for place in seen.readings), sum(place.files for place in seen.readings)
     parts = [
         f"Would remove {counted(goes, 'row')} of current versions and {counted(len(seen.dead), 'old file')} of "
         f"'{scene.spec.name}' ({counted(rows, 'row')} in {counted(files, 'file')} were read)."
@@ -215,17 +218,17 @@ def _would(scene: PurgeScope, seen: Survey) -> str:
 
 
 def _refuse(scene: PurgeScope, seen: Survey) -> None:
-    """ConflictError where a purge cannot begin."""
+    """ConflictError when a purge cannot begin."""
     refuse_override(scene.spec.name, seen.halves.get(Half.OFFLINE))
     _refuse_staged(scene, seen)
     _refuse_shown(scene, seen)
 
 
 def _refuse_staged(scene: PurgeScope, seen: Survey) -> None:
-    for one in seen.staged:
-        plan = one.path.relative_to(scene.layout.plans).parts[0]
+    for file in seen.staged:
+        plan = file.path.relative_to(scene.layout.plans).parts[0]
         raise ConflictError(
-            f"'{plan}' has staged {counted(one.matching, 'row')} that match and could bring them back.",
+            f"'{plan}' has staged {counted(file.matching, 'row')} that match and could bring them back.",
             hint=f"hybrid backfill cancel {plan} (a plan), or revert the open replacement",
         )
 
@@ -236,17 +239,17 @@ def _refuse_shown(scene: PurgeScope, seen: Survey) -> None:
     name, first = scene.spec.name, seen.shown[0]
     show = "fold" if scene.spec.folds else "show"
     raise ConflictError(
-        f"Queries {show} {counted(sum(one.shown for one in seen.shown), 'row')} of '{name}' that match, in segment "
-        f"'{first.name}' of {first.half.value} for one. A purge only removes what has been deleted. Nothing was "
-        "changed.",
+        f"Queries {show} {counted(sum(segment.shown for segment in seen.shown), 'row')} of '{name}' that match, in "
+        f"segment '{first.name}' of {first.half.value} for one. A purge only removes what has been deleted. Nothing "
+        "was changed.",
         hint=f"hybrid backfill plan {name} --delete --where ... --from ... --to ... -o PLAN.json",
     )
 
 
 def _left(seen: Survey) -> str:
-    """What a purge could not remove, in words."""
-    goes, dead = sum(one.goes for one in seen.going), seen.dead
-    left = [f"{counted(goes, 'row')} of current versions"] if goes else []
+    """What a purge could not remove, as a phrase."""
+    goes, dead = sum(segment.goes for segment in seen.going), seen.dead
+    parts = [f"{counted(goes, 'row')} of current versions"] if goes else []
     if dead:
-        left.append(f"file {dead[0].path.name} (of {counted(len(dead), 'file')}), which no version of the log names")
-    return "; ".join([*left, *seen.torn[:3], *(f"values in {name}" for name in seen.remembered[:3])])
+        parts.append(f"file {dead[0].path.name} (of {counted(len(dead), 'file')}), which no version of the log names")
+    return "; ".join([*parts, *seen.torn[:3], *(f"values in {name}" for name in seen.remembered[:3])])

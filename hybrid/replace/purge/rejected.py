@@ -1,9 +1,10 @@
-"""Which rejected messages go: those that match as far as they can be read.
+"""Which rejected messages a purge removes: messages that match as far as they can be read.
 
-A message was rejected because it is no row of the table, so the condition cannot simply be asked. Every object in it is
-read column by column. Where one matches, the message goes. Where it cannot be told, because a column that the condition
-reads is missing or does not fit or nothing can be read, the bytes decide: a message goes that holds, as a word, one of
-the values that the condition holds columns equal to. What is left undecided then stays, unless it is asked to go too.
+A rejected message is no row of the table, so the condition cannot simply be evaluated. Every object in it is read
+column by column; where one matches, the message is removed. An object is undecided when a column of the condition is
+missing or does not fit, or when nothing can be read. Then the bytes decide: a message is removed that contains, as a
+word, a constant that the condition compares for equality. Messages that remain undecided stay, unless the request
+includes them.
 """
 
 from __future__ import annotations
@@ -33,25 +34,25 @@ if TYPE_CHECKING:
 _DEPTH_MAX = 4
 _TOLD, _NAMED = "_hy_told", "_hy_named"
 _UNFIT = (ValueError, ArithmeticError, TypeError, LookupError, RecursionError, DataError)
-# What fits of an object, and whether that tells all that the condition reads; None: it has nothing of it.
+# The values of an object that fit, and whether they are all that the condition reads; None: it has none of them.
 Row = tuple[dict[str, Any], bool | None]
-# What cannot be read: it may hold anything, whatever is told beside it.
+# For what cannot be read: it may hold anything, whatever other objects of the message hold.
 _UNREAD: Row = ({}, False)
 
 
 def condemned(scene: PurgeScope, rows: DataFrame) -> DataFrame:
-    """(raw, goes, undecided): each message among rejected rows by its digest, whether it goes, or cannot be told."""
+    """(raw, goes, undecided) of each rejected message: its digest, whether it is removed, whether it is undecided."""
     from pyspark.sql import functions as F
 
     own = [("raw", "string"), (_TOLD, "boolean"), (_NAMED, "boolean")]
-    ddl = ddl_of([*own, *((one.name, one.spark_type) for one in scene.spec.schema.fields)])
+    ddl = ddl_of([*own, *((field.name, field.spark_type) for field in scene.spec.schema.fields)])
     messages = rows.where(quoted(columns.RAW).isNotNull()).select(
         digest().alias("raw"), quoted(columns.RAW).alias("value"), quoted(columns.TIMESTAMP).alias("at")
     )
     read = messages.mapInArrow(_worker(scene.spec, scene.asked.reads, scene.asked.values), ddl)
-    # What an object does not tell is no null: only one that tells all that the condition reads can match.
+    # A missing column is not null: only an object with all columns of the condition can match.
     matches = F.coalesce(F.expr(scene.asked.where), F.lit(False)) & F.coalesce(F.col(_TOLD), F.lit(False))
-    found = with_exact_decimals(
+    by_message = with_exact_decimals(
         read,
         lambda exact: exact.groupBy("raw").agg(
             F.max(matches).alias("matches"), F.min(_TOLD).alias("told"), F.max(_NAMED).alias("named")
@@ -59,7 +60,7 @@ def condemned(scene: PurgeScope, rows: DataFrame) -> DataFrame:
     )
     undecided = "NOT coalesce(told, FALSE)"
     goes = "TRUE" if scene.asked.undecided else "named"
-    return found.withColumn("goes", F.expr(f"matches OR ({undecided} AND {goes})")).select(
+    return by_message.withColumn("goes", F.expr(f"matches OR ({undecided} AND {goes})")).select(
         "raw", "goes", F.expr(f"NOT goes AND {undecided}").alias("undecided")
     )
 
@@ -81,18 +82,18 @@ def _read_batch(batch: pa.RecordBatch, spec: TableSpec, reader: MessageReader) -
     from hybrid.lake.create import record_batch
 
     fields = [pa.field("raw", pa.string()), pa.field(_TOLD, pa.bool_()), pa.field(_NAMED, pa.bool_())]
-    schema = pa.schema(fields + [pa.field(one.name, one.arrow_type()) for one in spec.schema.fields])
+    schema = pa.schema(fields + [pa.field(field.name, field.arrow_type()) for field in spec.schema.fields])
     names = spec.schema.column_names
     rows: list[tuple[object, ...]] = []
     for raw, value, now_ms in zip(*(column.to_pylist() for column in batch.columns), strict=True):
         named = reader.names(value)
-        for record, told in reader.records(value, now_ms):
-            rows.append((raw, told, named, *(record.get(name) for name in names)))
+        for record, is_full in reader.records(value, now_ms):
+            rows.append((raw, is_full, named, *(record.get(name) for name in names)))
     return record_batch(schema, rows)
 
 
 class MessageReader:
-    """Reads what can be read of messages that are no rows: of the columns `reads` what fits."""
+    """Reads what can be read of messages that are no rows: the values that fit of the columns `reads`."""
 
     def __init__(self, spec: TableSpec, reads: tuple[str, ...], values: tuple[str, ...]) -> None:
         flavor = spec.stream.flavor if spec.stream is not None else JsonFlavor.DEFAULT
@@ -102,30 +103,30 @@ class MessageReader:
         self._words = re.compile(rf"(?<![\w@.-])(?:{words})(?![\w@-]|\.\w)".encode()) if words else None
 
     def names(self, payload: bytes) -> bool:
-        """Whether the bytes hold one of the values as a word."""
+        """Whether the bytes contain one of the values as a word."""
         return self._words is not None and self._words.search(payload) is not None
 
     def records(self, payload: bytes, now_ms: int | None) -> list[Row]:
-        """What each object in a message tells, at least one; a part that cannot be read tells nothing."""
+        """The readable values of each object in a message, at least one. An unreadable part has none."""
         message = unpack(payload)
         if not self._decoder.is_of_json or message.key is not None or message.headers:
-            found = self._decoder.documents(message.value, message)
-            return [_UNREAD if isinstance(one, Rejected) else self._row(one, now_ms) for one in found]
+            documents = self._decoder.documents(message.value, message)
+            return [_UNREAD if isinstance(item, Rejected) else self._row(item, now_ms) for item in documents]
         try:
             document = parse_json(str(payload, "utf-8"))
         except (ValueError, RecursionError):
             return [_UNREAD]
-        return [self._row(one, now_ms) for one in _objects(document, _DEPTH_MAX)] or [_UNREAD]
+        return [self._row(item, now_ms) for item in _objects(document, _DEPTH_MAX)] or [_UNREAD]
 
     def _row(self, record: Mapping[str, object], now_ms: int | None) -> Row:
         named = self._decoder.named(record)
         shaped = self._decoder.shape(named, now_ms)
-        known = named if isinstance(shaped, Rejected | Filtered) else {**named, **shaped}
-        found: dict[str, Any] = {}
+        values = named if isinstance(shaped, Rejected | Filtered) else {**named, **shaped}
+        fitting: dict[str, Any] = {}
         for field in self._fields:
-            self._fit(field, known, found)
-        holds_any = any(field.name in known for field in self._fields)
-        return found, len(found) == len(self._fields) if holds_any else None
+            self._fit(field, values, fitting)
+        holds_any = any(field.name in values for field in self._fields)
+        return fitting, len(fitting) == len(self._fields) if holds_any else None
 
     def _fit(self, field: Field, record: Mapping[str, object], found: dict[str, Any]) -> None:
         value = record.get(field.name)
@@ -138,11 +139,11 @@ class MessageReader:
 
 
 def _objects(document: object, depth: int) -> Iterator[Mapping[str, object]]:
-    """Every object of a document, outer ones first: a change holds its rows some levels down."""
+    """Every object of a document, outer ones first, because CDC envelopes nest their rows some levels down."""
     if depth == 0:
         return
     if isinstance(document, dict):
         yield document
     inner = document.values() if isinstance(document, dict) else document if isinstance(document, list) else ()
-    for one in inner:
-        yield from _objects(one, depth - 1)
+    for item in inner:
+        yield from _objects(item, depth - 1)

@@ -1,4 +1,4 @@
-"""Takes files away that no current version holds, with what the log still says of their rows."""
+"""Deletes files that no current version holds, with the log's values of their rows."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ from hybrid.lake.log import open_half
 from hybrid.replace.purge.log_statistics import forget_values, logged_files
 from hybrid.runtime import durable
 
-# A file that no entry of the log names was left by a killed act, or is about to be committed by a foreign tool.
+# A file that no log entry names was left by a crash, or is about to be committed by a foreign tool.
 UNKNOWN_FOR_S = 3600.0
 
 
 def remove_dead(
     bench: CommitContext, layout: TableLayout, half: Half, files: Collection[Path]
 ) -> list[tuple[Path, int]]:
-    """Deletes those of `files` that the newest version does not hold; each with its size in bytes.
+    """Deletes the files that the newest version does not hold; returns each with its size in bytes.
 
-    Under the half's lock, so that no act of ours is about to commit one. What the log says of them goes first: without
-    the file nobody would look for it. That of files that are gone already goes too.
+    It holds the half's lock, so that none of our commits is about to add one. The log's values are removed first,
+    because without the file nobody would look for them. Values of already deleted files are removed too.
     """
     path = layout.half(half)
     with bench.lock(layout, half):
-        current, known = open_half(path), logged_files(path)
-        held = {Path(file.path) for file in current.files}
-        doomed = [file for file in sorted(set(files) - held) if is_left(file, path, known)]
-        forget_values(current, {file.relative_to(path).as_posix() for file in doomed}, known)
+        current, logged = open_half(path), logged_files(path)
+        current_files = {Path(file.path) for file in current.files}
+        doomed = [file for file in sorted(set(files) - current_files) if is_left(file, path, logged)]
+        forget_values(current, {file.relative_to(path).as_posix() for file in doomed}, logged)
         gone = []
         for file in doomed:
             size = file.stat().st_size if file.exists() else 0
             _delete(file)
             gone.append((file, size))
-        if gone:  # a power failure brings no deleted name back
+        if gone:  # else a power failure could bring deleted names back
             durable.sync_folders([path / "x", *(file for file, _ in gone if file.parent.exists())], path)
     return gone
 
 
 def is_left(file: Path, half: Path, known: Collection[str]) -> bool:
-    """Whether a file that no current version holds is surely no part of a commit under way; `known` to the log."""
+    """Whether a file of no current version surely belongs to no commit in progress; the log names the files `known`."""
     if file.relative_to(half).as_posix() in known:
         return True
     try:
@@ -54,7 +54,7 @@ def is_left(file: Path, half: Path, known: Collection[str]) -> bool:
 
 
 def _delete(file: Path) -> None:
-    """The file, and its folder when it was the last one there."""
+    """Deletes the file, and its folder when that is empty then."""
     delete_file(file)
     with suppress(OSError):
         file.parent.rmdir()

@@ -1,4 +1,4 @@
-"""What a purge did, place by place, and what a second reading found: the record that is kept of it."""
+"""The record of a purge: what it removed, place by place, and the result of the second reading."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ class RemovedFile:
 
 @dataclass(frozen=True)
 class PurgeReading:
-    """A reading of a place. Of `matching` rows of current versions queries show `shown`, and `markers` are delete
-    markers that stay.
+    """A reading of a place. Of `matching` rows of current versions, queries show `shown`.
+
+    `markers` counts delete markers that stay.
     """
 
     place: str
@@ -40,12 +41,13 @@ class PurgeReading:
 
 @dataclass(frozen=True)
 class PurgeReport:
-    """`rows` went from current versions, `files` were deleted. `before` and `after` are the two readings.
+    """The result of a purge. `rows` were removed from current versions, `files` deleted.
 
-    The condition is not kept, for it names what was to be forgotten: `columns` are those it reads, `condition_sha256`
-    is its digest. `undecided` counts rejected messages that stay because nobody can tell whether they match; `samples`
-    plans that lost theirs. `remembered` are files of the logs that still tell a value of a file that is gone. `outside`
-    says what a purge does not reach.
+    `before` and `after` are the two readings. The condition is not kept, for it names what must be forgotten.
+    `columns` are the columns that it reads, `condition_sha256` is its digest. `undecided` counts rejected messages
+    that stay because it cannot be decided whether they match. `samples` counts plans that lost their samples.
+    `remembered` are files of the logs that still hold a value of a deleted file. `outside` says what a purge does not
+    reach.
     """
 
     id: str
@@ -72,39 +74,39 @@ class PurgeReport:
         return not self.dry_run and bool(self.files or any(self.rows.values()) or self.samples)
 
     def to_json(self) -> dict[str, Any]:
-        """As it is kept and printed."""
+        """The record in its stored and printed form."""
         return asdict(self)
 
 
 def keep(layout: TableLayout, report: PurgeReport) -> None:
-    """Writes the record down beside the halves. It is there by one rename."""
+    """Writes the record beside the halves, atomically by a rename."""
     durable.write_text(layout.purges / f"{report.id}.json", json.dumps(report.to_json(), indent=1))
 
 
 def purge_records(layout: TableLayout) -> list[dict[str, Any]]:
     """The records of all purges of a table, newest first."""
-    found = [json.loads(path.read_text(encoding="utf-8")) for path in layout.purges.glob("*.json")]
-    return sorted(found, key=lambda one: str(one["created_at"]), reverse=True)
+    records = [json.loads(path.read_text(encoding="utf-8")) for path in layout.purges.glob("*.json")]
+    return sorted(records, key=lambda record: str(record["created_at"]), reverse=True)
 
 
 def sentence_of(table: str, rows: Mapping[str, int], files: int, after: tuple[PurgeReading, ...]) -> str:
     """What a purge did, with its numbers."""
-    read = counted(sum(one.files for one in after), "file")
-    checked = counted(sum(one.rows for one in after), "row")
-    shown = sum(one.shown for one in after)
+    read = counted(sum(place.files for place in after), "file")
+    checked = counted(sum(place.rows for place in after), "row")
+    shown = sum(place.shown for place in after)
     arrived = f" {counted(shown, 'row')} that match are shown: they have arrived since." if shown else ""
-    markers = sum(one.markers for one in after)
+    markers = sum(place.markers for place in after)
     if markers:
         why = "older versions of their keys may be left or still come"
         arrived += f" {counted(markers, 'delete marker')} that match stay: {why}."
     if not files and not any(rows.values()):
         return f"Nothing of '{table}' is to be removed: {checked} in {read} were read.{arrived}"
     went = ", ".join(f"{counted(count, 'row')} of {half}" for half, count in rows.items() if count)
-    what = " and ".join(one for one in (went, counted(files, "old file") if files else "") if one)
-    left = "no other row that matches" if shown or markers else "no row that matches"
-    return f"Removed {what} of '{table}'. Read again: {left} is left in {checked} of {read}.{arrived}"
+    what = " and ".join(part for part in (went, counted(files, "old file") if files else "") if part)
+    rest = "no other row that matches" if shown or markers else "no row that matches"
+    return f"Removed {what} of '{table}'. Read again: {rest} is left in {checked} of {read}.{arrived}"
 
 
 def incomplete(table: str, left: str) -> str:
-    """What a purge did that could not be ended."""
+    """The sentence of an incomplete purge."""
     return f"The purge of '{table}' is not complete: {left} is left."

@@ -1,4 +1,4 @@
-"""What a purge is asked to remove, and the table that it is asked of."""
+"""The request of a purge, and the table that it applies to."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PurgeRequest:
-    """`text` is the condition as it was written, `where` as Spark's SQL. `reads` names its columns; `values` the
-    constants, as texts, that it holds columns equal to. `id` names the purge. `takes_markers`: everything that was sent
-    has arrived, so delete markers are not needed for it. `undecided`: rejected messages go of which cannot be told
-    whether they match.
+    """The request of a purge, named by `id`. `text` is the condition as written, `where` as Spark SQL.
+
+    `reads` names its columns; `values` are the constants, as texts, that it compares columns with for equality.
+    `takes_markers` says that everything that was sent has arrived, so its delete markers are not needed. `undecided`
+    also removes rejected messages for which the match cannot be decided.
     """
 
     id: str
@@ -41,13 +42,13 @@ class PurgeRequest:
 
     @property
     def digest(self) -> str:
-        """What stands for the condition in records: it names what was to be forgotten."""
+        """The digest that records hold instead of the condition, which names what must be forgotten."""
         return hashlib.sha256(self.text.encode()).hexdigest()
 
 
 @dataclass(frozen=True)
 class PurgeScope:
-    """The table of a purge. `folder` is for what is staged on the way."""
+    """The table and the request of a purge. `folder` holds intermediate staged files."""
 
     bench: CommitContext
     spec: TableSpec
@@ -56,21 +57,21 @@ class PurgeScope:
     folder: Path
 
     def matches(self) -> Column:
-        """True for stored rows of the table that match, their columns as `filled` has them; never null."""
+        """True for matching rows of the table, whose columns are as in `filled`; never null."""
         from pyspark.sql import functions as F
 
         return F.coalesce(F.expr(self.asked.where), F.lit(False))
 
     def filled(self) -> dict[str, Column]:
-        """The columns that the condition reads, with the default for what a row does not have, as queries see it."""
+        """The columns that the condition reads. Where a row lacks one, its default, as queries show it."""
         return filled(self.spec, self.asked.reads)
 
 
 def require_purgeable(spec: TableSpec, offline: OfflineState | None, reads: Collection[str]) -> None:
-    """SpecError where what is shown is counted rather than read: to remove a hidden row would show another.
+    """SpecError when visible rows are netted counts: removing a hidden row would show another.
 
-    Also for a condition that `reads` what rows do not have any more when they were rolled up or rounded: by the tasks
-    of now, and by those that committed the rows of `offline`, the state of that half.
+    Also when the condition `reads` columns that OFFLINE rolls up or rounds. This holds for the present tasks and for
+    those of the past, whose effects the half's state `offline` records.
     """
     if spec.nets_deletes:
         raise SpecError(

@@ -1,6 +1,6 @@
-"""The acts of a purge: segments without the rows that go, one commit for each half, and the entry that tells of it.
+"""The commits of a purge: segments without the removed rows, one commit for each half, and the entry that records it.
 
-Both locks are held, OFFLINE's first as a drop takes them: what hides a row in one half may be an act on the other.
+Both locks are held, OFFLINE's first as in a drop, because a commit on one half may depend on rows hidden by the other.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from hybrid.table.state import PURGE, Act, HalfState, OfflineState, RealtimeStat
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-# What may come to REALTIME between the reading and the act: it only adds rows.
+# Commits that REALTIME may get between the reading and the commit: they only add rows.
 _ADDING = frozenset({"ingest", "seal"})
 Halves = Mapping[Half, HalfSnapshot]
 
 
 def write_anew(scene: PurgeScope, half: Half, planned: Halves, hidden: Hidden, found: Sequence[HiddenSegment]) -> int:
-    """Writes segments of a half without the rows that go; how many went.
+    """Rewrites segments of a half without the rows to remove; returns the number of removed rows.
 
-    The newest rows of the segments are taken: one of REALTIME may have grown. OvertakenError when other acts than
-    ingestion came since: what they did has not been looked at.
+    The newest rows of the segments are read, because a REALTIME segment may have grown. OvertakenError when anything
+    but ingestion committed since the survey, which has not seen it.
     """
     from pyspark.sql import functions as F
 
-    names = [one.name for one in found]
+    names = [segment.name for segment in found]
     with _held(scene, planned) as current:
         stored = newest_rows(scene.bench, current[half]).where(quoted(columns.SEGMENT).isin(names))
         rows = hidden.decided(half, stored)
@@ -47,18 +47,18 @@ def write_anew(scene: PurgeScope, half: Half, planned: Halves, hidden: Hidden, f
         going, hidden_ms, last_ms = rows.where(GOES).agg(F.count("*"), *last).collect()[0]
         if _raise_floor(scene, current, half, hidden_ms, last_ms):
             current = {**current, Half.OFFLINE: open_half(scene.layout.half(Half.OFFLINE))}
-        # All columns of the half, also one that this process has not heard of yet.
-        kept = rows.where(f"NOT {GOES}").select(*(quoted(name) for name in stored.columns))
-        state = _recounted(scene, current[half].state, kept, names)
-        told = {"rows": going, "segments": names}
-        _commit(scene, current[half], state, _laid(scene, half, kept), told, names)
+        # All columns of the half, including columns that this process does not know yet.
+        remaining = rows.where(f"NOT {GOES}").select(*(quoted(name) for name in stored.columns))
+        state = _recounted(scene, current[half].state, remaining, names)
+        details = {"rows": going, "segments": names}
+        _commit(scene, current[half], state, _laid(scene, half, remaining), details, names)
     return int(going)
 
 
 def tell(scene: PurgeScope, half: Half, removed: Mapping[str, object]) -> None:
     """Commits the entry of a purge to a half, without rows.
 
-    Servers build their memory of the table anew when they meet it, and moves that planned before it plan anew.
+    On this entry servers rebuild their table snapshots, and moves that were planned before it are planned again.
     """
     with scene.bench.lock(scene.layout, half):
         current = open_half(scene.layout.half(half))
@@ -67,7 +67,7 @@ def tell(scene: PurgeScope, half: Half, removed: Mapping[str, object]) -> None:
 
 @contextmanager
 def _held(scene: PurgeScope, planned: Halves) -> Iterator[Halves]:
-    """Both locks, and the newest versions of the halves. OvertakenError when they hold more than ingestion added."""
+    """Takes both locks; yields the newest versions. OvertakenError when they hold more than ingestion added."""
     with ExitStack() as locks:
         for half in (Half.OFFLINE, Half.REALTIME):
             if half in planned:
@@ -75,7 +75,7 @@ def _held(scene: PurgeScope, planned: Halves) -> Iterator[Halves]:
         current = {half: open_half(scene.layout.half(half)) for half in planned}
         for half, snapshot in current.items():
             acts = acts_between(snapshot.path, planned[half].version, snapshot.version)
-            since = snapshot.version - planned[half].version  # a commit that is not ours is among these alone
+            since = snapshot.version - planned[half].version  # counts commits of other writers too
             if acts is None or len(acts) < since or not all(_only_adds(scene, half, act) for act in acts):
                 raise OvertakenError(f"Another act committed to {half.value} of '{scene.spec.name}' first.")
         refuse_override(scene.spec.name, current.get(Half.OFFLINE))
@@ -83,13 +83,13 @@ def _held(scene: PurgeScope, planned: Halves) -> Iterator[Halves]:
 
 
 def _only_adds(scene: PurgeScope, half: Half, act: Act) -> bool:
-    """Whether an act has shown nothing again since the decisions: an act of this purge, or of ingestion."""
+    """Whether an operation showed no hidden row again since the decisions: one of this purge, or ingestion."""
     is_own = act.kind == PURGE and act.detail.get("purge") == scene.asked.id
     return is_own or (half is Half.REALTIME and act.kind in _ADDING)
 
 
 def refuse_override(table: str, offline: HalfSnapshot | None) -> None:
-    """ConflictError where a limit is set by hand: it hides rows only until it is cleared."""
+    """ConflictError while a boundary override is set: it hides rows only until it is cleared."""
     if offline is not None and offline.offline.boundary.override_ms is not None:
         raise ConflictError(
             f"The boundary of '{table}' is set by hand: rows that it hides now will be shown again when it is cleared. "
@@ -99,10 +99,11 @@ def refuse_override(table: str, offline: HalfSnapshot | None) -> None:
 
 
 def _raise_floor(scene: PurgeScope, current: Halves, half: Half, hidden_ms: int | None, last_ms: int | None) -> bool:
-    """Before rows go: no limit may fall to where hidden ones would be shown again, or be missed. Whether it committed.
+    """Raises the boundary's floor before rows are removed, so that it cannot fall to times of hidden rows.
 
-    `hidden_ms` and `last_ms` are the last times of rows that go, hidden ones and all. In mode pinot the limit goes by
-    the last offline row, which may be one that goes: it must not fall with it.
+    Whether it committed. `hidden_ms` and `last_ms` are the last times of hidden removed rows and of all removed rows.
+    In mode pinot the last offline row sets the boundary. That row may be removed, and the boundary must not fall with
+    it.
     """
     if Half.OFFLINE not in current:
         return False
@@ -123,25 +124,25 @@ def _raise_floor(scene: PurgeScope, current: Halves, half: Half, hidden_ms: int 
 
 
 def _recounted(scene: PurgeScope, state: HalfState, kept: DataFrame, names: Sequence[str]) -> HalfState:
-    """The state with the rows that consuming segments and rejected rows have left.
+    """The state with the remaining row counts of consuming segments and rejected rows.
 
-    Offsets are as they were: what went was read.
+    Offsets stay the same: the removed rows were read.
     """
     if not isinstance(state, RealtimeState):
         return state
     rejected = columns.rejected_segment(scene.spec.name)
-    touched = {key: one for key, one in state.consuming.items() if one.name in names}
+    touched = {key: segment for key, segment in state.consuming.items() if segment.name in names}
     if not touched and rejected not in names:
         return state
     counts = kept.groupBy(columns.SEGMENT, columns.OP).count().collect()
-    left = Counter[str]()
+    by_segment = Counter[str]()
     for segment, _, count in counts:
-        left[segment] += count
-    consuming = {key: replace(one, rows=left[one.name]) for key, one in touched.items()}
+        by_segment[segment] += count
+    consuming = {key: replace(segment, rows=by_segment[segment.name]) for key, segment in touched.items()}
     state = replace(state, consuming={**state.consuming, **consuming})
     if rejected not in names:
         return state
-    # Those that a replay or a backfill has brought are marked, and are rejected no more.
+    # Rows that a replay or a backfill has brought are marked and no longer rejected.
     return replace(state, rejected=sum(row[2] for row in counts if (row[0], row[1]) == (rejected, columns.OP_ROW)))
 
 
@@ -153,9 +154,9 @@ def _commit(
     told: Mapping[str, object],
     segments: Sequence[str],
 ) -> None:
-    asked = scene.asked
-    why = {"purge": asked.id, "columns": asked.reads, "condition_sha256": asked.digest}
-    detail = {**why, "reason": asked.reason, "user": asked.user, **told}
+    request = scene.asked
+    why = {"purge": request.id, "columns": request.reads, "condition_sha256": request.digest}
+    detail = {**why, "reason": request.reason, "user": request.user, **told}
     act = next_act(current.state, new_act_id(PURGE), "purge", scene.bench.now_iso(), detail)
     assert isinstance(state, OfflineState | RealtimeState)
     commit_act(frame, current.path, replace(state, act=act), planned=current.version, replacing=segments)

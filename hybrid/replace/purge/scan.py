@@ -1,4 +1,4 @@
-"""Reads files with the condition: how many rows each one holds, and how many of them match."""
+"""Evaluates the condition on files: the number of rows in each, and of matching rows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FILES_MAX = 2000  # of one Spark job; each is listed in its plan
 
 @dataclass(frozen=True)
 class MatchingRows:
-    """A file with its rows and those that match. `torn`: it cannot be read, because its writer was killed."""
+    """A file with its numbers of rows and of matching rows. `torn`: unreadable, because its writer was killed."""
 
     path: Path
     rows: int
@@ -34,26 +34,26 @@ class MatchingRows:
 
 
 def scan(scene: PurgeScope, files: Iterable[Path], raws: DataFrame | None) -> list[MatchingRows]:
-    """The files that hold rows; all of them can be read. `raws` are the digests of rejected messages that go."""
-    found: list[MatchingRows] = []
+    """The number of rows and matches of each file; all must be readable. `raws`: digests of messages to remove."""
+    matches: list[MatchingRows] = []
     rows = [path for path in files if not is_record(scene.spec, path)]
     for rejected in (False, True):
-        wanted = [path for path in rows if is_rejected(scene.spec, path) == rejected]
-        for start in range(0, len(wanted), _FILES_MAX):
-            part = wanted[start : start + _FILES_MAX]
-            scene.bench.progress.step("reading files", start, len(wanted))
-            found += _counted(_goes_raw(scene, part, raws) if rejected else _matching(scene, part))
-    return found
+        paths = [path for path in rows if is_rejected(scene.spec, path) == rejected]
+        for start in range(0, len(paths), _FILES_MAX):
+            part = paths[start : start + _FILES_MAX]
+            scene.bench.progress.step("reading files", start, len(paths))
+            matches += _counted(_goes_raw(scene, part, raws) if rejected else _matching(scene, part))
+    return matches
 
 
 def read_files(scene: PurgeScope, files: Iterable[Path]) -> DataFrame:
-    """The stored rows of some files of any place; what a file does not have is null."""
-    wanted = [pair for pair in physical_columns(scene.spec, Half.REALTIME) if pair[0] != columns.SEGMENT]
-    return scene.bench.spark.read.schema(ddl_of(wanted)).parquet(*(str(path) for path in files))
+    """The stored rows of some files of any place. Columns that a file lacks are null."""
+    columns_read = [pair for pair in physical_columns(scene.spec, Half.REALTIME) if pair[0] != columns.SEGMENT]
+    return scene.bench.spark.read.schema(ddl_of(columns_read)).parquet(*(str(path) for path in files))
 
 
 def digest() -> Column:
-    """What tells a rejected message from others: equal bytes are one message as far as a condition goes."""
+    """The digest that identifies a rejected message: messages of equal bytes are one to the condition."""
     from pyspark.sql import functions as F
 
     return F.sha2(quoted(columns.RAW), 256)
@@ -74,8 +74,8 @@ def _matching(scene: PurgeScope, files: list[Path]) -> DataFrame:
     from pyspark.sql import functions as F
 
     rows = read_files(scene, files)
-    wanted = F.col("_metadata.file_path").alias(_FILE), scene.matches().alias("goes")
-    return with_exact_decimals(rows.withColumns(scene.filled()), lambda exact: exact.select(*wanted))
+    selected = F.col("_metadata.file_path").alias(_FILE), scene.matches().alias("goes")
+    return with_exact_decimals(rows.withColumns(scene.filled()), lambda exact: exact.select(*selected))
 
 
 def _goes_raw(scene: PurgeScope, files: list[Path], raws: DataFrame | None) -> DataFrame:
@@ -93,7 +93,7 @@ def _counted(frame: DataFrame) -> list[MatchingRows]:
 
 
 def whole_files(files: Iterable[Path]) -> tuple[list[Path], list[Path]]:
-    """Files that can be read, and torn ones. One that is gone meanwhile is neither."""
+    """Readable files, and torn ones. A file that was deleted in between is neither."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -1,4 +1,4 @@
-"""One reading of every place: what there is, what matches, and what of it goes."""
+"""One reading of every place: the rows, the matching rows, and which of these are removed."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Survey:
-    """`segments` are those of current versions with rows that match, `found` the files with such rows, or torn.
+    """The result of a reading: `segments` of current versions with matching rows, and `found`, their files.
 
-    `undecided` counts rejected messages of which cannot be told whether they match; `remembered` are files of the logs
-    that tell values of files that are gone.
+    `found` also holds old and staged files with matching rows, and torn files. `undecided` counts rejected messages
+    for which the match cannot be decided. `remembered` are files of the logs with values of deleted files.
     """
 
     halves: Mapping[Half, HalfSnapshot]
@@ -40,59 +40,60 @@ class Survey:
 
     @property
     def going(self) -> list[HiddenSegment]:
-        """Segments of current versions with rows that go."""
-        return [one for one in self.segments if one.goes]
+        """Segments of current versions with rows to remove."""
+        return [segment for segment in self.segments if segment.goes]
 
     @property
     def shown(self) -> list[HiddenSegment]:
-        """Segments of current versions with rows that match and that queries show."""
-        return [one for one in self.segments if one.shown]
+        """Segments of current versions with matching rows that queries show."""
+        return [segment for segment in self.segments if segment.shown]
 
     @property
     def dead(self) -> list[MatchingRows]:
-        """Files of no current version of a half that hold rows that match."""
-        return [one for place, one in self.found if not place.current and place.name != STAGED and one.matching]
+        """Files of no current version of a half with matching rows."""
+        return [file for place, file in self.found if not place.current and place.name != STAGED and file.matching]
 
     @property
     def staged(self) -> list[MatchingRows]:
-        """Files that plans and open replacements have staged with rows that match."""
-        return [one for place, one in self.found if place.name == STAGED and one.matching]
+        """Files with matching rows that plans and open replacements have staged."""
+        return [file for place, file in self.found if place.name == STAGED and file.matching]
 
     @property
     def torn(self) -> list[str]:
-        """The files that cannot be read: they are being written, or were left by an act that was killed just now."""
-        return [f"file {one.path.name}, which is not whole" for _, one in self.found if one.torn]
+        """Unreadable files: they are being written, or were left by a process that was killed just now."""
+        return [f"file {file.path.name}, which is not whole" for _, file in self.found if file.torn]
 
     @property
     def is_clean(self) -> bool:
-        """Whether nothing is left that has to go, or that cannot be read."""
+        """Whether nothing remains that must be removed, or that cannot be read."""
         return not (self.going or self.dead or self.torn or self.remembered)
 
 
 def survey(scene: PurgeScope, number: int) -> Survey:
-    """Reads every place; `number` tells this reading from others of the same purge."""
+    """Reads every place; `number` distinguishes this reading from others of the same purge."""
     halves = halves_of(scene.spec, scene.layout)
     where = places(scene.layout, halves.items())
     whole, torn = whole_files(path for place in where for path in place.files)
     _require_current(where, whole)
     raws, undecided = _raws(scene, where, whole, number)
     by_path = {
-        one.path: one for one in [*scan(scene, whole, raws), *(MatchingRows(path, 0, 0, torn=True) for path in torn)]
+        match.path: match
+        for match in [*scan(scene, whole, raws), *(MatchingRows(path, 0, 0, torn=True) for path in torn)]
     }
-    found = [(place, by_path[path]) for place in where for path in place.files if path in by_path]
-    hits = tuple((place, one) for place, one in found if one.matching or one.torn)
+    matches = [(place, by_path[path]) for place in where for path in place.files if path in by_path]
+    hits = tuple((place, match) for place, match in matches if match.matching or match.torn)
     hidden = Hidden(scene, halves, raws, scene.folder / f"winners-{number}")
     segments = tuple(hidden.segments(_segments(halves, hits)))
-    readings = tuple(_reading(place, [one for at, one in found if at is place], segments) for place in where)
-    told = tuple(f"{half.value}/{name}" for half, snapshot in halves.items() for name in remembered(snapshot))
-    return Survey(halves, hidden, segments, readings, hits, undecided, told)
+    readings = tuple(_reading(place, [match for at, match in matches if at is place], segments) for place in where)
+    remembering = tuple(f"{half.value}/{name}" for half, snapshot in halves.items() for name in remembered(snapshot))
+    return Survey(halves, hidden, segments, readings, hits, undecided, remembering)
 
 
 def _segments(
     halves: Mapping[Half, HalfSnapshot], hits: Sequence[tuple[Place, MatchingRows]]
 ) -> dict[Half, tuple[str, ...]]:
-    """The segments of current versions with rows that match."""
-    matching = {one.path for place, one in hits if place.current and one.matching}
+    """The segments of current versions with matching rows."""
+    matching = {match.path for place, match in hits if place.current and match.matching}
     return {
         half: tuple(dict.fromkeys(file.segment for file in snapshot.files if Path(file.path) in matching))
         for half, snapshot in halves.items()
@@ -100,14 +101,14 @@ def _segments(
 
 
 def _reading(place: Place, found: Sequence[MatchingRows], segments: Sequence[HiddenSegment]) -> PurgeReading:
-    mine = [one for one in segments if place.current and one.half.value == place.name]
-    shown, markers = sum(one.shown for one in mine), sum(one.markers for one in mine)
-    rows, matching = sum(one.rows for one in found), sum(one.matching for one in found)
+    mine = [segment for segment in segments if place.current and segment.half.value == place.name]
+    shown, markers = sum(segment.shown for segment in mine), sum(segment.markers for segment in mine)
+    rows, matching = sum(file.rows for file in found), sum(file.matching for file in found)
     return PurgeReading(place.name, place.current, len(found), rows, matching, shown, markers)
 
 
 def _require_current(where: Sequence[Place], whole: Sequence[Path]) -> None:
-    """DataError where a file of a current version cannot be read: nothing could be said of its rows."""
+    """DataError when a file of a current version is missing: nothing could be said of its rows."""
     readable = set(whole)
     for place in where:
         lost = [path for path in place.files if place.current and path not in readable and not path.exists()]
@@ -122,7 +123,7 @@ def _require_current(where: Sequence[Place], whole: Sequence[Path]) -> None:
 def _raws(
     scene: PurgeScope, where: Sequence[Place], whole: Sequence[Path], number: int
 ) -> tuple[DataFrame | None, int]:
-    """Digests of the rejected messages that go, of old versions too, staged; and how many cannot be told."""
+    """Staged digests of the rejected messages to remove, of old versions too, and the number of undecided messages."""
     halves, readable = [place for place in where if place.name != STAGED], set(whole)
     files = [path for place in halves for path in place.files if path in readable and is_rejected(scene.spec, path)]
     if not files:
