@@ -185,7 +185,7 @@ class PastTable:
     def _of(self, half: Half) -> str:
         return f"{half.value} of '{self._spec.name}'"
 
-    # What does not fit
+    # Refusals
 
     def _refuse_lacking(self, named: NamedVersions, halves: PinnedHalves) -> None:
         """QueryError for a half that is not named, unless it was added to the table later."""

@@ -62,7 +62,7 @@ def row_assignments(text: str, spec: TableSpec, what: str, *, now_ms: int | None
     """The Spark SQL of the new values in `a = expr, b = expr`, by column, each as its column stores it.
 
     All expressions read the row before the update. A fraction is rounded for a column of whole numbers. A null becomes
-    the column's default where the table keeps no nulls, and is an error at run time in a column that cannot be null.
+    the column's default where the table keeps no nulls. In a column that cannot be null it is an error at run time.
     Errors and `now_ms` as for `row_condition`; multi-value columns cannot be assigned.
     """
     assignments: dict[str, str] = {}

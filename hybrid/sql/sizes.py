@@ -1,7 +1,7 @@
 """Limits on the texts and lists that a statement makes, estimated from its text.
 
 DuckDB neither interrupts the making of one value nor counts it as memory. So a statement that may make too long a value
-is refused before it runs, and lengths that depend on the rows are checked while it runs.
+is refused before it runs. Lengths that depend on the rows are checked while it runs.
 """
 
 from __future__ import annotations
@@ -287,7 +287,7 @@ class _Sizes:
         if self._bound.get(name):
             return self._bound[name][-1]
         meanings = list(_meant(node)) if isinstance(node, exp.Column) else []
-        # Without any it is a column of a table, or one that a recursive CTE reads from itself.
+        # Without a meaning it is a column of a table, or a column that a recursive CTE reads from itself.
         return self._longest([part for part in meanings if id(part) not in self._busy])
 
 

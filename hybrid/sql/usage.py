@@ -55,5 +55,5 @@ def _goes_by_all(node: exp.Expr) -> bool:
     if isinstance(node, exp.Star):
         return not (isinstance(node.parent, exp.Anonymous) and node.parent.name.lower() == "count")
     if isinstance(node, exp.Join):
-        return bool(node.method)  # NATURAL, for one
+        return bool(node.method)  # for example NATURAL
     return isinstance(node, exp.Pivot) or bool(node.alias_column_names)

@@ -33,7 +33,7 @@ _SMALL_S = 0.02
 # The last run time up to which a statement qualifies for `at_once`, and its timeout there, ms.
 _BRIEF_S, _BRIEF_MS_MAX = 0.01, 20
 _BRIEF_ROWS_MAX = 1000
-# Options that ask for other rows than those of the newest revision.
+# Options that ask for rows of another revision, or of a plan.
 _ELSEWHERE = frozenset({PLAN_OPTION, AS_OF_OPTION})
 # How long a statement waits for a flush of the write buffer: the writer does it within some milliseconds.
 _LAID_S_MAX = 2.0
@@ -99,8 +99,8 @@ class CachedAnswers:
         """The answer to a brief statement without any waiting, or None: then `answer` may have it.
 
         The statement has run before in little time, and is interrupted when it takes longer now. DuckDB interrupts
-        between vectors of rows only, so everything it computes must have a constant cost per row. The calling thread
-        is blocked meanwhile.
+        between vectors of rows only, so everything it computes must have a constant cost per row. It blocks the
+        calling thread, which may be any.
         """
         entry = self._templates.known(sql)
         if entry is None or entry[0].took_s > _BRIEF_S or (limits.timeout_ms or math.inf) <= _BRIEF_MS_MAX:

@@ -202,7 +202,7 @@ class CachedRows:
         state = commit.state if isinstance(commit.state, RealtimeState) else self.realtime
         missing = {key: at for key, at in state.offsets.items() if at > self._positions.get(key, 0)}
         if missing:
-            # All of the commit's offsets follow those of the one before it, so the positions cut its files in two.
+            # All offsets of a commit follow those of the previous commit, so the positions cut its files in two.
             self._stage((), files, f" WHERE {OFFSET} >= {frontier_sql(self._positions)}")
         # Staging may rebuild the snapshot, still at the old revision. From here on the new one applies.
         self._realtime, self._realtime_version = state, commit.version

@@ -18,8 +18,10 @@ from hybrid.table.upsert_order import first_wins, winners_first_sql
 
 @dataclass(frozen=True)
 class ViewDialect:
-    """An engine's SQL: a quoted name, a quoted text, the type of a column, a stored column as it is shown, a list of
-    one value, and the functions of partial upsert.
+    """An engine's SQL: a quoted name, a quoted text, and the type of a column.
+
+    `shown` is a stored column as queries show it, `listed` a list of one value, `folding` the functions of partial
+    upsert.
     """
 
     identifier: Callable[[str], str]
