@@ -1,7 +1,7 @@
-"""The second fence: what DuckDB itself understands a rewritten statement to be.
+"""The AST allow-list: checks a rewritten statement as DuckDB's own parser reads it.
 
-Our parser and DuckDB's could read a cunning text in two ways. So DuckDB's parser is asked for its tree before anything
-runs, and everything in it that names a table, a function or a kind of source must be on a list.
+Our parser and DuckDB's could read a malicious text differently. So DuckDB's tree is checked before anything runs: every
+table, function and kind of source in it must be on a list.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ def check_statement(connection: DuckDBPyConnection, sql: str, relations: Collect
         raise QueryError(f"The statement cannot be read: {message}", pinot_code=PARSE_ERROR)
     if len(tree["statements"]) != 1:
         raise QueryError("One statement at a time.", pinot_code=PARSE_ERROR)
-    known = {name.lower() for name in relations} | {name.lower() for name in _cte_names(tree)}
+    names = {name.lower() for name in relations} | {name.lower() for name in _cte_names(tree)}
     for node in _nodes(tree):
-        _check_node(node, known)
+        _check_node(node, names)
 
 
 def _check_node(node: dict[str, Any], known: Collection[str]) -> None:

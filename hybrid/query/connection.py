@@ -1,7 +1,7 @@
 """A DuckDB connection that can read the files of the given folders and reach nothing else.
 
-Settings are locked, extensions are neither installed nor loaded, Python's variables are not tables, and there is no
-file access but below `folders`. Whatever SQL passed the other fences meets this one.
+Settings are locked, extensions are neither installed nor loaded, Python's variables are not tables, and only files
+below `folders` can be read. This holds for any SQL that passes the earlier checks.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ def locked_connection(
     spill: Path | None = None,
     before_lock: Iterable[str] = (),
 ) -> DuckDBPyConnection:
-    """A fresh in-memory database that takes at most `bytes_max` (None: four fifths of the machine's memory).
+    """A new in-memory database that takes at most `bytes_max` (None: four fifths of the machine's memory).
 
-    What it has no room for lies in the folder `spill` (None: nowhere, and statements that need more fail). Several may
-    share one: DuckDB tells its files apart, and removes those that a killed process has left. See `spill_bytes`.
-    `before_lock` are statements of our own that must run while settings can still be made.
+    Data beyond that is spilled to the folder `spill` (None: statements that need more fail). Several databases may
+    share a folder: DuckDB tells its files apart, and removes the files of killed processes. See `spill_bytes`.
+    `before_lock` are our own statements that must run before the settings are locked.
     """
     import duckdb
 
@@ -54,15 +54,15 @@ def locked_connection(
 
 
 def spill_bytes(folder: Path) -> int:
-    """How many bytes of what does not fit into memory may lie in a folder: half of the disk's free room then.
+    """How many bytes may be spilled to a folder: half of the disk's free space at this time.
 
-    The rest is for commits, catalog and logs, which must not fail for the sake of a statement.
+    The rest is for commits, catalog and logs, which must not fail because of a statement.
     """
     return max(0, free_bytes(folder) - reserve_bytes(folder)) // 2
 
 
 def load_duckdb() -> None:
-    """Imports DuckDB, which takes about 0.1 s: good to do while something else is waited for."""
+    """Imports DuckDB, which takes about 0.1 s. Call it while waiting for something else."""
     import duckdb  # noqa: F401
 
 

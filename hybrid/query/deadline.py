@@ -1,5 +1,6 @@
-"""Deadlines of statements: one thread interrupts what runs too long, as starting one for each would cost as much time
-as a small statement takes.
+"""Deadlines of statements: one thread interrupts statements that run too long.
+
+Starting a thread per statement would take as long as a small statement.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from itertools import count
 
 _LOG = logging.getLogger(__name__)
 _IDLE_S = 60.0
-# An interrupt is lost on a connection that is between two statements, or has not begun with the first.
+# Interrupts are repeated: one is lost on a connection between two statements, or before the first.
 _AGAIN_S = 0.02
 
 
@@ -27,7 +28,7 @@ class _Deadlines:
         self._running: set[int] = set()
         self._numbers = count()
         self._thread: threading.Thread | None = None
-        # When it looks by itself: statements that end before then never cost it a turn.
+        # When the thread wakes next: statements that end before then never wake it.
         self._looks_at = 0.0
 
     def add(self, at: float, interrupt: Callable[[], None]) -> int:
@@ -44,7 +45,7 @@ class _Deadlines:
         return number
 
     def hasten(self, number: int) -> None:
-        """Interrupts from now on what has not ended yet."""
+        """Makes a statement's deadline now, unless the statement has ended."""
         with self._changed:
             for place, (_, other, interrupt) in enumerate(self._waiting):
                 if other == number:
@@ -63,26 +64,26 @@ class _Deadlines:
         while True:
             try:
                 self._look()
-            except Exception:  # one statement's trouble must not take the deadlines of all others with it
+            except Exception:  # an error with one statement must not end the deadlines of all others
                 _LOG.exception("The deadlines of statements could not be looked at; they are looked at again")
                 time.sleep(_AGAIN_S)
 
     def _look(self) -> None:
-        """Interrupts what has taken too long, and waits for the next deadline or for `_IDLE_S`."""
+        """Interrupts statements past their deadline, and waits for the next deadline or for `_IDLE_S`."""
         with self._changed:
             now = time.monotonic()
             while self._waiting and self._waiting[0][0] <= now:
                 _, number, interrupt = heapq.heappop(self._waiting)
                 if number in self._running and _interrupts(interrupt):
                     heapq.heappush(self._waiting, (now + _AGAIN_S, number, interrupt))
-            # A condition waits no longer than some 292 years: more is an OverflowError.
-            left = min(self._waiting[0][0] - now, _IDLE_S) if self._waiting else _IDLE_S
-            self._looks_at = now + left
-            self._changed.wait(max(0.0, left))
+            # Without the bound, a wait of more than some 292 years is an OverflowError.
+            wait_s = min(self._waiting[0][0] - now, _IDLE_S) if self._waiting else _IDLE_S
+            self._looks_at = now + wait_s
+            self._changed.wait(max(0.0, wait_s))
 
 
 def _interrupts(interrupt: Callable[[], None]) -> bool:
-    """Interrupts; whether there is something to interrupt: who closes a database does not wait for its statements."""
+    """Calls `interrupt`; False when it fails, as on a database that was closed while its statement ran."""
     try:
         interrupt()
     except Exception:
@@ -96,9 +97,9 @@ _DEADLINES = _Deadlines()
 
 @contextmanager
 def deadline(at: float | None, interrupt: Callable[[], None]) -> Iterator[Callable[[], None]]:
-    """Calls `interrupt` from the monotonic time `at` on until the block ends; None: it may take as long as it wants.
+    """Calls `interrupt` from the monotonic time `at` on until the block ends; None: no deadline.
 
-    What it yields makes that time now, from any thread: for a statement that is cancelled.
+    The yielded function makes the deadline now, from any thread: it cancels the statement.
     """
     number = _DEADLINES.add(math.inf if at is None else at, interrupt)
     try:

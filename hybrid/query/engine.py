@@ -1,4 +1,4 @@
-"""`run` answers a statement, `explain` says how it would be answered. One revision, no JVM."""
+"""The query engine: `run` answers a statement, `explain` describes how. At one revision, without a JVM."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ _ROWS_ALL = 2**62
 
 @dataclass(frozen=True)
 class QueryOptions:
-    """How to answer. `timeout_ms` None: no limit (a statement's own `SET timeoutMs` wins).
+    """How to answer a statement. `timeout_ms` None: no limit (a statement's own `SET timeoutMs` wins).
 
-    Over files a statement takes at most `memory_bytes` of memory, and what can lies in the folder `spill` meanwhile.
-    A result of more than `rows_max` rows is a QueryError (None: no limit). `whole`: without Pinot's default LIMIT.
-    `as_of` is a revision or a time (None: now; a statement's own `SET asOf` wins). `cache` is asked before the files
-    are. `running` is told how to interrupt the statement, for good, before the engine begins; then it is a QueryError.
-    Its time began at `began` (monotonic; None: when it is run). With a `sink`, which takes the rows in batches, the
-    result itself holds none. `bytes_max` bounds the bytes of its result, and `timeout_max_ms` the time that it may ask
-    for itself. Of a `budget` it takes its memory while it runs.
+    Over files a statement takes at most `memory_bytes` of memory, and spills to the folder `spill`. A result of more
+    than `rows_max` rows is a QueryError (None: no limit). `whole`: without Pinot's default LIMIT. `as_of` is a revision
+    or a time (None: now; a statement's own `SET asOf` wins). `cache` is asked before the files. Before the engine
+    begins, `running` receives a function that interrupts the statement for good, with a QueryError. The statement's
+    time began at `began` (monotonic; None: when it is run). A `sink` receives the rows in batches, and the result holds
+    none. `bytes_max` limits the bytes of the result, `timeout_max_ms` the statement's own timeout. The memory is taken
+    from `budget` while the statement runs.
     """
 
     timeout_ms: int | None = None
@@ -67,17 +67,17 @@ class QueryOptions:
 
     @property
     def asked_cache(self) -> CachedAnswers | None:
-        """The cache, if it is asked: it knows the newest revision only, with Pinot's limits."""
+        """The cache, unless the options exclude it: it has only the newest revision, with Pinot's default LIMIT."""
         return None if self.whole or self.as_of is not None else self.cache
 
     @property
     def limits(self) -> Limits:
-        """What the statement may take."""
+        """The limits of the statement."""
         return Limits(self.timeout_ms, self.rows_max, self.began, self.bytes_max, self.timeout_max_ms)
 
 
 def run(sql: str, tables: TableSource, options: QueryOptions | None = None) -> QueryResult:
-    """The answer to a statement. QueryError (with Pinot's code) when there is none."""
+    """Answers a statement. QueryError (with Pinot's code) when it cannot."""
     check_text(sql)
     options = options or QueryOptions()
     started = time.monotonic() if options.began is None else options.began
@@ -90,15 +90,15 @@ def run(sql: str, tables: TableSource, options: QueryOptions | None = None) -> Q
     try:
         return _from_files(sql, tables, options, started, now_ms)
     except QueryError as error:
-        # A purge deletes files of old versions: what the statement was planned on is gone. What follows is there, or,
-        # where an old version is asked for, it is told which files are missing.
+        # A purge may have deleted the files of the planned versions. A new plan reads the newest versions, or, for time
+        # travel, reports which files are missing.
         if not is_missing_file(error.__cause__):
             raise
     return _from_files(sql, tables, options, started, now_ms)
 
 
 def _from_files(sql: str, tables: TableSource, options: QueryOptions, started: float, now_ms: int) -> QueryResult:
-    """The answer as of what is asked for, by default at the newest revision."""
+    """Answers from files, as of the revision of the options, by default the newest."""
     statement = _without_default_limit(parse_statement(sql)) if options.whole else parse_statement(sql)
     tail = _bounded_tail(statement, options, started)
     plan = plan_query(statement, tables, tail, now_ms, load_duckdb, options.as_of)
@@ -123,14 +123,14 @@ def _from_files(sql: str, tables: TableSource, options: QueryOptions, started: f
 
 
 def run_at_once(sql: str, options: QueryOptions) -> QueryResult | None:
-    """The answer to a statement if the cache has it in a moment, without waiting for anything; None: ask `run`."""
+    """Answers a statement if the cache can do so briefly and without waiting; None: call `run`."""
     check_text(sql)
     cache = options.asked_cache
     return None if cache is None else cache.at_once(sql, options.limits)
 
 
 def explain(sql: str, tables: TableSource, options: QueryOptions | None = None) -> Explanation:
-    """How a statement would be answered. Nothing but the logs and the tail is read."""
+    """Explains how a statement would be answered. Reads only the logs and the tail."""
     options = options or QueryOptions()
     statement = parse_statement(sql)
     started = time.monotonic() if options.began is None else options.began
@@ -147,7 +147,7 @@ def _bounded_tail(statement: Statement, options: QueryOptions, started: float) -
 
 
 def _without_default_limit(statement: Statement) -> Statement:
-    """The statement with a LIMIT that nothing reaches, where Pinot's own would hold."""
+    """The statement with a LIMIT beyond any result, where Pinot's default would apply."""
     if not has_default_limit(statement.tree):
         return statement
     return replace(statement, tree=set_limit(statement.tree, _ROWS_ALL))
@@ -187,14 +187,15 @@ def _fetch(connection: DuckDBPyConnection, plan: QueryPlan, options: QueryOption
     try:
         return take(plan.full_sql())
     except duckdb.Error as error:
-        # Older files lack columns that were added later. Reading by name costs the footer of every file: only then.
+        # Older files may lack columns that were added later. Reading by name costs the footer of every file, so it is
+        # a second attempt.
         if not is_evolution(str(error), plan.rewritten.columns()):
             raise
     return take(plan.full_sql(evolved=True))
 
 
 def _fresh_ms(plan: QueryPlan, now_ms: int) -> int:
-    """Up to when everything that Kafka had is in the answer: now, or the last commit of a half without its tail."""
+    """The instant up to which the answer holds all of Kafka's rows: now, or the last commit where no tail was read."""
     halves = [(pinned.halves.realtime, pinned.tail) for pinned in plan.tables]
     seen = [
         now_ms if tail.positions and plan.as_of is None else epoch_ms(half.realtime.act.at)

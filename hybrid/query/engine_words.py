@@ -1,4 +1,4 @@
-"""What DuckDB says of values, types and clauses, in Pinot's types and without DuckDB's own settings and signatures."""
+"""Rewords DuckDB's messages on values, types and clauses: Pinot's types, no settings and signatures of DuckDB."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TYPE_WORD = re.compile(
     r"|DECIMAL(?:\(\d+(?:, ?\d+)?\))?)(?:_LITERAL)?\b(?:\[\])?"
 )
 _SOURCE = re.compile(r" when casting from source column (?P<source>\S+)$")
-# Sentences that speak of DuckDB's settings, signatures and functions, which nobody can use here.
+# Sentences on DuckDB's settings, signatures and functions, which users cannot use here.
 _INNER = re.compile(r"\bSET\b|\bTRY\(|explicit|[Cc]andidate|might (?:want|need)|\berror_on_|_hy_")
 _REGEX_WORDS = (
     "missing ]", "missing )", "missing argument", "unexpected )", "invalid perl operator", "no argument for repetition",
@@ -38,7 +38,7 @@ class EngineMessage(NamedTuple):
 
 
 def said_of(text: str) -> EngineMessage | None:
-    """The sentence for what DuckDB said, without its kind; None where no rule knows it."""
+    """The sentence for a message of DuckDB, given without its kind; None where no rule matches."""
     source = _SOURCE.search(text)
     plain = _SOURCE.sub("", text)
     named = source["source"] if source is not None and not source["source"].startswith("_hy_") else None
@@ -46,19 +46,19 @@ def said_of(text: str) -> EngineMessage | None:
     for pattern, rule in _RULES:
         match = pattern.search(plain)
         if match is not None:
-            found = rule(match.groupdict(""))
-            return found if isinstance(found, EngineMessage) else EngineMessage(f"{found.removesuffix('.')}{where}.")
+            words = rule(match.groupdict(""))
+            return words if isinstance(words, EngineMessage) else EngineMessage(f"{words.removesuffix('.')}{where}.")
     if plain.startswith(_REGEX_WORDS):
         return EngineMessage(f"The regular expression is wrong: {plain.rstrip('.!')}.")
     return None
 
 
 def without_inner_words(text: str) -> str:
-    """What is left to say of a text that no rule knows: in Pinot's types, without advice for DuckDB."""
+    """A message that no rule matches, in Pinot's types and without advice for users of DuckDB."""
     sentences = re.split(r"(?<=[.!])\s+(?=[A-Z])", _SOURCE.sub("", text))
-    kept = [sentences[0], *(one for one in sentences[1:] if not _INNER.search(one))]
-    first = re.split(r" - an explicit|; could not perform| \(use: ", " ".join(kept))[0]
-    return _TYPE_WORD.sub(lambda found: kind_of(found[0]), first).rstrip("! ")
+    useful = [sentences[0], *(sentence for sentence in sentences[1:] if not _INNER.search(sentence))]
+    first = re.split(r" - an explicit|; could not perform| \(use: ", " ".join(useful))[0]
+    return _TYPE_WORD.sub(lambda match: kind_of(match[0]), first).rstrip("! ")
 
 
 def kind_of(name: str) -> str:
@@ -70,7 +70,7 @@ def kind_of(name: str) -> str:
 
 
 def _operator(found: Mapping[str, str]) -> str:
-    kinds = [kind_of(one) for one in re.split(r", (?![^(]*\))", found["types"])]
+    kinds = [kind_of(type_name) for type_name in re.split(r", (?![^(]*\))", found["types"])]
     what = f"'{found['name']}' cannot compute with {' and '.join(kinds)}"
     return f"{what}. Convert a value first, e.g. CAST(x AS DOUBLE)"
 
@@ -102,58 +102,58 @@ _RULES: list[tuple[re.Pattern[str], Rule]] = [
         (r"(?:argument types '|function call \")(?P<name>[^\w\s(\"']+)\((?P<types>.*?)\)['\"]\.", _operator),
         (r"Could not convert string (?P<q>['\"])(?P<value>.*)(?P=q) to (?P<kind>[A-Z]+\d*)", _not_of_type),
         (r"invalid timestamp field format: \"(?P<value>.*?)\", expected",
-         lambda found: f"'{found['value']}' is no TIMESTAMP. {_MOMENT}"),
+         lambda match: f"'{match['value']}' is no TIMESTAMP. {_MOMENT}"),
         (r"(?P<what>timestamp|date|time) field value out of range: \"(?P<value>.*?)\"",
-         lambda found: f"'{found['value']}' is no {found['what']}. {_MOMENT}"),
+         lambda match: f"'{match['value']}' is no {match['what']}. {_MOMENT}"),
         (r"invalid (?P<what>date|time) field format: \"(?P<value>.*?)\"",
-         lambda found: f"'{found['value']}' is no {found['what']}. {_MOMENT}"),
+         lambda match: f"'{match['value']}' is no {match['what']}. {_MOMENT}"),
         (r"Unimplemented type for cast \((?P<one>.+) -> (?P<other>.+)\)",
-         lambda found: f"{kind_of(found['one'])} cannot become {kind_of(found['other'])}"),
+         lambda match: f"{kind_of(match['one'])} cannot become {kind_of(match['other'])}"),
         (r"Type \S+ with value (?P<value>.+?) can't be cast because the value is out of range for the destination type "
-         r"(?P<kind>\S+)", lambda found: f"{found['value']} does not fit {kind_of(found['kind'])}"),
+         r"(?P<kind>\S+)", lambda match: f"{match['value']} does not fit {kind_of(match['kind'])}"),
         (r"Overflow in \w+ of (?P<kind>[A-Z]+\d*)(?:\(\d+\))? \((?P<what>.*)\)", _overflow),
-        (r"Overflow on (?P<what>\S+\(.*\))", lambda found: f"{found['what']} does not fit LONG"),
+        (r"Overflow on (?P<what>\S+\(.*\))", lambda match: f"{match['what']} does not fit LONG"),
         (r"Needed scale \d+ to accurately represent", lambda _: _DECIMAL_TOO_FINE),
         (r"Casting value \"(?P<value>.*?)\" to type DECIMAL\(.*?\) failed: value is out of range",
-         lambda found: f"{found['value']} does not fit BIG_DECIMAL: at most 20 digits before the point"),
+         lambda match: f"{match['value']} does not fit BIG_DECIMAL: at most 20 digits before the point"),
         (r"^Division by zero", lambda _: "Division by zero: write NULLIF(x, 0) for what is divided by"),
         (r"JSON path error near '(?P<near>.*)'",
-         lambda found: f"The JSON path is wrong near '{found['near']}'; it is written like '$.a.b' or '$.list[0]'"),
+         lambda match: f"The JSON path is wrong near '{match['near']}'; it is written like '$.a.b' or '$.list[0]'"),
         (r"Malformed JSON", lambda _: "A value that is read as JSON is none"),
         (r"Unknown TimeZone '(?P<zone>.*?)'",
-         lambda found: EngineMessage(f"'{found['zone']}' is no time zone. Write it like 'Europe/Berlin'.", VALIDATION)),
+         lambda match: EngineMessage(f"'{match['zone']}' is no time zone. Write it like 'Europe/Berlin'.", VALIDATION)),
         (r"Could not parse string \"(?P<value>.*?)\" according to format specifier",
-         lambda found: f"'{found['value']}' does not fit the date pattern"),
+         lambda match: f"'{match['value']}' does not fit the date pattern"),
         (r"Could not convert Timestamp\(|Epoch(?:Ms|Micros)? out of range|[Tt]imestamp.*out of range",
          lambda _: "A number is no time: it lies outside of what a TIMESTAMP holds"),
         (r"Invalid input for hex digit: (?P<sign>.)",
-         lambda found: f"'{found['sign']}' is no hex digit: BYTES are written in pairs of them"),
+         lambda match: f"'{match['sign']}' is no hex digit: BYTES are written in pairs of them"),
         (r"Could not decode string .* as base64", lambda _: "The text is no Base64"),
         (r"Cannot (?:compare values of type|combine types of|mix values of type) (?P<one>\S+) (?:and|in)(?: type)? "
          r"(?P<other>\S+)",
-         lambda found: f"{kind_of(found['one'])} and {kind_of(found['other'])} cannot stand together here. Convert one "
+         lambda match: f"{kind_of(match['one'])} and {kind_of(match['other'])} cannot stand together here. Convert one "
          "of them, e.g. CAST(x AS STRING)"),
         (r"column \"(?P<name>.*?)\" must appear in the GROUP BY clause",
-         lambda found: f"Column '{found['name']}' must stand in GROUP BY or in an aggregate function"),
+         lambda match: f"Column '{match['name']}' must stand in GROUP BY or in an aggregate function"),
         (r"More than one row returned by a subquery",
          lambda _: "A subquery that stands for one value gives more than one row: add LIMIT 1, or an aggregate"),
         (r"Subquery returns (?P<count>\d+) columns",
-         lambda found: f"A subquery that stands for one value gives {found['count']} columns"),
+         lambda match: f"A subquery that stands for one value gives {match['count']} columns"),
         (r"WHERE clause cannot contain aggregates", lambda _: "WHERE cannot hold aggregates: write HAVING"),
         (r"(?P<what>ORDER|GROUP BY) term out of range - should be between 1 and (?P<count>\d+)",
-         lambda found: f"{found['what'].removesuffix(' BY')} BY names a column by a number that is not from 1 to "
-         f"{found['count']}"),
+         lambda match: f"{match['what'].removesuffix(' BY')} BY names a column by a number that is not from 1 to "
+         f"{match['count']}"),
         (r"Referenced column \"(?P<name>.*?)\" was not found because the FROM clause is missing",
-         lambda found: f"Column '{found['name']}' cannot stand here: a constant is expected"),
+         lambda match: f"Column '{match['name']}' cannot stand here: a constant is expected"),
         (r"Ambiguous reference to column name \"(?P<name>.*?)\" \(use: (?P<ways>.*?)\)",
-         lambda found: f"Column '{found['name']}' is in several tables: write {found['ways'].replace(chr(39), '')}"),
+         lambda match: f"Column '{match['name']}' is in several tables: write {match['ways'].replace(chr(39), '')}"),
         (r"Cannot extract field '(?P<field>.*?)' from expression \"(?P<name>.*?)\"",
-         lambda found: EngineMessage(
-             f"Column '{found['name']}' has no field '{found['field']}'. A field of JSON is read by "
-             f"JSON_EXTRACT_SCALAR({found['name']}, '$.{found['field']}', 'STRING').", NO_SUCH_COLUMN)),
+         lambda match: EngineMessage(
+             f"Column '{match['name']}' has no field '{match['field']}'. A field of JSON is read by "
+             f"JSON_EXTRACT_SCALAR({match['name']}, '$.{match['field']}', 'STRING').", NO_SUCH_COLUMN)),
         (r"Type with name (?P<name>\S+) does not exist",
-         lambda found: EngineMessage(
-             f"'{found['name']}' is no type; types are INT, LONG, FLOAT, DOUBLE, BIG_DECIMAL, BOOLEAN, "
+         lambda match: EngineMessage(
+             f"'{match['name']}' is no type; types are INT, LONG, FLOAT, DOUBLE, BIG_DECIMAL, BOOLEAN, "
              "TIMESTAMP, STRING, JSON, BYTES.", VALIDATION)),
         (r"[Oo]verflow|Value out of range|out of range$",
          lambda _: "A number that the statement computes is too large for its type. Compute with a DOUBLE: "

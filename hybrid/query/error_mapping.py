@@ -1,4 +1,4 @@
-"""DuckDB's errors in the words of ours: Pinot's code, and a sentence without DuckDB's positions in rewritten SQL."""
+"""Maps DuckDB's errors to QueryErrors: Pinot's code, and a sentence without positions in the rewritten SQL."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _RELATION = re.compile(r'"?_hy_(rel|tail)_\d+"?')
 
 
 def query_error(error: Exception, columns: Iterable[str], timeout_ms: int | None) -> QueryError:
-    """The error for what DuckDB raised; `columns` are those of the tables in the statement."""
+    """The QueryError for an error of DuckDB; `columns` are those of the tables in the statement."""
     import duckdb
 
     if isinstance(error, duckdb.InterruptException):
@@ -64,17 +64,17 @@ def query_error(error: Exception, columns: Iterable[str], timeout_ms: int | None
 
 @contextmanager
 def values_checked() -> Iterator[None]:
-    """Where a statement is put into DuckDB's words: what Python cannot compute of its values is a QueryError."""
+    """Maps errors of Python's own computations with a statement's values to QueryErrors, while it is rewritten."""
     try:
         yield
     except (ValueError, ArithmeticError, RecursionError) as error:
-        # A number of more digits than Python reads, or one that fits no place or time: the statement is wrong.
+        # For example a number with more digits than Python reads, or one beyond any position or time.
         reason = str(error)[:100] or type(error).__name__
         raise QueryError(f"A value in the statement cannot be used: {reason}.", pinot_code=700) from error
 
 
 def stopped(timeout_ms: int | None) -> QueryError:
-    """The error of a statement that took longer than it may; None: of one that somebody cancelled."""
+    """The error of a statement that reached its timeout; `timeout_ms` None: of a cancelled statement."""
     return QueryError(
         f"The query was stopped after {timeout_ms} ms." if timeout_ms else "The query was cancelled.",
         pinot_code=TIMEOUT,
@@ -89,7 +89,7 @@ def is_evolution(message: str, columns: Collection[str]) -> bool:
 
 
 def is_missing_file(error: BaseException | None) -> bool:
-    """Whether DuckDB did not find a data file that it was told to read."""
+    """Whether DuckDB did not find a data file of the statement."""
     import duckdb
 
     return isinstance(error, duckdb.IOException) and _MISSING.search(str(error)) is not None
@@ -106,34 +106,34 @@ def _no_column(found: dict[str, str | None], columns: Iterable[str]) -> QueryErr
 
 
 def _wrong_call(name: str, types: str, text: str) -> QueryError:
-    """What a function takes, where no form of it fits the arguments. DuckDB's own list of forms says it."""
-    given = _split(types)
-    forms = [_split(found.group("parameters")) for found in _CANDIDATE.finditer(text)]
-    forms = [[one for one in form if one != "/" and not one.startswith("**")] for form in forms]
-    if "Candidate macros" in text:  # which does not say what it was given
-        wanted = " or ".join(f"({', '.join(form)})" for form in forms)
-        return QueryError(f"{name.upper()} takes {wanted}; these arguments do not fit.", pinot_code=VALIDATION)
+    """The error of a call whose arguments fit no form of the function, with the forms that DuckDB lists."""
+    argument_types = _split(types)
+    forms = [_split(match.group("parameters")) for match in _CANDIDATE.finditer(text)]
+    forms = [[parameter for parameter in form if parameter != "/" and not parameter.startswith("**")] for form in forms]
+    if "Candidate macros" in text:  # such a message does not name the argument types
+        accepted = " or ".join(f"({', '.join(form)})" for form in forms)
+        return QueryError(f"{name.upper()} takes {accepted}; these arguments do not fit.", pinot_code=VALIDATION)
     counts, open_from = _counts(name, forms)
-    if len(given) not in counts and (open_from is None or len(given) < open_from):
+    if len(argument_types) not in counts and (open_from is None or len(argument_types) < open_from):
         wanted_counts = counts if open_from is None else {open_from}
-        message = wrong_number(name, wanted_counts, len(given), more=open_from is not None)
+        message = wrong_number(name, wanted_counts, len(argument_types), more=open_from is not None)
         return QueryError(f"{message}.", pinot_code=VALIDATION)
-    forms = [form for form in forms if not any(_UNKNOWN.search(one) for one in form)] or forms
-    same = [form for form in forms if len(form) == len(given)] or forms
-    shown = dict.fromkeys(", ".join(_parameter(one) for one in form) for form in same)
+    forms = [form for form in forms if not any(_UNKNOWN.search(parameter) for parameter in form)] or forms
+    same = [form for form in forms if len(form) == len(argument_types)] or forms
+    shown = dict.fromkeys(", ".join(_parameter(parameter) for parameter in form) for form in same)
     fitting = " or ".join(f"({form})" for form in [*shown][:_PARAMETER_MAX])
-    what = ", ".join(_pinot_type(one) for one in given)
+    what = ", ".join(_pinot_type(parameter) for parameter in argument_types)
     return QueryError(
         f"{name.upper()} cannot take ({what}){f'; it takes {fitting}' if fitting else ''}.", pinot_code=EXECUTION
     )
 
 
 def _counts(name: str, forms: Iterable[list[str]]) -> tuple[set[int], int | None]:
-    """The numbers of arguments that a function takes, Pinot's forms included, and from which on it takes any."""
+    """The numbers of arguments that a function takes, Pinot's forms included, and from which number on it takes any."""
     counts, open_from = set(argument_counts(canonical(name))), None
     for form in forms:
-        named = [one for one in form if not one.startswith("*")]
-        needed = len([one for one in named if ":=" not in one])
+        named = [parameter for parameter in form if not parameter.startswith("*")]
+        needed = len([parameter for parameter in named if ":=" not in parameter])
         counts.update(range(needed, len(named) + 1))
         if len(named) < len(form):
             open_from = needed if open_from is None else min(open_from, needed)
@@ -141,7 +141,7 @@ def _counts(name: str, forms: Iterable[list[str]]) -> tuple[set[int], int | None
 
 
 def _split(parameters: str) -> list[str]:
-    """The parts of a list of parameters or types; commas inside of parentheses do not part them."""
+    """The parts of a list of parameters or types; commas inside of parentheses do not separate them."""
     parts, depth = [""], 0
     for sign in parameters:
         depth += (sign == "(") - (sign == ")")

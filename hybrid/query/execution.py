@@ -1,4 +1,4 @@
-"""Runs SQL on a DuckDB connection within its time, and makes Pinot's result of what comes back."""
+"""Runs SQL on a DuckDB connection within its time, and converts the rows to Pinot's result."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 
 _MILLISECONDS = re.compile("[0-9]{1,9}")
 _ROWS_ALL = 2**31 - 1
-# Rows that are fetched at once, and what a value takes in an answer beside its text.
+# Rows fetched at once, and the bytes of a value in an answer beside its text.
 _SLICE_ROWS, _VALUE_BYTES = 2048, 16
 _NESTED = frozenset({list, dict, tuple})
 
 
 class Limits(NamedTuple):
-    """What a statement may take: milliseconds, unless it says so itself, rows and bytes of its result. None: no limit.
+    """The limits of a statement: time (ms), unless it sets its own, and rows and bytes of its result. None: no limit.
 
-    Its time began at `began` (monotonic; None: now). What it says itself counts up to `timeout_max_ms`.
+    Its time began at `began` (monotonic; None: now). Its own timeout counts up to `timeout_max_ms`.
     """
 
     timeout_ms: int | None = None
@@ -51,20 +51,20 @@ class Fetched(NamedTuple):
 
 
 def timeout_of(rewritten: Rewritten, limits: Limits) -> int | None:
-    """Milliseconds that a statement may take: its own `timeoutMs`, else the default; no more than the server gives."""
+    """The time a statement may take, ms: its own `timeoutMs`, else the default; at most the server's maximum."""
     return timeout_by(rewritten.statement.options, limits)
 
 
 def timeout_by(options: Mapping[str, str], limits: Limits) -> int | None:
-    """The same by a statement's options, which are known before it is planned."""
+    """The same as `timeout_of`, from a statement's options, which are known before it is planned."""
     written = options.get("timeoutms")
-    asked = limits.timeout_ms if written is None else parse_timeout(written)
-    given = [one for one in (asked, limits.timeout_max_ms) if one is not None]
-    return min(given, default=None)
+    timeout_ms = limits.timeout_ms if written is None else parse_timeout(written)
+    bounds = [bound for bound in (timeout_ms, limits.timeout_max_ms) if bound is not None]
+    return min(bounds, default=None)
 
 
 def parse_timeout(written: str) -> int:
-    """A `timeoutMs` as it is written. QueryError 700 for what is no number of milliseconds."""
+    """Parses a `timeoutMs`. QueryError 700 unless it is a number of milliseconds."""
     if _MILLISECONDS.fullmatch(written) is None or int(written) == 0:
         raise QueryError(
             f"timeoutMs must be a number of milliseconds from 1 to 999999999, not '{written[:40]}'.", pinot_code=700
@@ -73,9 +73,9 @@ def parse_timeout(written: str) -> int:
 
 
 def parsed(connection: DuckDBPyConnection, sql: str) -> Statement:
-    """One statement as DuckDB's parser leaves it. duckdb.Error for what is none, QueryError for several."""
+    """Parses one statement with DuckDB. duckdb.Error when it cannot be parsed, QueryError for several."""
     statements = connection.extract_statements(sql)
-    if len(statements) != 1:  # the last of several fences
+    if len(statements) != 1:  # the last of several checks
         raise QueryError("One statement at a time.", pinot_code=PARSE_ERROR)
     return statements[0]
 
@@ -87,19 +87,19 @@ def fetch(
     parameters: Sequence[object] = (),
     bytes_max: int | None = None,
 ) -> Fetched:
-    """All rows of a SELECT. duckdb.Error when it fails, QueryError when its result is larger than the bounds.
+    """All rows of a SELECT. duckdb.Error when it fails, QueryError when its result exceeds the limits.
 
-    With a bound of bytes the rows are taken in slices: DuckDB makes the next ones only when they are asked for.
+    With a limit of bytes the rows are fetched in slices: DuckDB computes further rows only on demand.
     """
-    found = connection.execute(statement, list(parameters))
+    cursor = connection.execute(statement, list(parameters))
     most = _ROWS_ALL if rows_max is None else rows_max + 1
     if bytes_max is None:
-        rows = found.fetchall() if rows_max is None else found.fetchmany(most)
+        rows = cursor.fetchall() if rows_max is None else cursor.fetchmany(most)
     else:
         rows, taken = list[Any](), 0
         while len(rows) < most:
-            asked = min(_SLICE_ROWS, most - len(rows))
-            part = found.fetchmany(asked)
+            batch_rows = min(_SLICE_ROWS, most - len(rows))
+            part = cursor.fetchmany(batch_rows)
             taken += size_of_rows(part)
             if taken > bytes_max:
                 raise QueryError(
@@ -108,7 +108,7 @@ def fetch(
                     hint="Narrow it or add LIMIT to it, or raise query_result_bytes_max.",
                 )
             rows.extend(part)
-            if len(part) < asked:
+            if len(part) < batch_rows:
                 break
     if rows_max is not None and len(rows) > rows_max:
         raise QueryError(
@@ -120,35 +120,35 @@ def fetch(
 
 
 def size_of_rows(rows: Sequence[tuple[Any, ...]]) -> int:
-    """About how many bytes the values of rows take: texts and bytes by their length, lists by what they hold."""
+    """The approximate bytes of rows: texts and bytes by their length, lists by their elements."""
     if not rows:
         return 0
     total = _VALUE_BYTES * len(rows) * len(rows[0])
     for place in range(len(rows[0])):
         for row in rows:
-            one = row[place]
-            kind = type(one)
+            value = row[place]
+            kind = type(value)
             if kind is str or kind is bytes:
-                total += len(one)
+                total += len(value)
             elif kind in _NESTED:
-                total += _size_of_nested(one)
-            elif one is not None:
+                total += _size_of_nested(value)
+            elif value is not None:
                 break  # a column has one type: numbers and times are of fixed size
     return total
 
 
 def _size_of_nested(value: Any) -> int:
     if isinstance(value, dict):
-        return sum(_size_of_nested(one) for pair in value.items() for one in pair) + _VALUE_BYTES
+        return sum(_size_of_nested(item) for pair in value.items() for item in pair) + _VALUE_BYTES
     if isinstance(value, list | tuple):
         return sum(map(_size_of_nested, value)) + _VALUE_BYTES
     return _VALUE_BYTES + (len(value) if isinstance(value, str | bytes) else 0)
 
 
 class Attempt:
-    """One statement that runs on a connection within its time; DuckDB's errors become ours.
+    """Runs one statement on a connection within its time, and maps DuckDB's errors to ours.
 
-    Its time began at `started` (monotonic): what was tried before takes of it too.
+    Its time began at `started` (monotonic): earlier attempts count too.
     """
 
     def __init__(
@@ -159,7 +159,7 @@ class Attempt:
         self._deadline = deadline(self._until, connection.interrupt)
 
     def __enter__(self) -> Callable[[], None]:
-        """What interrupts the statement, from any thread and whether it has begun or not."""
+        """Returns a function that interrupts the statement, from any thread, even before it begins."""
         if self._until is not None and time.monotonic() >= self._until:
             raise stopped(self._timeout_ms)
         return self._deadline.__enter__()
@@ -180,17 +180,19 @@ def to_result(
     stats: QueryStats,
     source: str = "files",
 ) -> QueryResult:
-    """The rows as Pinot would give them: its types, and no more than its default LIMIT."""
-    rows, told = fetched.rows, list(warnings)
+    """The rows as Pinot would return them: with its types, and at most its default LIMIT."""
+    rows, messages = fetched.rows, list(warnings)
     most = rewritten.rows_max
     if most is not None and len(rows) > most:
         rows = rows[:most]
-        told.append(f"Only the first {most} rows are shown, as in Pinot: add LIMIT to the query for more.")
+        messages.append(f"Only the first {most} rows are shown, as in Pinot: add LIMIT to the query for more.")
     types = [wire_of(name, kind, rewritten) for name, kind in fetched.columns]
     converters = [converter(kind, wire) for (_, kind), wire in zip(fetched.columns, types, strict=True)]
     names = [name for name, _ in fetched.columns]
-    found = QueryResult(names, types, convert_rows(rows, converters), revision, told, stats, source)
-    return apply_options(found, rewritten.statement.options, lambda: [one.spec for one in rewritten.tables.values()])
+    result = QueryResult(names, types, convert_rows(rows, converters), revision, messages, stats, source)
+    return apply_options(
+        result, rewritten.statement.options, lambda: [table.spec for table in rewritten.tables.values()]
+    )
 
 
 def wire_of(name: str, kind: str, rewritten: Rewritten) -> str:

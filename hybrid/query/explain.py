@@ -1,4 +1,4 @@
-"""How a statement is answered: revision, boundary, segments read and pruned, rows and SQL. Values, not print."""
+"""EXPLAIN: revision, boundary, segments read and pruned, rows and SQL of a statement, as values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hybrid.query.scan import relation_sql
 
 @dataclass(frozen=True)
 class HalfExplanation:
-    """One half of one table reference. `pruned` counts files by the reason why they are not read."""
+    """One half of one table reference. `pruned` counts the files that are not read, by reason."""
 
     half: str
     version: int
@@ -30,7 +30,7 @@ class TableExplanation:
 
     `limit_time_ms` divides the halves: offline rows before it (in mode `exact` without an override: all) and realtime
     rows from it on, or beyond the frontier. Without a boundary `boundary_mode` and the times are None.
-    `filters` are the comparisons that ruled files out; `tail` is the next offset by partition, `tail_rows` its rows.
+    `filters` are the comparisons used to prune files; `tail` is the next offset by partition, `tail_rows` its rows.
     """
 
     table: str
@@ -51,7 +51,7 @@ class TableExplanation:
 
 @dataclass(frozen=True)
 class Explanation:
-    """`sql` is the statement over the relations; each table says what its relation is."""
+    """The explanation of a statement. `sql` is the statement over relations; each table holds its relation's SQL."""
 
     revision: str
     tables: Sequence[TableExplanation]
@@ -64,12 +64,12 @@ class Explanation:
 
 
 def explain_plan(plan: QueryPlan) -> Explanation:
-    """What a plan says."""
+    """Explains a plan."""
     return Explanation(str(plan.revision), [_table(ref) for ref in plan.refs], plan.rewritten.sql, list(plan.warnings))
 
 
 def explanation_rows(explanation: Explanation) -> tuple[list[str], list[tuple[str, ...]]]:
-    """The explanation as rows, for EXPLAIN PLAN FOR: what it is about, and what is said of it."""
+    """The explanation as column names and rows of subject and text, for EXPLAIN PLAN FOR."""
     rows = [("revision", explanation.revision)]
     for table in explanation.tables:
         rows.extend((f"{table.alias}: {subject}", text) for subject, text in _lines(table))
@@ -98,11 +98,11 @@ def _lines(table: TableExplanation) -> list[tuple[str, str]]:
 def _table(plan: RefPlan) -> TableExplanation:
     halves, effective = plan.pinned.halves, plan.scan.boundary
     boundary = halves.boundary if effective is not None else None
-    found = []
+    explanations = []
     if halves.offline is not None and plan.reads_offline:
-        found.append(_half("OFFLINE", halves.offline.version, plan.offline))
+        explanations.append(_half("OFFLINE", halves.offline.version, plan.offline))
     if halves.realtime is not None and plan.reads_realtime:
-        found.append(_half("REALTIME", halves.realtime.version, plan.realtime))
+        explanations.append(_half("REALTIME", halves.realtime.version, plan.realtime))
     return TableExplanation(
         table=plan.ref.written,
         alias=plan.ref.alias,
@@ -113,7 +113,7 @@ def _table(plan: RefPlan) -> TableExplanation:
         limit_time=time_text(effective.limit_ms) if effective else None,
         limit_time_ms=effective.limit_ms if effective else None,
         override_time_ms=boundary.override_ms if boundary else None,
-        halves=found,
+        halves=explanations,
         tail={str(key): offset for key, offset in sorted(plan.pinned.tail.positions.items())}
         if plan.reads_realtime
         else {},

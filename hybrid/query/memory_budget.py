@@ -1,4 +1,4 @@
-"""The memory that all statements over files have together: each has a database of its own, which knows of no other."""
+"""The memory budget that all statements over files share: each runs in a database of its own."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _LEAST = 64 * 1024**2
 
 
 class MemoryBudget:
-    """`total` bytes. A statement has half of what is left, at most what it may take; what it has no room for it spills.
+    """A budget of `total` bytes. A statement gets half of the free bytes, up to its own limit, and spills the rest.
 
-    So many may run at once and none has to wait, until less is left than a statement needs at all.
+    So many statements can run at once. They wait only when less than `least` bytes are free.
     """
 
     def __init__(self, total: int, least: int = _LEAST) -> None:
@@ -26,7 +26,7 @@ class MemoryBudget:
 
     @contextmanager
     def share(self, most: int | None, until: float | None = None) -> Iterator[int]:
-        """The bytes that a statement has meanwhile. QueryError when none are free until then (monotonic clock, s)."""
+        """Grants a statement its bytes for the block. QueryError if none are free by `until` (monotonic clock, s)."""
         with self._changed:
             while self._left < self._least:
                 left_s = None if until is None else until - time.monotonic()

@@ -1,7 +1,7 @@
-"""Pinot's query options that change an answer: what is done of them, and what is said of the others.
+"""Pinot's query options that change an answer: some are applied, the others give a warning.
 
-The names are those of QueryOptionKey in Pinot's CommonConstants. Options that steer only how Pinot's servers work are
-passed over: the answer is the same without them.
+The names are those of QueryOptionKey in Pinot's CommonConstants. Options that only steer how Pinot's servers work are
+ignored: the answer is the same without them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from hybrid.query.result import QueryResult
 DROP_RESULTS, NULLS, SKIP_UPSERT = "dropResults", "enableNullHandling", "skipUpsert"
 _WHOLE = "no group, row or segment is left out of an answer"
 _BOUNDS = "the server's own bounds count: query_rows_max, query_result_bytes_max"
-# Where an option is a number or a mode it says something; a truth value only where it is on.
+# A number or a mode always gives a warning; a boolean only if it is true.
 _WITHOUT_EFFECT = {
     **dict.fromkeys(
         (
@@ -37,10 +37,10 @@ Specs = Callable[[], Sequence[TableSpec]]
 
 
 def apply_options(result: QueryResult, options: Mapping[str, str], specs: Specs) -> QueryResult:
-    """The answer under a statement's or a request's options, by lower-case name; `specs` are those of its tables."""
+    """Applies a statement's or a request's options, by lower-case name; `specs` returns the specs of its tables."""
     if not options:
         return result
-    warnings = tuple(one for one in option_warnings(options, specs) if one not in result.warnings)
+    warnings = tuple(warning for warning in option_warnings(options, specs) if warning not in result.warnings)
     rows = () if _is_on(options, DROP_RESULTS) else result.rows
     if not warnings and rows is result.rows:
         return result
@@ -48,7 +48,7 @@ def apply_options(result: QueryResult, options: Mapping[str, str], specs: Specs)
 
 
 def option_warnings(options: Mapping[str, str], specs: Specs) -> Iterator[str]:
-    """One sentence for each option that would change Pinot's answer and does not change this one."""
+    """A warning for each option that would change Pinot's answer and does not change this one."""
     for key, value in options.items():
         name = _BY_NAME.get(key)
         if name is not None and value.strip().lower() not in ("", "false"):

@@ -1,13 +1,13 @@
-"""The SQL that folds the rows of each key of a table with PARTIAL upsert, or with several comparison columns.
+"""The SQL of partial upsert: combines the rows of each key, also where a table has several comparison columns.
 
     order      of arrival: by Kafka timestamp, but never against the offsets of a partition, nor against its resets
-    accepted   is a row whose comparison value is not below an earlier one of its key in the same column
-    reset      is the last accepted delete marker: what came before it does not count; as the last row it hides its key
-    folded     are the accepted rows since, column by column, as its strategy says; the key is as it is
+    accepted   a row whose comparison value is not below an earlier one of its key in the same column
+    reset      the last accepted delete marker: earlier rows do not count; as the last row it hides its key
+    folded     the accepted rows since, combined column by column with the column's strategy; the key stays
 
-Filters that are not on the key have to stand outside. DuckDB and Spark read it alike but for a few words
-(`SqlDialect`). The same rows give the same answer in any order and from any place; tests/folding.py folds them one
-after the other.
+Filters on columns other than the key must be applied outside. The SQL is the same for DuckDB and Spark, but for the
+functions in `SqlDialect`. The same rows give the same answer in any order and from any place; tests/folding.py combines
+them one after the other.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from hybrid.table.columns import ARRIVAL, CONNECTOR, EPOCH, OFFSET, OP, OP_DELET
 from hybrid.table.replays import REPLAY
 
 _ARRIVED, _PLACE, _ACCEPTED, _RESET = "_hy_arrived", "_hy_place", "_hy_accepted", "_hy_reset"
-# What tells one stream of rows that follow each other from another. A reset begins a later epoch of the same stream; of
-# replays each epoch is one of its own, whose offsets may lie below those of an earlier one.
+# Identifies a stream of rows in offset order. A reset begins a later epoch of the same stream. Each epoch of replays is
+# a stream of its own, whose offsets may lie below those of an earlier one.
 _STREAM = f"{CONNECTOR}, {TOPIC}, {PARTITION}, CASE WHEN {CONNECTOR} LIKE '{REPLAY}%' THEN {EPOCH} END"
 _SO_FAR = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
 _FLOATS = {DataType.FLOAT, DataType.DOUBLE}
@@ -33,9 +33,9 @@ _FLOATS = {DataType.FLOAT, DataType.DOUBLE}
 
 @dataclass(frozen=True)
 class SqlDialect:
-    """An engine's words. Of values in order of a second one, nulls left out: `last`, `first`, all in a `listed` (null
-    where there is none) and the `total` of floats. `at_last` is the last one, null or not; `united` a list's values,
-    each once, sorted.
+    """An engine's SQL functions. Over values ordered by a second one, without nulls: `last`, `first`, all as a list
+    (`listed`, null if empty) and the `total` of floats. `at_last` is the last value, null or not; `united` the sorted
+    distinct values of a list.
     """
 
     identifier: Callable[[str], str]
@@ -48,7 +48,7 @@ class SqlDialect:
     united: Callable[[str], str]
 
 
-# Sums of floats go by the order of their parts, or the same rows could give another answer the next time.
+# Sums of floats are ordered, or the same rows could give another answer the next time.
 DUCKDB = SqlDialect(
     identifier,
     duckdb_type,
@@ -62,9 +62,9 @@ DUCKDB = SqlDialect(
 
 
 def folded_sql(spec: TableSpec, rows: str, words: SqlDialect = DUCKDB, last: Iterable[str] = ()) -> str:
-    """A SELECT of the user's columns, one row for each key that is there; `rows` is a relation of stored rows.
+    """A SELECT of the user's columns, one row per key that exists; `rows` is a relation of stored rows.
 
-    `last` names further columns of `rows`, quoted: those of the last accepted row.
+    `last` names further columns of `rows`, quoted; they are taken from the last accepted row.
     """
     assert spec.upsert is not None
     key = ", ".join(words.identifier(name) for name in spec.primary_key)
@@ -89,7 +89,10 @@ def folded_sql(spec: TableSpec, rows: str, words: SqlDialect = DUCKDB, last: Ite
 
 
 def _accepted(spec: TableSpec, words: SqlDialect, window: str) -> str:
-    """A row's own value is the highest so far; a null is below all. Of several columns a row has one."""
+    """The condition that a row is accepted: its comparison value is the highest so far, and a null is below all.
+
+    Of several comparison columns a row has a value in one.
+    """
     assert spec.upsert is not None
     names = [words.identifier(name) for name in spec.upsert.comparison_columns]
     highest = [f"{name} IS NOT DISTINCT FROM max({name}) OVER ({window})" for name in names]
@@ -113,7 +116,7 @@ def _by_strategy(strategy: Strategy, field: FieldSpec, name: str, words: SqlDial
         case Strategy.IGNORE:
             return words.first(name, _PLACE)
         case Strategy.INCREMENT:
-            # The cast is an error where the sum does not fit the column.
+            # The cast fails where the sum does not fit the column.
             total = words.total(name, _PLACE) if field.data_type in _FLOATS else f"sum({name})"
             return f"CAST({total} AS {words.type_of(field)})"
         case Strategy.MAX:
@@ -123,7 +126,7 @@ def _by_strategy(strategy: Strategy, field: FieldSpec, name: str, words: SqlDial
         case Strategy.APPEND:
             return f"flatten({words.listed(name, _PLACE)})"
         case Strategy.UNION:
-            # As Pinot: a list that nothing was united with stays as it came.
+            # As in Pinot, a single list stays as it arrived.
             united = words.united(f"flatten({words.listed(name, _PLACE)})")
             return f"CASE WHEN count({name}) > 1 THEN {united} ELSE {words.last(name, _PLACE)} END"
         case _:

@@ -1,4 +1,4 @@
-"""From a statement to what DuckDB runs: tables resolved, halves pinned, files chosen, SQL rewritten."""
+"""Plans a statement for DuckDB: resolves tables, pins halves, chooses files, rewrites the SQL."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ PLAN_OPTION = "plan"
 
 @dataclass(frozen=True)
 class QueryTable:
-    """A table as a query needs it: its definition, its folders, and where its broker is (None: as configured).
+    """A table as a query needs it: its definition, its folders, and the address of its broker (None: as configured).
 
-    `pause_offsets`: the offsets, by partition, at which a pause holds its stream; None: nothing does.
+    `pause_offsets`: the offsets, by partition, at which a pause holds its stream; None without a pause.
     """
 
     spec: TableSpec
@@ -60,11 +60,11 @@ class QueryTable:
     pause_offsets: Mapping[TopicPartition, int] | None = None
 
     def is_read(self, key: PartitionKey, offset: int) -> bool:
-        """Whether the row of the stream at this offset may be shown."""
+        """Whether a pause lets the row of the stream at this offset be shown."""
         return self.pause_offsets is None or offset < self.pause_offsets.get(key.place, 0)
 
     def shown(self, positions: Mapping[PartitionKey, int]) -> dict[PartitionKey, int]:
-        """Positions in the stream, none beyond where a pause holds it."""
+        """Positions in the stream, capped at the offsets of a pause."""
         stop = self.pause_offsets
         return {key: at if stop is None else min(at, stop.get(key.place, 0)) for key, at in positions.items()}
 
@@ -83,8 +83,8 @@ class TableSource(Protocol):
 class PinnedTable:
     """One table at its revision. `tail_rows` is None when the tail holds no row; `tail_name` is its relation.
 
-    `plan` is the backfill whose staged rows are seen. `later` are rows of an old revision's tail that are committed by
-    now.
+    `plan` is the backfill whose staged rows are seen. `later` holds rows of an old revision's tail that are committed
+    by now.
     """
 
     table: QueryTable
@@ -104,18 +104,18 @@ class PinnedTable:
 
     @property
     def shown(self) -> Mapping[PartitionKey, int]:
-        """Up to where it is of the stream, whether the tail could be read or not."""
+        """The offsets up to which the stream is shown, whether the tail could be read or not."""
         committed = self.halves.realtime.realtime.offsets if self.halves.realtime is not None else {}
         return {**committed, **self.revision.tail}
 
     @property
     def grown(self) -> frozenset[str] | None:
-        """As `PinnedHalves.grown`, the tail's rows included."""
+        """The columns that rows may lack, as `PinnedHalves.grown`, the tail's rows included."""
         return all_grown((self.halves.grown, self.later.grown))
 
     @property
     def may_hold_deletes(self) -> bool:
-        """Whether deletes have come that take equal rows away."""
+        """Whether the rows include deletes that remove equal rows (tables without a key)."""
         if not self.table.spec.nets_deletes or self.halves.realtime is None:
             return False
         in_tail = self.tail_rows is not None and self.tail_rows.has_deletes
@@ -124,7 +124,7 @@ class PinnedTable:
 
     @property
     def revision(self) -> TableRevision:
-        """The table's part of the revision."""
+        """The table's part of the statement's revision."""
         offline, realtime = self.halves.offline, self.halves.realtime
         return TableRevision(
             self.table.spec.name,
@@ -138,14 +138,14 @@ class PinnedTable:
 
     @property
     def folders(self) -> list[Path]:
-        """Where its files lie."""
+        """The folders of its files."""
         halves = [half.path for half in (self.halves.offline, self.halves.realtime) if half is not None]
         return [*halves, *([rows_folder(self.table.layout, self.plan)] if self.plan is not None else [])]
 
 
 @dataclass(frozen=True)
 class RefPlan:
-    """What one table reference reads, and the SQL that stands for it. `later` is of `PinnedTable.later`."""
+    """What one table reference reads. `later` chooses among the files of `PinnedTable.later`."""
 
     ref: TableMention
     pinned: PinnedTable
@@ -157,37 +157,37 @@ class RefPlan:
 
     @property
     def tail_rows(self) -> int:
-        """The tail's rows that the reference reads; of those that are committed by now, the rows of their files."""
+        """The number of tail rows that the reference reads; for rows committed by now, all rows of their files."""
         rows = self.pinned.tail_rows
-        held = rows.count if self.scan.tail is not None and rows is not None else 0
-        return held + sum(file.rows for file in self.later.read)
+        uncommitted = rows.count if self.scan.tail is not None and rows is not None else 0
+        return uncommitted + sum(file.rows for file in self.later.read)
 
     @property
     def reads_offline(self) -> bool:
-        """Whether the reference means offline rows."""
+        """Whether the reference includes offline rows."""
         return self.ref.half is not Half.REALTIME
 
     @property
     def reads_realtime(self) -> bool:
-        """Whether the reference means realtime rows, the tail's among them."""
+        """Whether the reference includes realtime rows, the tail's among them."""
         return self.ref.half is not Half.OFFLINE
 
     @property
     def rows_read(self) -> int:
-        """Rows in the files read and in the tail."""
+        """The number of rows in the files read and in the tail."""
         return sum(file.rows for file in (*self.offline.read, *self.realtime.read)) + self.tail_rows
 
     def files_there(self) -> list[DataFile]:
-        """The files of the halves that the reference means, rejected rows left out."""
+        """The files of the halves that the reference includes, without rejected rows."""
         offline, realtime = self.pinned.halves.offline, self.pinned.halves.realtime
-        found = list(offline.files) if offline and self.reads_offline else []
+        files = list(offline.files) if offline and self.reads_offline else []
         if realtime and self.reads_realtime:
             others = bookkeeping(self.pinned.table.spec.name)
-            found += [file for file in realtime.files if file.segment not in others]
-        return found
+            files += [file for file in realtime.files if file.segment not in others]
+        return files
 
     def consuming(self) -> set[str]:
-        """The consuming segments that the reference means; the tail's rows are in one each."""
+        """The consuming segments that the reference includes, those of the tail's rows among them."""
         realtime = self.pinned.halves.realtime
         if realtime is None or not self.reads_realtime:
             return set()
@@ -197,9 +197,9 @@ class RefPlan:
 
 
 class Relation(NamedTuple):
-    """The SELECT that stands for a table reference.
+    """The SELECT that replaces a table reference.
 
-    Projections and filters must reach its rows, unless it is `whole`: then it is run by itself first.
+    DuckDB pushes projections and filters into it, unless it is `whole`: then it is materialized first.
     """
 
     select: str
@@ -208,12 +208,12 @@ class Relation(NamedTuple):
 
 @dataclass(frozen=True)
 class Rewritten:
-    """A statement in DuckDB's words, before it has a revision: it depends on its text, its tables and now alone.
+    """A statement in DuckDB's SQL, before it has a revision: it depends only on its text, its tables and the time.
 
     `sql` is the statement over relations, one for each of `refs`; `ctes` and `body` are its two parts. `rows_max` is
-    the default LIMIT, or None; `stored` the types of result columns that are a table's columns; `shown` the columns
-    that are only shown, grouped, counted and sorted by, `needed_columns` those that it can need (None: any).
-    `exact`: its tables are written as they are named, letter by letter.
+    the default LIMIT, or None. `stored` gives the types of result columns that are a table's columns. `shown` are the
+    columns used only to be shown, grouped, counted and sorted by; `needed_columns` all that it can need (None: any).
+    `exact`: the statement spells its tables' names exactly, case included.
     """
 
     statement: Statement
@@ -234,17 +234,17 @@ class Rewritten:
         return [name for table in self.tables.values() for name in table.spec.schema.column_names]
 
     def over(self, relations: Iterable[Relation]) -> str:
-        """What DuckDB runs: the relations in the order of `refs`, then the statement over them."""
-        given = ", ".join(
+        """The SQL for DuckDB: the relations in the order of `refs`, then the statement over them."""
+        relation_ctes = ", ".join(
             f"{ref.relation} AS {'' if relation.whole else 'NOT '}MATERIALIZED ({relation.select})"
             for ref, relation in zip(self.refs, relations, strict=True)
         )
-        return f"WITH {self.recursive}{given}{self.ctes} {self.body}" if given else self.sql
+        return f"WITH {self.recursive}{relation_ctes}{self.ctes} {self.body}" if relation_ctes else self.sql
 
 
 @dataclass(frozen=True)
 class QueryPlan:
-    """A statement at one revision: what each of its table references reads. `as_of` None: at the newest."""
+    """A statement at one revision, and what each of its table references reads. `as_of` None: the newest revision."""
 
     rewritten: Rewritten
     tables: Sequence[PinnedTable]
@@ -254,18 +254,18 @@ class QueryPlan:
 
     @property
     def revision(self) -> Revision:
-        """What the answer is of."""
+        """The revision that the answer belongs to."""
         return Revision(tuple(pinned.revision for pinned in self.tables))
 
     def full_sql(self, *, evolved: bool = False) -> str:
-        """What DuckDB runs."""
+        """The SQL for DuckDB; `evolved` reads files by column name."""
         scans = (replace(plan.scan, evolved=evolved or plan.scan.evolved) for plan in self.refs)
         return self.rewritten.over(map(Relation, map(relation_sql, scans)))
 
     def is_behind(self, source: TableSource) -> bool:
-        """Whether the types of a table's columns became wider between the look at its definition and the pin.
+        """Whether column types were widened between reading a table's definition and pinning its halves.
 
-        Files of the pinned versions may hold values that the types of the plan do not.
+        Then files of the pinned versions may hold values that the types of the plan cannot.
         """
         return any(
             pinned.halves.widened and source.open(pinned.table.spec.name).spec.schema != pinned.table.spec.schema
@@ -281,16 +281,16 @@ def plan_query(
     meanwhile: Callable[[], None] = lambda: None,
     as_of: str | None = None,
 ) -> QueryPlan:
-    """Plans a statement as of a revision or time, by default this moment's. QueryError for what cannot be answered.
+    """Plans a statement as of a revision or time, by default the newest. QueryError for what cannot be answered.
 
-    A statement's own `SET asOf` wins. `meanwhile` is called while the tails are read: what else has to be loaded does
-    not wait for Kafka then.
+    A statement's own `SET asOf` wins. `meanwhile` is called while the tails are read, so that other preparations do not
+    wait for Kafka.
     """
     resolved = resolve(statement, source)
     staged = find_staged(statement.options.get(PLAN_OPTION), resolved.tables.values())
-    wanted = _wanted(resolved, as_of, now_ms)
+    target_moment = _wanted(resolved, as_of, now_ms)
     pinning = [
-        _Pinning(table, place, resolved.refs, tail, now_ms, wanted)
+        _Pinning(table, place, resolved.refs, tail, now_ms, target_moment)
         for place, table in enumerate(resolved.tables.values())
     ]
     meanwhile()
@@ -298,10 +298,10 @@ def plan_query(
     pinned = dict(zip(resolved.tables, (with_staged(waiting.pinned(), staged) for waiting in pinning), strict=True))
     plans = [_plan_ref(ref, pinned[ref.table]) for ref in resolved.refs]
     warnings = [warning for table in pinned.values() for warning in table.tail.warnings]
-    if wanted is not None:
+    if target_moment is not None:
         for plan in plans:
             refuse_missing(plan.ref.table, (*plan.offline.read, *plan.realtime.read, *plan.later.read))
-    return QueryPlan(rewritten, list(pinned.values()), plans, warnings, wanted)
+    return QueryPlan(rewritten, list(pinned.values()), plans, warnings, target_moment)
 
 
 def _wanted(resolved: Resolved, as_of: str | None, now_ms: int) -> QueriedMoment | None:
@@ -312,13 +312,13 @@ def _wanted(resolved: Resolved, as_of: str | None, now_ms: int) -> QueriedMoment
     if PLAN_OPTION in options:
         message = "asOf: a backfill's plan stands on the table as it is now; SET plan and asOf do not go together."
         raise QueryError(message, pinot_code=700)
-    wanted = QueriedMoment.parse(text, now_ms)
-    wanted.refuse_others(resolved.tables)
-    return wanted
+    moment = QueriedMoment.parse(text, now_ms)
+    moment.refuse_others(resolved.tables)
+    return moment
 
 
 def with_staged(pinned: PinnedTable, staged: Plan | None) -> PinnedTable:
-    """The table as it will be when the plan has run, if it is the plan's."""
+    """The table as it will be after the plan of a backfill; unchanged if the plan is of another table."""
     if staged is None or staged.table != pinned.table.spec.name or pinned.halves.offline is None:
         return pinned
     offline = as_planned(pinned.halves.offline, pinned.table.layout, staged)
@@ -326,7 +326,7 @@ def with_staged(pinned: PinnedTable, staged: Plan | None) -> PinnedTable:
 
 
 class Resolved(NamedTuple):
-    """A statement whose table references are known. Its tree is still the user's."""
+    """A statement whose table references are resolved. Its tree is still the user's."""
 
     statement: Statement
     refs: Sequence[TableMention]
@@ -335,7 +335,7 @@ class Resolved(NamedTuple):
 
 
 def resolve(statement: Statement, source: TableSource) -> Resolved:
-    """Finds the statement's tables. QueryError for what may not stand in it."""
+    """Resolves the statement's tables. QueryError for anything that is not allowed in it."""
     refuse_hostile(statement.tree)
     if "." in statement.text:
         join_dotted(statement.tree, source)
@@ -349,7 +349,7 @@ def resolve(statement: Statement, source: TableSource) -> Resolved:
 
 @values_checked()
 def rewrite(resolved: Resolved, now_ms: int) -> Rewritten:
-    """Puts a statement into DuckDB's words. It changes the statement's tree."""
+    """Rewrites a statement into DuckDB's SQL. Changes the statement's tree."""
     statement, refs, tables, exact = resolved
     tree = statement.tree
     fields = _fields(table.spec for table in tables.values())
@@ -362,7 +362,7 @@ def rewrite(resolved: Resolved, now_ms: int) -> Rewritten:
     hide_virtual(refs)
     rows_max = DEFAULT_LIMIT if has_default_limit(tree) else None
     stored = stored_types(tree, fields)
-    tree = tree if rows_max is None else set_limit(tree, rows_max + 1)  # one more, to tell whether there was more
+    tree = tree if rows_max is None else set_limit(tree, rows_max + 1)  # one more row shows whether the result is cut
     shown, needed = only_shown(tree), needed_columns(tree)
     return Rewritten(statement, tables, refs, _sql(tree), rows_max, stored, shown, needed, exact, *_PlanParts.of(tree))
 
@@ -374,7 +374,7 @@ def _refuse_halves_to_come(refs: Iterable[TableMention], halves: PinnedHalves) -
 
 
 class _PlanParts(NamedTuple):
-    """A statement without its WITH, so that the relations can stand before its own CTEs."""
+    """A statement split into its CTEs and the rest, so that the relations can precede its own CTEs."""
 
     ctes: str
     body: str
@@ -397,18 +397,18 @@ def _sql(tree: exp.Expr) -> str:
 
 def _fields(specs: Iterable[TableSpec]) -> dict[str, FieldSpec]:
     """The columns of all tables by lower-case name; a name that two tables give different types is left out."""
-    found: dict[str, FieldSpec] = {}
+    columns: dict[str, FieldSpec] = {}
     clashing: set[str] = set()
     for column in (column for spec in specs for column in spec.schema.fields):
         name = column.name.lower()
-        known = found.setdefault(name, column)
-        if (known.data_type, known.single_value) != (column.data_type, column.single_value):
+        first = columns.setdefault(name, column)
+        if (first.data_type, first.single_value) != (column.data_type, column.single_value):
             clashing.add(name)
-    return {name: column for name, column in found.items() if name not in clashing}
+    return {name: column for name, column in columns.items() if name not in clashing}
 
 
 class _Pinning:
-    """Pins a table's halves at once and reads its tail in the background; what it was is read at once."""
+    """Pins a table's halves at once and reads its tail in the background; for time travel reads both at once."""
 
     def __init__(
         self,
@@ -424,16 +424,16 @@ class _Pinning:
         self._thread = None
         self._later = LaterRows()
         own = [ref for ref in refs if ref.table == table.spec.name]
-        wanted = any(ref.half is not Half.OFFLINE for ref in own)
+        reads_realtime = any(ref.half is not Half.OFFLINE for ref in own)
         if as_of is not None:
-            past = PastTable(table.spec, table.layout, table.brokers).pin(as_of, source, with_tail=wanted)
+            past = PastTable(table.spec, table.layout, table.brokers).pin(as_of, source, with_tail=reads_realtime)
             _refuse_halves_to_come(own, past.halves)
             self._halves, self._tail, self._later, self._state = past.halves, past.tail, past.later, past.state
             return
         self._halves = pin_halves(table.spec, table.layout)
         realtime = self._halves.realtime
         self._state = realtime.realtime if realtime is not None else None
-        if realtime is not None and wanted:
+        if realtime is not None and reads_realtime:
             self._thread = threading.Thread(target=self._read, args=(source, realtime.realtime), daemon=True)
             self._thread.start()
 
@@ -445,15 +445,15 @@ class _Pinning:
             raise self._tail
         try:
             rows = self._rows()
-        except StreamError as error:  # a schema registry that does not answer; what is committed needs none
+        except StreamError as error:  # a schema registry does not answer; committed rows do not need it
             rows, self._tail = None, self._tail.without_messages(str(error))
         name = f"{RESERVED}tail_{self._place}"
         return PinnedTable(self._table, self._halves, self._tail, rows, name, later=self._later)
 
     def _read(self, source: TailSource, state: RealtimeState) -> None:
         try:
-            found = source.read(self._table.spec, state, self._table.brokers)
-            self._tail = found if self._table.pause_offsets is None else found.held_by(self._table)
+            tail = source.read(self._table.spec, state, self._table.brokers)
+            self._tail = tail if self._table.pause_offsets is None else tail.held_by(self._table)
         except BaseException as error:  # raised again where the tail is waited for
             self._tail = error
 
@@ -471,9 +471,9 @@ def _plan_ref(ref: TableMention, pinned: PinnedTable) -> RefPlan:
     offline = choose_offline(_files(halves.offline, ref, Half.OFFLINE), boundary, comparisons)
     realtime = later = FileChoice(())
     if halves.realtime is not None and ref.half is not Half.OFFLINE:
-        known = sorted({*halves.realtime.realtime.offsets, *halves.boundary.frontier, *pinned.later.ends})
-        realtime = choose_realtime(spec, halves.realtime.files, boundary, known, comparisons)
-        later = choose_realtime(spec, pinned.later.files, boundary, known, comparisons)
+        partitions = sorted({*halves.realtime.realtime.offsets, *halves.boundary.frontier, *pinned.later.ends})
+        realtime = choose_realtime(spec, halves.realtime.files, boundary, partitions, comparisons)
+        later = choose_realtime(spec, pinned.later.files, boundary, partitions, comparisons)
     tail = pinned.tail_name if pinned.tail_rows is not None and ref.half is not Half.OFFLINE else None
     scan = Scan(
         spec,

@@ -1,4 +1,4 @@
-"""Tables as a planned backfill would make them: staged files in the places of those that it replaces."""
+"""Plan preview: tables as a planned backfill would make them, staged files in place of the files it replaces."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from hybrid.lake.plans import (
 from hybrid.table.plans import Plan
 
 NO_SUCH_PLAN, STALE_PLAN = 700, 200
-# What can name a file: neither a path nor longer than file systems take.
+# A file name: no path, and not longer than file systems allow.
 _PLAN_ID = re.compile(r"(?!\.{1,2}\Z)[^/\0]{1,100}")
 
 
@@ -31,29 +31,29 @@ class HasLayout(Protocol):
 
     @property
     def layout(self) -> TableLayout:
-        """Where it lies."""
+        """The table's folders."""
 
 
 def find_staged(plan_id: str | None, tables: Iterable[HasLayout]) -> Plan | None:
-    """The plan that a statement names, of one of its tables. QueryError when none of them has it."""
+    """The plan that a statement names. QueryError when none of its tables has it."""
     if plan_id is None:
         return None
     layouts = [table.layout for table in tables]
     for layout in layouts:
-        found = find_plan(layout, plan_id) if _PLAN_ID.fullmatch(plan_id) else None
-        if found is not None:
-            return found
+        plan = find_plan(layout, plan_id) if _PLAN_ID.fullmatch(plan_id) else None
+        if plan is not None:
+            return plan
     names = " and ".join(f"'{layout.root.name}'" for layout in layouts) or "no table"
-    known = [known for layout in layouts for known in plan_ids(layout)]
+    existing_ids = [existing_id for layout in layouts for existing_id in plan_ids(layout)]
     raise QueryError(
-        f"SET plan: there is no backfill plan '{plan_id[:100]}' of {names}.{suggestion(plan_id[:100], known)}",
+        f"SET plan: there is no backfill plan '{plan_id[:100]}' of {names}.{suggestion(plan_id[:100], existing_ids)}",
         pinot_code=NO_SUCH_PLAN,
         hint="hybrid backfill list",
     )
 
 
 def _refuse_ended(offline: HalfSnapshot, layout: TableLayout, plan: Plan, is_done: bool) -> None:
-    """QueryError for a plan that has nothing left to show. The plain table would look like its result."""
+    """QueryError for a plan that has nothing more to show. An unchanged table would look like its result."""
     wish = desired_state_of(layout, plan.id).wish
     if wish is DesiredState.CANCEL:
         raise _ended(plan, "was cancelled, so nothing of it will be corrected any more")
@@ -72,10 +72,9 @@ def _ended(plan: Plan, what: str) -> QueryError:
 
 
 def as_planned(offline: HalfSnapshot, layout: TableLayout, plan: Plan) -> HalfSnapshot:
-    """The half as it will be when the rest of the plan has run; of a plan that changes nothing, as it is.
+    """The half as it will be after the rest of the plan; unchanged for a plan that changes nothing.
 
-    QueryError when nothing of it will run any more, when what it was planned on has changed, or when its staged rows
-    are gone.
+    QueryError when the plan has ended, when the files it was planned on have changed, or when its staged rows are gone.
     """
     units = plan.left(corrected_spans(offline, plan.id))
     _refuse_ended(offline, layout, plan, is_done=not units)
@@ -92,5 +91,5 @@ def as_planned(offline: HalfSnapshot, layout: TableLayout, plan: Plan) -> HalfSn
             pinot_code=STALE_PLAN,
             hint="Plan it anew: hybrid backfill plan ...",
         )
-    kept = [file for file in offline.files if file.path not in planned]
-    return offline.with_files([*kept, *staged_files(layout, plan, units)])
+    unchanged = [file for file in offline.files if file.path not in planned]
+    return offline.with_files([*unchanged, *staged_files(layout, plan, units)])

@@ -1,4 +1,4 @@
-"""Which files of a half a table reference has to read, and why not the others. Statistics only; nothing is opened."""
+"""File pruning: which files of a half a table reference reads, and why not the others. By statistics alone."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ COVERED = "covered by the boundary"
 PAST = "past the boundary"
 RULED_OUT = "ruled out by WHERE"
 
-# Statistics of these compare in Python as they do in DuckDB (floats have NaN, which statistics leave out).
+# Types whose statistics compare in Python as in DuckDB (floats have NaN, which statistics leave out).
 _PRUNABLE = (DataType.INT, DataType.LONG, DataType.STRING)
-# Delta keeps a prefix of long strings only.
+# Delta's statistics keep only a prefix of longer strings.
 _STRING_STATISTICS_MAX = 32
 
 
 @dataclass(frozen=True)
 class FileChoice:
-    """The files to read, and how many were pruned for which reason."""
+    """The files to read, and the number of pruned files by reason."""
 
     read: tuple[DataFile, ...]
     pruned: Mapping[str, int] = field(default_factory=dict)
 
 
 def prunable_columns(spec: TableSpec) -> list[str]:
-    """The columns on which WHERE may rule files out: on an upsert table the key only, because liveness comes first."""
+    """The columns by which WHERE may prune files. On an upsert table only the key: winners are found before filters."""
     allowed = set(spec.primary_key) if spec.upsert else set(spec.schema.column_names)
     return [
         column.name
@@ -47,7 +47,7 @@ def prunable_columns(spec: TableSpec) -> list[str]:
 def choose_offline(
     files: Sequence[DataFile], boundary: EffectiveBoundary | None, comparisons: Sequence[Comparison]
 ) -> FileChoice:
-    """The offline files. `boundary` None shows the half as it is stored."""
+    """Chooses offline files. `boundary` None shows the half as it is stored."""
 
     def reason(file: DataFile) -> str | None:
         if boundary is not None and _past(file, boundary):
@@ -64,7 +64,7 @@ def choose_realtime(
     known: Sequence[PartitionKey],
     comparisons: Sequence[Comparison],
 ) -> FileChoice:
-    """The realtime files. `boundary` None shows the half as it is stored; `known` are all partitions it has read."""
+    """Chooses realtime files. `boundary` None shows the half as it is stored; `known` lists all partitions read."""
 
     def reason(file: DataFile) -> str | None:
         if file.segment in bookkeeping(spec.name):
@@ -100,16 +100,16 @@ def _bound(value: object) -> object:
 
 
 def _past(file: DataFile, boundary: EffectiveBoundary) -> bool:
-    """Whether no row of an offline file is visible: not even its earliest."""
+    """Whether no row of an offline file is visible, because its earliest lies past the boundary."""
     earliest = file.low.get(TIME)
     return isinstance(earliest, int) and not boundary.shows_offline(earliest)
 
 
 def _covered(spec: TableSpec, file: DataFile, boundary: EffectiveBoundary, known: Sequence[PartitionKey]) -> bool:
-    """Whether every row of the file is surely covered: its latest time, and its last offset by every possible key.
+    """Whether every row of the file is surely covered: its latest time, and its last offset in each possible partition.
 
-    Statistics do not name connector and topic, so each partition that fits the numbers must cover the file; of several
-    topics only the one that the name of the file's segment tells, where it does.
+    Statistics do not name connector and topic, so every partition with a matching number must cover the file. Where the
+    name of the file's segment contains the topic, only partitions of this topic count.
     """
     last, latest = file.high.get(OFFSET), file.high.get(TIME)
     if spec.time_column and not isinstance(latest, int):

@@ -1,4 +1,4 @@
-"""What the names in a statement mean: halves that a table has, and columns whose names have dots."""
+"""Resolves names in a statement: halves of tables, and columns whose names have dots."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ class _Tables(Protocol):
 
 
 def refuse_missing_halves(refs: Iterable[TableMention], opened: Mapping[str, Any]) -> None:
-    """QueryError (190) for a half that a table has not: an answer without rows would say that it is there and empty."""
+    """QueryError (190) for a half that a table does not have. An empty answer would suggest that it exists."""
     for ref in refs:
         if ref.half is not None and ref.half not in opened[ref.table].spec.halves:
             raise QueryError(f"Table '{ref.table}' has no {ref.half} half.", pinot_code=NO_SUCH_TABLE)
 
 
 def join_dotted(tree: exp.Query, tables: _Tables) -> None:
-    """Makes one name of `product.name`, without quotes as in Pinot, where FROM has nothing that is named `product`.
+    """Joins an unquoted `product.name` into one column name, as in Pinot, if FROM has nothing named `product`.
 
-    Nested records give such columns. Nothing is changed where no table of the statement has one of that name.
+    Nested records have such columns. A name stays unchanged if no table of the statement has such a column.
     """
-    written, known = list[exp.Column](), set[str]()
+    written, sources = list[exp.Column](), set[str]()
     for node in tree.find_all(exp.Column, exp.Table, exp.Subquery, exp.CTE):
         if not isinstance(node, exp.Column):
-            known.update((node.alias_or_name.lower(), node.name.lower()))
+            sources.update((node.alias_or_name.lower(), node.name.lower()))
         elif node.table:
             written.append(node)
     if not written:
         return
     parted = [(column, [part.name for part in column.parts]) for column in written]
-    waiting = [(column, parts) for column, parts in parted if len(parts) > 2 or parts[0].lower() not in known]
+    waiting = [(column, parts) for column, parts in parted if len(parts) > 2 or parts[0].lower() not in sources]
     if not waiting:
         return
     there = _columns_of(tables, {raw_table_name(node.name).lower() for node in tree.find_all(exp.Table)})
     for column, parts in waiting:
-        table = parts[0] if parts[0].lower() in known else None
+        table = parts[0] if parts[0].lower() in sources else None
         name = ".".join(parts if table is None else parts[1:])
         if name in there:
             column.replace(exp.column(exp.to_identifier(name, quoted=True), table=table))

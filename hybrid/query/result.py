@@ -1,4 +1,4 @@
-"""The answer to a query: names, Pinot types and rows, what they were read from, and what went into it."""
+"""The answer to a query: column names, Pinot types and rows, the revision, and statistics."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class QueryStats:
-    """Counts by Pinot's names. Segments are of the halves read; `num_docs_scanned` counts rows in files and tail read.
+    """Statistics under Pinot's names, over the halves read. `num_docs_scanned` counts rows in the files and tail read.
 
-    `num_segments_queried` were there, `num_segments_processed` were read; how many held a match is not known.
-    `fresh_ms` is an instant: everything that Kafka had by then is in the answer.
+    `num_segments_queried` counts existing segments, `num_segments_processed` those read; matches are not counted.
+    `fresh_ms` is an instant (epoch ms): everything that Kafka had by then is in the answer.
     """
 
     num_segments_queried: int = 0
@@ -32,7 +32,7 @@ class QueryStats:
     fresh_ms: int = 0
 
     def to_json(self) -> dict[str, int]:
-        """The counts as Pinot's response spells them."""
+        """The statistics as Pinot's response spells them."""
         return {
             "numSegmentsQueried": self.num_segments_queried,
             "numSegmentsProcessed": self.num_segments_processed,
@@ -47,9 +47,9 @@ class QueryStats:
 
 @dataclass(frozen=True)
 class QueryResult:
-    """Rows hold Python values: int, float, bool, str, bytes, Decimal, datetime (UTC, without zone), lists, None.
+    """The result of a statement. Values are int, float, bool, str, bytes, Decimal, datetime (UTC, no zone), list, None.
 
-    `source` is what answered: `files`, or the `cache` of a server.
+    `source` names who answered: `files`, or the `cache` of a server.
     """
 
     column_names: Sequence[str]
@@ -91,7 +91,7 @@ def _arrow_array(wire: str, values: Sequence[object]) -> pa.Array:
     except pa.ArrowInvalid:
         if wire != "BIG_DECIMAL":
             raise
-        return pa.array(list(values))  # more digits before the point than the columns of tables can have
+        return pa.array(list(values))  # more digits before the point than a table's column can have
 
 
 def _arrow_type(wire: str) -> pa.DataType:

@@ -1,8 +1,8 @@
 """The revision a query is answered from (R4): one OFFLINE version with its boundary, one REALTIME version, a tail.
 
-OFFLINE is pinned first, then REALTIME, and then OFFLINE must still be the newest: else a move may have brought rows
-that retention has cut from REALTIME since, and the pair would miss them. A newer REALTIME than OFFLINE knows of is
-harmless, because the boundary says which of its rows count.
+OFFLINE is pinned first, then REALTIME, and then the OFFLINE version must still be the newest. Otherwise a move may have
+taken rows that retention has removed from REALTIME since, and the pair would lack them. A REALTIME version newer than
+the OFFLINE version is harmless, because the boundary decides which of its rows count.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ class PinnedHalves:
 
     @property
     def boundary(self) -> Boundary:
-        """The boundary that the pinned OFFLINE version carries; one that covers nothing without that half."""
+        """The boundary of the pinned OFFLINE version; without that half, a boundary that covers nothing."""
         return self.offline.offline.boundary if self.offline else Boundary()
 
     @property
     def widened(self) -> frozenset[str]:
-        """The columns that files of a half hold in different types."""
+        """The columns whose type differs between files of a half."""
         return frozenset().union(*(half.widened for half in (self.offline, self.realtime) if half is not None))
 
     @property
@@ -45,16 +45,16 @@ class PinnedHalves:
 
 def all_grown(found: Iterable[frozenset[str] | None]) -> frozenset[str] | None:
     """The columns that rows of several parts may lack; None where each of them is None."""
-    known = [one for one in found if one is not None]
-    return frozenset().union(*known) if known else None
+    column_sets = [columns for columns in found if columns is not None]
+    return frozenset().union(*column_sets) if column_sets else None
 
 
 @dataclass(frozen=True)
 class TableRevision:
-    """What the rows of one table were read from. `tail` is the next offset after the last row, by partition.
+    """The versions that the rows of one table were read from. `tail` is the offset after the last row, by partition.
 
-    `plan` is a backfill whose staged rows stand in the places of those that it would replace.
-    `limit_ms` is what divides the halves: T, unless the boundary's mode or an override puts another limit in its place.
+    `plan` is a backfill whose staged rows replace the rows that it would replace.
+    `limit_ms` divides the halves: T, unless the boundary's mode or an override sets another limit.
     """
 
     table: str
@@ -75,14 +75,14 @@ class TableRevision:
 
     @property
     def boundary_text(self) -> str:
-        """What its text says of the boundary and the limit in effect; nothing without both halves."""
+        """The boundary and the limit in effect, as its text contains them; empty without both halves."""
         if self.offline is None or self.realtime is None:
             return ""
         words = f"boundary={time_text(self.boundary.time_ms)}{_offsets(self.boundary.frontier)}", self._limit_text()
         return " ".join(filter(None, words))
 
     def _limit_text(self) -> str:
-        """Nothing where T and F alone decide."""
+        """The limit in effect; empty where T and F alone decide."""
         if self.boundary.override_ms is not None:
             return f"{self.boundary.mode} override={time_text(self.limit_ms)}"
         return f"pinot limit={time_text(self.limit_ms)}" if self.boundary.mode is BoundaryMode.PINOT else ""
@@ -90,7 +90,7 @@ class TableRevision:
 
 @dataclass(frozen=True)
 class Revision:
-    """The revisions of all tables of a statement, by table. Its text is what responses carry."""
+    """The revisions of all tables of a statement, by table. Responses carry its text."""
 
     tables: tuple[TableRevision, ...] = ()
 
@@ -99,7 +99,7 @@ class Revision:
 
 
 def pin_halves(spec: TableSpec, layout: TableLayout) -> PinnedHalves:
-    """One consistent pair of the table's halves. Commits in between make it look again; it never waits for one."""
+    """Pins a consistent pair of the table's halves. It retries after a commit in between, and never waits for one."""
     for _ in range(_ROUNDS_MAX):
         offline = open_half(layout.half(Half.OFFLINE)) if Half.OFFLINE in spec.halves else None
         realtime = open_half(layout.half(Half.REALTIME)) if Half.REALTIME in spec.halves else None

@@ -1,9 +1,9 @@
-"""The SQL of a relation: what a table reference stands for in DuckDB.
+"""The SQL of a relation, which replaces a table reference in DuckDB.
 
 OFFLINE files that the boundary shows   UNION ALL   REALTIME files and tail that it does not cover
-then, on an upsert table: the winner of each key, and not the delete markers among the winners
-      on one that folds: the rows of each key, folded
-      on a table without a key whose stream deletes: of equal rows as many as are inserted more often than deleted
+then, on an upsert table: the winner of each key, without delete markers
+      with partial upsert: the rows of each key, combined
+      on a table without a key whose stream deletes: of equal rows, the number of inserts minus that of deletes
 then: the user's columns in Pinot's order, and the virtual columns that are used
 """
 
@@ -33,10 +33,9 @@ from hybrid.table.upsert_order import winners_first_sql
 class Scan:
     """What one reference reads. `boundary` None: the rows as they are stored; `tail` names a relation.
 
-    `evolved`: some files may lack columns that were added to the table later, or hold them in the narrower types that
-    they had. `added` are the former; None: any may be. `nets`: there may be deletes among the
-    rows, each of which takes an equal row away. `later` are files with rows of the tail, those below `ends` by
-    partition.
+    `evolved`: some files may lack columns that were added to the table later, or hold columns in earlier, narrower
+    types. `added` lists the columns that may be missing; None: any. `nets`: the rows may include deletes, each of which
+    removes an equal row. `later` are files with rows of the tail, below the offsets `ends`.
     """
 
     spec: TableSpec
@@ -53,22 +52,22 @@ class Scan:
     ends: Offsets = field(default_factory=dict)
 
 
-_CAST = {DataType.TIMESTAMP, *(wider for found in WIDER.values() for wider in found)}
-# Which of `Scan.offline` a row is from, counted from 1; 0 for a realtime row.
+_CAST = {DataType.TIMESTAMP, *(wider for wider_types in WIDER.values() for wider in wider_types)}
+# The number of a row's file in `Scan.offline`, from 1 on; 0 for a realtime row.
 FILE = "_hy_file"
 
 
 def stored_sql(scan: Scan) -> str:
-    """The visible rows with their hidden columns and FILE; of an upsert table the winner of each key, deletes too.
+    """The visible rows with hidden columns and FILE; of an upsert table the winner of each key, delete markers too.
 
-    Of a table that folds, all rows that are folded.
+    Of a table with partial upsert, all rows that its keys combine.
     """
     nothing = f"SELECT *, 0 AS {FILE} FROM ({_nothing(scan.spec)})"
     return f"SELECT * FROM ({' UNION ALL '.join(_parts(scan, numbered=True)) or nothing}){winners_sql(scan.spec)}"
 
 
 def winners_sql(spec: TableSpec, last: str = "") -> str:
-    """The QUALIFY that keeps the winner of each key; nothing where all rows stay. `last` decides between equal rows."""
+    """The QUALIFY that keeps the winner of each key; empty where all rows stay. `last` decides between equal rows."""
     if not spec.picks_winners:
         return ""
     order = winners_first_sql(spec, identifier)
@@ -86,34 +85,34 @@ def relation_sql(scan: Scan) -> str:
         return f"SELECT {columns}{virtual} FROM ({rows})"
     if scan.half is Half.OFFLINE:
         return f"SELECT {columns}{virtual} FROM ({rows}) WHERE {_not_deleted()}"
-    kept = "".join(f", {identifier(name)}" for name in sorted(scan.virtual))
-    # Liveness before every filter (R5): the window stands inside, so nothing but the key can be filtered before it.
+    extra = "".join(f", {identifier(name)}" for name in sorted(scan.virtual))
+    # Winners before every filter (R5): the window is inside, so only filters on the key can be applied before it.
     if scan.spec.folds:
         names = [identifier(name) for name in sorted(scan.virtual)]
         return (
-            f"SELECT {columns}{kept} FROM ({folded_sql(scan.spec, f'(SELECT *{virtual} FROM ({rows}))', last=names)})"
+            f"SELECT {columns}{extra} FROM ({folded_sql(scan.spec, f'(SELECT *{virtual} FROM ({rows}))', last=names)})"
         )
     return (
-        f"SELECT {columns}{kept} FROM (SELECT *{virtual} FROM ({rows}){winners_sql(scan.spec)}) WHERE {_not_deleted()}"
+        f"SELECT {columns}{extra} FROM (SELECT *{virtual} FROM ({rows}){winners_sql(scan.spec)}) WHERE {_not_deleted()}"
     )
 
 
 def _net_sql(scan: Scan, rows: str, columns: str, virtual: str) -> str:
-    """Rows that no delete is equal to, by a hash of them; and of the others what is left, counted exactly.
+    """Rows without an equal delete, found by a hash; and of the other rows the remainder, counted exactly.
 
-    Filters on the user's columns may be applied before: equal rows pass them alike.
+    Filters on the user's columns may be applied before, because equal rows pass them alike.
     """
     deleted = f"SELECT hash({columns}) FROM ({rows}) WHERE {OP} = '{OP_DELETE}'"
     arrived = ", ".join(ARRIVAL)
-    left = (
+    remaining = (
         f"{_not_deleted()} AND row_number() OVER (PARTITION BY {columns}, {OP} ORDER BY {arrived}) > "
         f"count(*) FILTER (WHERE {OP} = '{OP_DELETE}') OVER (PARTITION BY {columns})"
     )
-    kept = "".join(f", {identifier(name)}" for name in sorted(scan.virtual))
+    extra = "".join(f", {identifier(name)}" for name in sorted(scan.virtual))
     return (
         f"SELECT {columns}{virtual} FROM ({rows}) WHERE {_not_deleted()} AND hash({columns}) NOT IN ({deleted}) "
-        f"UNION ALL SELECT {columns}{kept} FROM (SELECT *{virtual} FROM ({rows}) "
-        f"WHERE hash({columns}) IN ({deleted}) QUALIFY {left})"
+        f"UNION ALL SELECT {columns}{extra} FROM (SELECT *{virtual} FROM ({rows}) "
+        f"WHERE hash({columns}) IN ({deleted}) QUALIFY {remaining})"
     )
 
 
@@ -138,7 +137,7 @@ def _parts(scan: Scan, *, numbered: bool = False) -> list[str]:
 
 
 def _columns(scan: Scan) -> str:
-    """Every column, each by name and with one type, so that the parts of the union fit."""
+    """Every column by name and with one type, so that the parts of the union fit."""
     defaults = scan.evolved and not scan.spec.null_handling
     fields = [
         _field_sql(field, defaults and (scan.added is None or field.name in scan.added))
@@ -150,15 +149,16 @@ def _columns(scan: Scan) -> str:
 def _field_sql(field: FieldSpec, defaults: bool) -> str:
     name = identifier(field.name)
     if defaults:
-        one = f"CAST({quoted(shown_default(field))} AS {duckdb_type(replace(field, single_value=True))})"
-        default = one if field.single_value else f"[{one}]"
+        element = f"CAST({quoted(shown_default(field))} AS {duckdb_type(replace(field, single_value=True))})"
+        default = element if field.single_value else f"[{element}]"
         return f"coalesce(CAST({name} AS {duckdb_type(field)}), {default}) AS {name}"
-    # Files hold instants; inside of queries a timestamp has no zone, as all is UTC. Old files may hold narrower types.
+    # Files hold instants; in queries a timestamp has no zone, because all times are UTC. Old files may hold narrower
+    # types.
     return f"CAST({name} AS {duckdb_type(field)}) AS {name}" if field.data_type in _CAST else name
 
 
 def shown_default(field: FieldSpec) -> str:
-    """What stands for a null of a column that was added to the table later, as text; of a list, its one element."""
+    """The default that replaces nulls of a column added to the table later, as text; of a list, its one element."""
     default = field.default_null
     if isinstance(default, bytes):
         return "".join(f"\\x{byte:02X}" for byte in default)
@@ -173,7 +173,7 @@ def _read(scan: Scan, files: Sequence[DataFile], named: bool = False) -> str:
         f"read_parquet([{paths}], hive_partitioning = true, hive_types = {{'{SEGMENT}': VARCHAR}}, "
         f"hive_types_autocast = false{by_name}{name})"
     )
-    # A column that no file has yet comes from the empty side.
+    # A column that no file has yet gets its name and type from the empty side.
     return f"({_nothing(scan.spec)} UNION ALL BY NAME SELECT * FROM {read})" if scan.evolved else read
 
 

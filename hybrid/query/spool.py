@@ -1,4 +1,4 @@
-"""Gives the rows of a statement to a sink in batches, so that a large result never lies in memory whole."""
+"""Passes the rows of a statement to a sink in batches, so that a large result is never in memory as a whole."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ _BATCH_ROWS = 2048
 
 
 class RowSink(Protocol):
-    """Takes the rows of a statement. `begin` may be called again: then all that came before does not count."""
+    """Receives the rows of a statement. A second call of `begin` discards all rows before it."""
 
     def begin(self, names: Sequence[str], types: Sequence[str]) -> None:
-        """The columns: names and Pinot's types."""
+        """Receives the columns: names and Pinot's types."""
 
     def take(self, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Some rows, as a `QueryResult` holds them."""
+        """Receives some rows, as a `QueryResult` holds them."""
 
 
 def spool(
     connection: DuckDBPyConnection, statement: Statement, rows_max: int | None, rewritten: Rewritten, sink: RowSink
 ) -> Fetched:
-    """Hands over all rows of a SELECT; what comes back holds none.
+    """Passes all rows of a SELECT to the sink; the returned value holds only the columns.
 
-    duckdb.Error when it fails, QueryError when they are more than `rows_max`.
+    duckdb.Error when the statement fails, QueryError when it has more than `rows_max` rows.
     """
-    found = connection.execute(statement)
+    cursor = connection.execute(statement)
     columns = [(str(column[0]), str(column[1])) for column in connection.description or ()]
     types = [wire_of(name, kind, rewritten) for name, kind in columns]
     converters = [converter(kind, wire) for (_, kind), wire in zip(columns, types, strict=True)]
     sink.begin([name for name, _ in columns], types)
     count = 0
-    while rows := found.fetchmany(_BATCH_ROWS):
+    while rows := cursor.fetchmany(_BATCH_ROWS):
         count += len(rows)
         if rows_max is not None and count > rows_max:
             raise QueryError(

@@ -1,6 +1,6 @@
 """The tail: rows that Kafka holds beyond the committed offsets of a pinned REALTIME half (R4, read committed).
 
-A query never fails for Kafka's sake: what cannot be read is a warning, and the answer is of committed rows only.
+A query never fails because of Kafka: a tail that cannot be read is a warning, and committed rows are the answer.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 ROWS_MAX = 2_000_000
 READ_S_MAX = 30.0
-BYTES_MAX = 512 * 1024 * 1024  # with what Python adds to each
+BYTES_MAX = 512 * 1024 * 1024  # Python's overhead per message included
 _MESSAGE_BYTES = 200
 _POLL_RECORDS = 20_000
 
@@ -33,7 +33,7 @@ _POLL_RECORDS = 20_000
 class TailMessage(NamedTuple):
     """One message beyond the committed offsets; `timestamp_ms` is Kafka's.
 
-    `message_key` and `headers` are there where the table takes them.
+    `message_key` and `headers` are set if the table uses them.
     """
 
     key: PartitionKey
@@ -51,39 +51,39 @@ class Pausable(Protocol):
         """Whether a pause lets this offset be read."""
 
     def shown(self, positions: Mapping[PartitionKey, int]) -> Mapping[PartitionKey, int]:
-        """The positions, none beyond where a pause holds."""
+        """The positions, capped at the offsets of a pause."""
 
 
 @dataclass(frozen=True)
 class Tail:
-    """Messages in offset order by partition, and the position after them (exclusive) of every partition asked."""
+    """Messages in offset order by partition, and the position after them (exclusive) of every partition read."""
 
     messages: Sequence[TailMessage] = ()
     positions: Mapping[PartitionKey, int] = field(default_factory=dict)
     warnings: Sequence[str] = ()
 
     def held_by(self, table: Pausable) -> Tail:
-        """The tail up to where a pause of the table holds the stream."""
-        messages = [one for one in self.messages if table.is_read(one.key, one.offset)]
+        """The tail up to the offsets of the table's pause."""
+        messages = [message for message in self.messages if table.is_read(message.key, message.offset)]
         return replace(self, messages=messages, positions=table.shown(self.positions))
 
     def without_messages(self, reason: str) -> Tail:
-        """Nothing beyond the committed rows, with the reason as a further warning."""
+        """A tail without messages, with the reason as a further warning."""
         return Tail(warnings=(*self.warnings, f"{reason} Answered from committed rows only."))
 
 
 class TailSource(Protocol):
-    """Where the rows beyond the last commit come from: Kafka, a server's memory, or a list."""
+    """The source of the rows beyond the last commit: Kafka, a server's memory, or a list."""
 
     def read(self, spec: TableSpec, state: RealtimeState, brokers: str | None) -> Tail:
         """Everything beyond `state`'s offsets up to the last stable offsets of this moment."""
 
 
 class NoTail:
-    """Answers from committed rows only."""
+    """A source without a tail: only committed rows are read."""
 
     def read(self, spec: TableSpec, state: RealtimeState, brokers: str | None) -> Tail:
-        """Nothing."""
+        """An empty tail."""
         return Tail()
 
 
@@ -100,11 +100,11 @@ class KafkaTail:
         self._rows_max, self._read_s_max, self._bytes_max, self._until = rows_max, read_s_max, bytes_max, until
 
     def ending_by(self, until: float) -> KafkaTail:
-        """The same, read up to that moment at most (monotonic clock, s): what comes later is left out, with a word."""
+        """The same source with a deadline (monotonic clock, s): rows not read by then are left out, with a warning."""
         return KafkaTail(self._rows_max, self._read_s_max, self._bytes_max, until)
 
     def read(self, spec: TableSpec, state: RealtimeState, brokers: str | None) -> Tail:
-        """Everything beyond `state`'s offsets; a warning where a topic is another one or Kafka is down."""
+        """Everything beyond `state`'s offsets; a warning where a topic was recreated or Kafka is down."""
         stream = spec.stream
         if stream is None or not state.reads(stream):
             return Tail()
@@ -115,41 +115,41 @@ class KafkaTail:
 
         try:
             return self._read(stream, state, address)
-        except StreamError as error:  # a topic that is gone; a password's reference that cannot be read
+        except StreamError as error:  # a topic was deleted, or the reference to a password cannot be resolved
             return Tail(warnings=(f"{error} Answered from committed rows only.",))
         except (KafkaError, OSError):
             return Tail(warnings=(_unreachable(address),))
 
     def _read(self, stream: StreamConfig, state: RealtimeState, brokers: str) -> Tail:
         ids, ends = _view(brokers, stream)
-        known, of_it = state.known_ids(stream), " of it" if len(stream.topics) > 1 else ""
-        warnings = [_gone(topic, of_it) for topic in stream.topics if topic in known and topic not in ids]
-        others = {topic: now for topic, now in ids.items() if known.get(topic, now) != now}
-        warnings += [_recreated(topic, known[topic], now, of_it) for topic, now in others.items()]
+        known_ids, of_it = state.known_ids(stream), " of it" if len(stream.topics) > 1 else ""
+        warnings = [_gone(topic, of_it) for topic in stream.topics if topic in known_ids and topic not in ids]
+        others = {topic: now for topic, now in ids.items() if known_ids.get(topic, now) != now}
+        warnings += [_recreated(topic, known_ids[topic], now, of_it) for topic, now in others.items()]
         ends = {place: end for place, end in ends.items() if place.topic not in others}
         keys = current_keys(stream, ends, state.offsets)
-        wanted = {keys[place]: (state.offsets.get(keys[place], 0), end) for place, end in ends.items()}
-        warnings += [_refilled(key, start, end) for key, (start, end) in wanted.items() if start > end]
+        ranges = {keys[place]: (state.offsets.get(keys[place], 0), end) for place, end in ends.items()}
+        warnings += [_refilled(key, start, end) for key, (start, end) in ranges.items() if start > end]
         deadline = time.monotonic() + self._read_s_max
         if self._until is not None:
             deadline = min(deadline, self._until)
-        reader = _Reader(wanted, self._rows_max, self._bytes_max, deadline, with_headers=stream.metadata)
-        found = reader.read(brokers, stream.security)
-        return replace(found, warnings=[*warnings, *found.warnings])
+        reader = _Reader(ranges, self._rows_max, self._bytes_max, deadline, with_headers=stream.metadata)
+        tail = reader.read(brokers, stream.security)
+        return replace(tail, warnings=[*warnings, *tail.warnings])
 
 
 def _view(brokers: str, stream: StreamConfig) -> tuple[Mapping[str, str], Mapping[TopicPartition, int]]:
-    """The ids of the topics that there are, and the last stable offset of each partition that is read."""
+    """The ids of the existing topics, and the last stable offset of each partition that is read."""
     import kafka
     from kafka.protocol.consumer.offsets import IsolationLevel, OffsetSpec
 
     # The admin client answers both in 12 ms; a consumer waits 100 ms for its first metadata.
     with admin_client(brokers, QUERY_TIMEOUT_MS, stream.security) as admin:
-        found = existing_topics(admin, stream.topics)
-        places = [place for one in found for place in read_places(stream, one.name, one.partitions)]
+        topics = existing_topics(admin, stream.topics)
+        places = [place for topic in topics for place in read_places(stream, topic.name, topic.partitions)]
         latest = {kafka.TopicPartition(*place): OffsetSpec.LATEST for place in places}
         ends = admin.list_partition_offsets(latest, isolation_level=IsolationLevel.READ_COMMITTED) if latest else {}
-    return {one.name: one.id for one in found}, {TopicPartition(*part): end.offset for part, end in ends.items()}
+    return {topic.name: topic.id for topic in topics}, {TopicPartition(*part): end.offset for part, end in ends.items()}
 
 
 class _Reader:
@@ -172,17 +172,17 @@ class _Reader:
         self._warnings: list[str] = []
 
     def read(self, brokers: str, security: KafkaSecurity) -> Tail:
-        """All there is; nobody is asked when there is nothing."""
+        """All messages of the ranges; without any, no broker is asked."""
         if self._ends:
             with ExitStack() as stack:
                 consumer = _consumer(brokers, security)
                 stack.callback(consumer.close, autocommit=False)
                 self._drain(consumer)
-        left = sum(end - self._positions[key] for key, end in self._ends.items())
-        if left > 0:
+        unread = sum(end - self._positions[key] for key, end in self._ends.items())
+        if unread > 0:
             self._warnings.append(
                 f"The tail is too long for one query: {len(self._messages)} rows of it were read, "
-                f"up to {left} are left out. Run `hybrid ingest` to commit them."
+                f"up to {unread} are left out. Run `hybrid ingest` to commit them."
             )
         return Tail(self._messages, self._positions, self._warnings)
 
@@ -198,10 +198,10 @@ class _Reader:
         while waiting and self._goes_on():
             try:
                 polled = consumer.poll(timeout_ms=100, max_records=_POLL_RECORDS)
-            except OffsetOutOfRangeError as error:  # with nothing else in hand: what came of others was given before
+            except OffsetOutOfRangeError as error:  # raised only when no fetched messages are pending
                 for part in error.args[0]:
                     consumer.pause(part)
-                    self._leave(waiting.pop(part))  # one that was read to its end is paused, and not asked for
+                    self._leave(waiting.pop(part))  # present, because partitions read to their end are paused
                 continue
             for part, records in polled.items():
                 self._take(parts[part], records)
@@ -212,11 +212,11 @@ class _Reader:
                     del waiting[part]
 
     def _goes_on(self) -> bool:
-        """Whether neither rows nor bytes nor time are at their bounds."""
+        """Whether the limits of rows, bytes and time allow another poll."""
         return len(self._messages) < self._rows_max and self._bytes_left > 0 and time.monotonic() < self._deadline
 
     def _leave(self, key: PartitionKey) -> None:
-        """Goes on with the others. A fetch says which has expired, so that no query has to ask where each begins."""
+        """Gives up a partition whose offset has expired. The failed fetch names it, so start offsets are not needed."""
         del self._ends[key]
         self._warnings.append(
             f"Kafka no longer holds offset {self._positions[key]} of partition {key.partition} of topic '{key.topic}', "

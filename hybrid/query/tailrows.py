@@ -1,7 +1,7 @@
-"""The rows of a tail, as DuckDB takes them: by the one decoder that Spark uses too.
+"""The rows of a tail for DuckDB, decoded by the same decoder that Spark uses.
 
-For a statement over files they are bound as lists and unnested: making Arrow of Python values imports pandas, which
-would cost a whole `hybrid query` more than everything else it does. A server takes them as Arrow, all day.
+For a statement over files they are bound as lists and unnested. Converting Python values to Arrow imports pandas, which
+takes longer than everything else in a `hybrid query`. A server, which runs for long, passes them as Arrow.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from hybrid.records.decode import Decoder
 
 _ARROW = {"VARCHAR": "string", "INTEGER": "int32", "BIGINT": "int64"}
-# Columns that often have one value in all rows.
+# Columns that often have the same value in all rows.
 _SHARED = frozenset({columns.SEGMENT, columns.CONNECTOR, columns.TOPIC, columns.EPOCH, columns.PARTITION, columns.OP})
 
 
 @dataclass(frozen=True)
 class TailRows:
-    """Rows column by column: values by stored column name. `segments` are those the rows are in."""
+    """Rows by column: values by stored column name. `segments` are the segments of the rows."""
 
     spec: TableSpec
     values: Mapping[str, Sequence[Any]]
@@ -42,37 +42,37 @@ class TailRows:
 
     @property
     def has_deletes(self) -> bool:
-        """Whether delete markers are among them."""
+        """Whether the rows include delete markers."""
         return columns.OP_DELETE in self.values[columns.OP]
 
     def texts(self, name: str) -> set[str]:
-        """The texts in a column."""
+        """The distinct texts in a column."""
         return {value for value in self.values[name] if value is not None}
 
     def joined(self, later: TailRows) -> TailRows:
         """These rows and later ones of the same table."""
-        values = {name: [*found, *later.values[name]] for name, found in self.values.items()}
+        values = {name: [*earlier, *later.values[name]] for name, earlier in self.values.items()}
         return TailRows(self.spec, values, self.segments | later.segments, self.count + later.count)
 
     def arrow(self, schema: pa.Schema) -> pa.Table:
         """The rows as Arrow; `schema` is the table's `arrow_schema`."""
         import pyarrow as pa
 
-        return pa.table([pa.array(self.values[one.name], one.type) for one in schema], schema)
+        return pa.table([pa.array(self.values[field.name], field.type) for field in schema], schema)
 
     def sql(self) -> tuple[str, list[Any]]:
         """A SELECT of the rows, and its parameters in order."""
         select, parameters, types = [], [], types_of(self.spec)
         for column, values in self.values.items():
             kind, name = types[column], identifier(column)
-            # A value that all rows share takes DuckDB far less than a list of them does.
+            # A value shared by all rows costs DuckDB far less than a list.
             shared = self.count == 1 or (column in _SHARED and all(value == values[0] for value in values))
             select.append(f"?::{kind} AS {name}" if shared else f"unnest(?::{kind}[]) AS {name}")
             parameters.append(values[0] if shared else values)
         return f"SELECT {', '.join(select)}", parameters
 
     def load(self, connection: DuckDBPyConnection, name: str) -> None:
-        """Makes a temporary table of them."""
+        """Creates a temporary table of the rows."""
         select, parameters = self.sql()
         connection.execute(f"CREATE TEMP TABLE {identifier(name)} AS {select}", parameters)
 
@@ -91,7 +91,7 @@ def arrow_schema(spec: TableSpec) -> pa.Schema:
 
 
 def tail_decoder(spec: TableSpec) -> Decoder:
-    """What decodes a table's messages. To make one takes as long as decoding a few messages does."""
+    """The decoder of a table's messages. Making it takes as long as decoding a few messages."""
     from hybrid.records.decode import Decoder
 
     return Decoder(spec)
@@ -100,14 +100,14 @@ def tail_decoder(spec: TableSpec) -> Decoder:
 def tail_rows(
     decoder: Decoder, spec: TableSpec, state: RealtimeState, messages: Sequence[TailMessage], now_ms: int
 ) -> TailRows | None:
-    """The rows among `messages`; what is no row of the table is left for ingestion to reject. None without rows."""
+    """The rows among `messages`; messages that are no rows are left for ingestion to reject. None without rows."""
     values, times_ms = [message.value for message in messages], [message.timestamp_ms for message in messages]
     batch = decoder.decode_batch(values, times_ms, _whole(spec, messages))
     good = batch.rows
     if not good:
         return None
-    kept = [messages[batch.origins[place]] for place in good]
-    segments = _segments(spec, state, kept, now_ms)
+    row_messages = [messages[batch.origins[place]] for place in good]
+    segments = _segments(spec, state, row_messages, now_ms)
     whole = len(good) == len(batch.reasons)
     user = {
         field.name: values if whole else [values[place] for place in good]
@@ -115,12 +115,12 @@ def tail_rows(
     }
     hidden: dict[str, list[Any]] = {
         columns.SEGMENT: segments,
-        columns.CONNECTOR: [message.key.connector for message in kept],
-        columns.TOPIC: [message.key.topic for message in kept],
-        columns.EPOCH: [message.key.epoch for message in kept],
-        columns.PARTITION: [message.key.partition for message in kept],
-        columns.OFFSET: [message.offset for message in kept],
-        columns.TIMESTAMP: [message.timestamp_ms for message in kept],
+        columns.CONNECTOR: [message.key.connector for message in row_messages],
+        columns.TOPIC: [message.key.topic for message in row_messages],
+        columns.EPOCH: [message.key.epoch for message in row_messages],
+        columns.PARTITION: [message.key.partition for message in row_messages],
+        columns.OFFSET: [message.offset for message in row_messages],
+        columns.TIMESTAMP: [message.timestamp_ms for message in row_messages],
         columns.OP: [columns.OP_DELETE if batch.deletes[place] else columns.OP_ROW for place in good],
         columns.TIME: [batch.times_ms[place] for place in good],
     }
@@ -128,20 +128,27 @@ def tail_rows(
 
 
 def _whole(spec: TableSpec, messages: Sequence[TailMessage]) -> list[Message] | None:
-    """The messages as the decoder takes them, where the table takes more than their values."""
+    """The messages for the decoder, if the table uses more than their values."""
     if spec.stream is None or not spec.stream.metadata:
         return None
     return [
-        Message(one.value, one.message_key, one.headers, one.key.partition, one.offset, one.timestamp_ms)
-        for one in messages
+        Message(
+            message.value,
+            message.message_key,
+            message.headers,
+            message.key.partition,
+            message.offset,
+            message.timestamp_ms,
+        )
+        for message in messages
     ]
 
 
 def consuming_segment(spec: TableSpec, state: RealtimeState, key: PartitionKey, now_ms: int) -> str:
-    """The partition's consuming segment; when there is none, the one that its next commit would open."""
-    found = state.consuming.get(key)
-    if found is not None:
-        return found.name
+    """The partition's consuming segment; without one, the segment that its next commit would open."""
+    segment = state.consuming.get(key)
+    if segment is not None:
+        return segment.name
     return realtime_segment(spec.name, spec.group(key.topic, key.partition), state.sequences.get(key, 0), now_ms)
 
 

@@ -1,8 +1,8 @@
-"""Time travel: a statement's tables at a revision that was told before, or as they were committed at a moment.
+"""Time travel: a statement's tables at a revision of an earlier answer, or as they were committed at a time.
 
-A revision is pinned by its versions. What it saw of the tail is answered from the commits that have brought these
-offsets since; what none has brought yet is read from the tail once more. A moment is what was committed up to it, in
-both halves, without a tail. What cannot be had whole is refused, never answered in part.
+A revision is pinned by its versions. Its tail is read from the commits that have brought these offsets since; offsets
+that no commit has brought yet are read from Kafka again. At a time both halves are pinned to their last commits up to
+it, without a tail. A revision that cannot be restored completely is refused, never answered in part.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _LIKE = f"{MOMENT_FORMS}, or as a revision: 'orders[OFFLINE=3 REALTIME=7]'."
 
 @dataclass(frozen=True)
 class NamedVersions:
-    """A table's part of a revision's text. None: the half is not named; `boundary` is its text, where it is told."""
+    """A table's part of a revision's text. None: the half is not named. `boundary` is the text of its boundary."""
 
     table: str
     offline: int | None = None
@@ -52,14 +52,14 @@ class NamedVersions:
 
 @dataclass(frozen=True)
 class QueriedMoment:
-    """What a statement is to be answered as of: `time_ms` (epoch ms), or the versions of `tables`."""
+    """The target of `asOf`: a time (`time_ms`, epoch ms), or the versions of `tables`."""
 
     time_ms: int | None = None
     tables: Sequence[NamedVersions] = ()
 
     @classmethod
     def parse(cls, text: str, now_ms: int) -> QueriedMoment:
-        """A revision as answers name it, its versions alone, or a time. QueryError (700) for what is neither."""
+        """Parses a revision as answers name it, its versions alone, or a time. QueryError (700) for anything else."""
         text = text.strip()
         if "[" in text:
             return cls(tables=_named(text))
@@ -74,19 +74,19 @@ class QueriedMoment:
         """QueryError when a revision does not name one of a statement's tables."""
         if self.time_ms is not None:
             return
-        names = {one.table for one in self.tables}
+        names = {entry.table for entry in self.tables}
         for table in tables:
             if table not in names:
-                told = ", ".join(f"'{name}'" for name in sorted(names))
-                raise _wrong(f"asOf: the revision is of {told}; the statement reads table '{table}' too.", _LIKE)
+                names_text = ", ".join(f"'{name}'" for name in sorted(names))
+                raise _wrong(f"asOf: the revision is of {names_text}; the statement reads table '{table}' too.", _LIKE)
 
 
 @dataclass(frozen=True)
 class LaterRows:
-    """The tail's rows as later commits brought them: those in `files` below `ends`, by partition.
+    """The tail's rows as later commits brought them: the rows of `files` below the offsets `ends`.
 
-    `version` is the last of these commits, and `deletes` counts delete markers up to it. `grown` as in
-    `PinnedHalves`, of the version that brought the last of them.
+    `version` is the last of these commits, and `deletes` counts delete markers up to it. `grown` is
+    `PinnedHalves.grown` of the newest version.
     """
 
     files: tuple[DataFile, ...] = ()
@@ -98,7 +98,7 @@ class LaterRows:
 
 @dataclass(frozen=True)
 class Past:
-    """A table as it was. `state` is REALTIME's, which the rows of `tail` lie beyond; None without that half."""
+    """A table at an earlier revision. `state` is REALTIME's, whose offsets precede the rows of `tail`."""
 
     halves: PinnedHalves
     later: LaterRows = field(default_factory=LaterRows)
@@ -107,19 +107,19 @@ class Past:
 
 
 class PastTable:
-    """Finds what one table was. `brokers` is where its tail lies, None: as configured."""
+    """Pins one table at an earlier revision. `brokers` is the address of its stream; None: as configured."""
 
     def __init__(self, spec: TableSpec, layout: TableLayout, brokers: str | None) -> None:
         self._spec, self._layout, self._brokers = spec, layout, brokers
 
     def pin(self, wanted: QueriedMoment, source: TailSource, *, with_tail: bool) -> Past:
-        """The table as of `wanted`; without the tail's rows where they are not read. QueryError when it is not there.
+        """The table as of `wanted`; without `with_tail` the tail's rows are not read. QueryError if it is not retained.
 
-        Waits some seconds for what the tail does not hold yet.
+        Waits some seconds for rows that Kafka does not return yet.
         """
         if wanted.time_ms is not None:
             return Past(self._at(wanted.time_ms))
-        named = next(one for one in wanted.tables if one.table == self._spec.name)
+        named = next(entry for entry in wanted.tables if entry.table == self._spec.name)
         halves = PinnedHalves(self._named(named, Half.OFFLINE), self._named(named, Half.REALTIME))
         self._refuse_strange(named, halves.realtime)
         self._refuse_lacking(named, halves)
@@ -139,7 +139,7 @@ class PastTable:
         return self._layout.half(half)
 
     def _at(self, time_ms: int) -> PinnedHalves:
-        found: dict[Half, HalfSnapshot | None] = {}
+        snapshots: dict[Half, HalfSnapshot | None] = {}
         firsts = []
         for half, newest in self._newest.items():
             then = version_then(newest.path, newest.version, time_ms)
@@ -154,12 +154,12 @@ class PastTable:
                     f"later ones up to {utc(time_ms)}: which version stood then cannot be told by time.",
                     "Name versions: orders[OFFLINE=3 REALTIME=7]",
                 )
-            found[half] = self._open(half, then.version) if then.version is not None else None
+            snapshots[half] = self._open(half, then.version) if then.version is not None else None
             firsts.append(then.first_ms)
-        if not any(found.values()):
+        if not any(snapshots.values()):
             name = self._spec.name
             raise _wrong(f"asOf: table '{name}' did not exist at {utc(time_ms)}: it was created at {utc(min(firsts))}.")
-        halves = PinnedHalves(found.get(Half.OFFLINE), found.get(Half.REALTIME))
+        halves = PinnedHalves(snapshots.get(Half.OFFLINE), snapshots.get(Half.REALTIME))
         self._refuse_apart(halves)
         return halves
 
@@ -176,19 +176,19 @@ class PastTable:
 
     def _open(self, half: Half, version: int) -> HalfSnapshot:
         try:
-            found = open_half(self._path(half), version)
-            found.state  # noqa: B018 - what is no longer in the log is told here
+            snapshot = open_half(self._path(half), version)
+            snapshot.state  # noqa: B018 - raises when the version is no longer in the log
         except (DataError, NotFoundError) as error:
             raise _gone(f"Version {version} of {self._of(half)} is no longer in its log.") from error
-        return found
+        return snapshot
 
     def _of(self, half: Half) -> str:
         return f"{half.value} of '{self._spec.name}'"
 
-    # What does not fit
+    # Refusals
 
     def _refuse_lacking(self, named: NamedVersions, halves: PinnedHalves) -> None:
-        """QueryError for a half that is not named, unless it came to the table later."""
+        """QueryError for a half that is not named, unless it was added to the table later."""
         for half, there in ((Half.OFFLINE, halves.realtime), (Half.REALTIME, halves.offline)):
             if half not in self._spec.halves or named.version(half) is not None or there is None:
                 continue
@@ -197,16 +197,16 @@ class PastTable:
                 raise _wrong(f"asOf: the revision names no version of {self._of(half)}.", _LIKE)
 
     def _refuse_strange(self, named: NamedVersions, realtime: HalfSnapshot | None) -> None:
-        """QueryError for positions of what the table does not read: names become SQL, and code of views."""
-        known = {(key.connector, key.topic) for key in (realtime.realtime.offsets if realtime is not None else {})}
+        """QueryError for positions in streams that the table does not read: names become SQL, and code of views."""
+        streams = {(key.connector, key.topic) for key in (realtime.realtime.offsets if realtime is not None else {})}
         if self._spec.stream is not None:
-            known |= {(self._spec.stream.connector, topic) for topic in self._spec.stream.topics}
+            streams |= {(self._spec.stream.connector, topic) for topic in self._spec.stream.topics}
         for key in named.tail:
-            if (key.connector, key.topic) not in known:
+            if (key.connector, key.topic) not in streams:
                 raise _wrong(f"asOf: table '{self._spec.name}' reads nothing from '{key}', which the tail names.")
 
     def _refuse_apart(self, halves: PinnedHalves) -> None:
-        """QueryError when REALTIME has dropped what this OFFLINE version does not cover: rows would be in neither."""
+        """QueryError when REALTIME has dropped rows that this OFFLINE version does not cover: both would lack them."""
         offline, realtime = halves.offline, halves.realtime
         if offline is None or realtime is None:
             return
@@ -220,17 +220,17 @@ class PastTable:
             )
 
     def _refuse_other_table(self, named: NamedVersions, halves: PinnedHalves) -> None:
-        """QueryError when the text tells another boundary than the version has: it is not of this table."""
+        """QueryError when the text names another boundary than the version has: it belongs to another table."""
         if named.boundary is None or halves.offline is None or halves.realtime is None:
             return
         offline, realtime = halves.offline, halves.realtime
         limit_ms = offline.effective_boundary(self._spec.boundary_lag_ms).limit_ms
-        found = TableRevision(
+        boundary_text = TableRevision(
             self._spec.name, offline.version, realtime.version, halves.boundary, {}, limit_ms
         ).boundary_text
-        if found != named.boundary:
+        if boundary_text != named.boundary:
             raise _wrong(
-                f"asOf: OFFLINE={offline.version} of '{self._spec.name}' has '{found}', and the revision says "
+                f"asOf: OFFLINE={offline.version} of '{self._spec.name}' has '{boundary_text}', and the revision says "
                 f"'{named.boundary}': it is of another table of that name, or of other settings.",
                 "Leave the boundary and the tail out to ask for the versions as they are.",
             )
@@ -256,13 +256,13 @@ class PastTable:
     def _still_in_tail(
         self, brought: BroughtRows, source: TailSource
     ) -> tuple[list[TailMessage] | None, Sequence[str]]:
-        """The messages that no commit has brought yet; None while the tail does not hold all of them."""
+        """The messages that no commit has brought yet; None while Kafka does not return all of them."""
         if not brought.left:
             return [], ()
         read = source.read(self._spec, brought.state, self._brokers)
         if any(read.positions.get(key, 0) < end for key, end in brought.left.items()):
             return None, read.warnings
-        return [one for one in read.messages if one.offset < brought.left.get(one.key, 0)], ()
+        return [message for message in read.messages if message.offset < brought.left.get(message.key, 0)], ()
 
     def _not_there(self, left: Offsets, warnings: Sequence[str]) -> QueryError:
         places = ", ".join(f"{key} below {end}" for key, end in sorted(left.items()))
@@ -275,7 +275,7 @@ class PastTable:
 
 
 def refuse_missing(table: str, files: Iterable[DataFile]) -> None:
-    """QueryError when a file of an old version is not there any more."""
+    """QueryError when a file of an old version no longer exists."""
     missing = [file for file in files if not Path(file.path).exists()]
     if missing:
         count = f"{len(missing)} of its files" if len(missing) > 1 else f"file {Path(missing[0].path).name}"
@@ -286,36 +286,38 @@ def refuse_missing(table: str, files: Iterable[DataFile]) -> None:
 
 
 def _named(text: str) -> tuple[NamedVersions, ...]:
-    found, at = [], 0
+    entries, at = [], 0
     while at < len(text):
         part = _PART.match(text, at)
         if part is None:
             raise _wrong(f"asOf: the revision cannot be read at '{text[at : at + 40]}'.", _LIKE)
-        found.append(_one_named(part[1], part[2]))
+        entries.append(_one_named(part[1], part[2]))
         at = part.end()
-    if len({one.table for one in found}) < len(found):
+    if len({entry.table for entry in entries}) < len(entries):
         raise _wrong("asOf: the revision names a table twice.", _LIKE)
-    return tuple(found)
+    return tuple(entries)
 
 
 def _one_named(table: str, body: str) -> NamedVersions:
-    """The part of one table: words, of which those behind `boundary=` belong to it."""
-    given: dict[str, str] = {}
+    """Parses the part of one table: words of the form NAME=VALUE; the boundary may consist of several words."""
+    by_name: dict[str, str] = {}
     boundary: list[str] = []
     for word in body.split():
         name, equals, value = word.partition("=")
         if name == "boundary" or (boundary and (not equals or name in {"override", "limit"})):
-            boundary.append(word.replace(".000Z", "Z"))  # as revisions were written before
-        elif name in {"OFFLINE", "REALTIME", "tail", "plan"} and equals and name not in given:
-            given[name] = value
+            boundary.append(word.replace(".000Z", "Z"))  # as earlier releases wrote revisions
+        elif name in {"OFFLINE", "REALTIME", "tail", "plan"} and equals and name not in by_name:
+            by_name[name] = value
         else:
             raise _wrong(f"asOf: '{word}' cannot stand in the revision of '{table}'.", _LIKE)
-    if "plan" in given:
-        raise _wrong(f"asOf: the revision shows '{table}' as backfill plan '{given['plan']}' would make it: no state.")
-    if not {"OFFLINE", "REALTIME"} & given.keys():
+    if "plan" in by_name:
+        raise _wrong(
+            f"asOf: the revision shows '{table}' as backfill plan '{by_name['plan']}' would make it: no state."
+        )
+    if not {"OFFLINE", "REALTIME"} & by_name.keys():
         raise _wrong(f"asOf: the revision of '{table}' names no version.", _LIKE)
-    offline, realtime = (_version(table, given.get(half.value)) for half in (Half.OFFLINE, Half.REALTIME))
-    return NamedVersions(table, offline, realtime, " ".join(boundary) or None, _positions(table, given.get("tail")))
+    offline, realtime = (_version(table, by_name.get(half.value)) for half in (Half.OFFLINE, Half.REALTIME))
+    return NamedVersions(table, offline, realtime, " ".join(boundary) or None, _positions(table, by_name.get("tail")))
 
 
 def _version(table: str, text: str | None) -> int | None:
@@ -332,10 +334,10 @@ def _positions(table: str, text: str | None) -> dict[PartitionKey, int]:
     try:
         if not (text.startswith("{") and text.endswith("}")):
             raise ValueError(text)
-        words = [one for one in text[1:-1].split(",") if one]
-        if not all(_POSITION.fullmatch(one) for one in words):
+        words = [word for word in text[1:-1].split(",") if word]
+        if not all(_POSITION.fullmatch(word) for word in words):
             raise ValueError(text)
-        pairs = (one.rpartition("@") for one in words)
+        pairs = (word.rpartition("@") for word in words)
         return {PartitionKey.parse(key): int(offset) for key, _, offset in pairs}
     except ValueError:
         raise _wrong(f"asOf: '{text}' is no tail of '{table}': it is written {{kafka/orders/0/0@120}}.") from None

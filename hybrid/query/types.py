@@ -1,4 +1,4 @@
-"""Types between Pinot (what clients are told), DuckDB (what computes) and Python (what rows hold)."""
+"""Type mapping between Pinot (for clients), DuckDB (for computing) and Python (values of rows)."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ _WIRE = {
 
 def duckdb_type(field: FieldSpec) -> str:
     """The type a column has inside of queries."""
-    one = _DUCKDB[field.data_type]
-    return one if field.single_value else f"{one}[]"
+    kind = _DUCKDB[field.data_type]
+    return kind if field.single_value else f"{kind}[]"
 
 
 def wire_type(duckdb_name: str) -> str:
     """Pinot's name for a result column of this DuckDB type. Sums of integers (HUGEINT) are DOUBLE, as in Pinot."""
     name = duckdb_name.upper()
     if name.endswith("[]"):
-        one = wire_type(name[:-2])
-        return f"{one}_ARRAY" if one in _ARRAYS else "STRING_ARRAY"
+        element = wire_type(name[:-2])
+        return f"{element}_ARRAY" if element in _ARRAYS else "STRING_ARRAY"
     if name.startswith("DECIMAL"):
         return "BIG_DECIMAL"
     return _WIRE.get(name, "STRING")
@@ -59,15 +59,15 @@ _ARRAYS = ("INT", "LONG", "FLOAT", "DOUBLE", "BOOLEAN", "TIMESTAMP", "STRING", "
 
 
 def converter(duckdb_name: str, wire: str) -> Callable[[Any], object] | None:
-    """What turns DuckDB's Python value into ours; None where it is one already.
+    """The function that converts DuckDB's Python value to ours; None where they are the same.
 
-    FLOAT becomes the shortest decimal that names it, BIG_DECIMAL loses the zeros of its scale, times are UTC without
-    zone, what Pinot has no type for becomes text.
+    FLOAT becomes the shortest decimal that identifies it, BIG_DECIMAL loses trailing zeros, times are UTC without zone,
+    values without a Pinot type become text.
     """
     name = duckdb_name.upper()
     if wire.endswith("_ARRAY"):
-        one = converter(name[:-2], wire.removesuffix("_ARRAY"))
-        return None if one is None else lambda values: [None if value is None else one(value) for value in values]
+        inner = converter(name[:-2], wire.removesuffix("_ARRAY"))
+        return None if inner is None else lambda values: [None if value is None else inner(value) for value in values]
     if wire == "FLOAT":
         return shortest_float
     if wire == "DOUBLE" and name != "DOUBLE":

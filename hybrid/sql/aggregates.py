@@ -1,7 +1,6 @@
-"""Pinot's aggregation functions in DuckDB's words. Each rule takes the call's arguments and gives its replacement.
+"""Pinot's aggregation functions in DuckDB's SQL. Each rule takes the call's arguments and returns its replacement.
 
-The aggregations in a replacement are made by `core`. FILTER and OVER, which stand behind the call as it was written,
-are put behind each of them.
+`core` makes the aggregations in a replacement. FILTER and OVER of the original call are attached to each of them.
 """
 
 from __future__ import annotations
@@ -26,49 +25,49 @@ Rule = Callable[[Sequence[exp.Expr]], exp.Expr]
 _STEP = 1e-12
 _PERCENTILE = re.compile(r"percentile(est|tdigest|kll|rawest|rawtdigest|smarttdigest)?([0-9]{1,2})?(mv)?")
 _BINS_MAX = 1000
-# DOUBLE in Pinot, whatever numbers they are of; of a BIG_DECIMAL column the latter have its type here.
+# Aggregations that are DOUBLE in Pinot for any number; here those of `_OF_COLUMN` keep the type BIG_DECIMAL.
 _SUMS = frozenset(("sum", "distinctsum"))
 _OF_COLUMN = frozenset(("min", "max", "minmaxrange", "mode"))
 
 
 def core(name: str, *arguments: exp.Expr) -> exp.Anonymous:
-    """An aggregation: what FILTER and OVER belong behind."""
+    """An aggregation, to which FILTER and OVER are attached."""
     node = call(name, *arguments)
     node.meta["core"] = True
     return node
 
 
 def place(node: exp.Expr, replacement: exp.Expr) -> None:
-    """Puts `replacement` where `node` stands, and FILTER and OVER of `node` behind its aggregations."""
+    """Replaces `node` by `replacement`, and attaches FILTER and OVER of `node` to the aggregations in it."""
     outer, steps = node, 0
     while isinstance(outer.parent, exp.Filter | exp.Window | exp.IgnoreNulls) and outer.parent.this is outer:
         outer, steps = outer.parent, steps + 1
-    cores = [found for found in replacement.find_all(exp.Anonymous) if found.meta.get("core")]
+    cores = [aggregation for aggregation in replacement.find_all(exp.Anonymous) if aggregation.meta.get("core")]
     if outer is node or cores == [replacement]:
         node.replace(replacement)
         return
-    for found in cores:
+    for aggregation in cores:
         whole = outer.copy()
         inner = whole
         for _ in range(steps):
             inner = inner.this
-        inner.replace(found.copy())
-        found.replace(whole)
+        inner.replace(aggregation.copy())
+        aggregation.replace(whole)
     outer.replace(replacement)
 
 
 def decimals_shown(tree: exp.Query, calls: Sequence[exp.Anonymous], types: ColumnTypes) -> set[int]:
-    """Those of the calls, by id, that are of BIG_DECIMAL and DOUBLE in Pinot: sums, and what an answer shows of others.
+    """The ids of aggregations over BIG_DECIMAL that become DOUBLE, as in Pinot: sums, and others that an answer shows.
 
-    Within a statement a minimum stays exact, so that it finds its row; clients get a number, as from Pinot.
+    Within a statement a minimum stays exact, so that it finds its row. Clients get a DOUBLE, as from Pinot.
     """
     named = [(canonical(node.name), node) for node in calls if node.expressions]
-    wanted = [(name, node) for name, node in named if name in _SUMS or name in _OF_COLUMN]
-    decimal = [(name, node) for name, node in wanted if type_of(_plain(node.expressions[0]), types) is DECIMAL]
+    affected = [(name, node) for name, node in named if name in _SUMS or name in _OF_COLUMN]
+    decimal = [(name, node) for name, node in affected if type_of(_plain(node.expressions[0]), types) is DECIMAL]
     if not decimal:
         return set()
-    shown = [one for select in _outermost(tree) for one in (*select.expressions, select.args.get("order")) if one]
-    within = {id(call) for one in shown for call in _calls(one)}
+    shown = [part for select in _outermost(tree) for part in (*select.expressions, select.args.get("order")) if part]
+    within = {id(call) for part in shown for call in _calls(part)}
     return {id(node) for name, node in decimal if name in _SUMS or id(node) in within}
 
 
@@ -89,9 +88,9 @@ def _outermost(tree: exp.Expr) -> list[exp.Select]:
 
 
 def _calls(node: exp.Expr) -> list[exp.Anonymous]:
-    """The calls in an expression, those of subqueries apart."""
-    inner = [one for one in node.walk(prune=lambda one: isinstance(one, exp.Query | exp.Subquery))]
-    return [one for one in inner if isinstance(one, exp.Anonymous)]
+    """The calls in an expression, without those of subqueries."""
+    inner = [child for child in node.walk(prune=lambda child: isinstance(child, exp.Query | exp.Subquery))]
+    return [child for child in inner if isinstance(child, exp.Anonymous)]
 
 
 def _plain(argument: exp.Expr) -> exp.Expr:
@@ -100,8 +99,8 @@ def _plain(argument: exp.Expr) -> exp.Expr:
 
 def _distinct(name: str, kind: str | None = None) -> Rule:
     def rule(arguments: Sequence[exp.Expr]) -> exp.Expr:
-        found = core(name, exp.Distinct(expressions=[arguments[0]]))
-        return found if kind is None else cast(found, kind)
+        aggregation = core(name, exp.Distinct(expressions=[arguments[0]]))
+        return aggregation if kind is None else cast(aggregation, kind)
 
     return rule
 
@@ -115,14 +114,14 @@ def _difference(high: exp.Expr, low: exp.Expr) -> exp.Expr:
 
 
 def _with_time(name: str) -> Rule:
-    """FIRSTWITHTIME(value, time, 'type') is the value at the lowest time, LASTWITHTIME at the highest."""
+    """FIRSTWITHTIME(value, time, 'type'), the value at the lowest time, and LASTWITHTIME, at the highest."""
 
     def rule(arguments: Sequence[exp.Expr]) -> exp.Expr:
-        found = core(name, arguments[0], arguments[1])
+        aggregation = core(name, arguments[0], arguments[1])
         kind = pinot_type(literal_text(arguments[2])) if len(arguments) > 2 else None
         if kind is None:
-            return found
-        return cast(as_whole(found, {}) if kind in {"INTEGER", "BIGINT"} else found, kind)
+            return aggregation
+        return cast(as_whole(aggregation, {}) if kind in {"INTEGER", "BIGINT"} else aggregation, kind)
 
     return rule
 
@@ -132,7 +131,7 @@ def _precise_sum(arguments: Sequence[exp.Expr]) -> exp.Expr:
 
 
 def _mode(arguments: Sequence[exp.Expr]) -> exp.Expr:
-    """MODE(column [, 'MIN' | 'MAX']): of several that are equally frequent the lowest or highest."""
+    """MODE(column [, 'MIN' | 'MAX']): of several equally frequent values the lowest or highest."""
     reducer = (literal_text(arguments[1]) or "").upper() if len(arguments) > 1 else "MIN"
     if reducer not in {"MIN", "MAX"}:
         raise QueryError("MODE: the second argument is 'MIN' or 'MAX'.", pinot_code=700)
@@ -141,7 +140,7 @@ def _mode(arguments: Sequence[exp.Expr]) -> exp.Expr:
 
 
 def _histogram(arguments: Sequence[exp.Expr]) -> exp.Expr:
-    """HISTOGRAM(column, lower, upper, bins): how many values are in each; the last bin holds its upper end too."""
+    """HISTOGRAM(column, lower, upper, bins): the number of values per bin; the last bin includes its upper end."""
     ends = [literal_number(argument) for argument in arguments[1:]]
     if None in ends or not 0 < int(ends[2] or 0) <= _BINS_MAX:
         raise QueryError(f"HISTOGRAM takes a column, two ends and 1 to {_BINS_MAX} bins.", pinot_code=700)
@@ -235,12 +234,12 @@ def percentile(name: str, arguments: Sequence[exp.Expr]) -> exp.Expr | None:
     value = cast(arguments[0], "DOUBLE")
     if match.group(1) in {"tdigest", "rawtdigest", "kll"}:
         return core("approx_quantile", value, number(written / 100))
-    found = core("quantile_disc", value, step)
-    return cast(call("trunc", found), "BIGINT") if match.group(1) in {"est", "rawest"} else found
+    quantile = core("quantile_disc", value, step)
+    return cast(call("trunc", quantile), "BIGINT") if match.group(1) in {"est", "rawest"} else quantile
 
 
 def percentage(name: str, arguments: Sequence[exp.Expr]) -> float | None:
-    """The percentage of a PERCENTILE call: behind its name or its second argument."""
+    """The percentage of a PERCENTILE call: the number at the end of its name, or its second argument."""
     match = _PERCENTILE.fullmatch(name)
     if match is not None and match.group(2):
         return float(match.group(2))

@@ -1,9 +1,8 @@
-"""The functions of DuckDB that a statement may call: those that compute from their arguments and nothing else.
+"""The allow-list of DuckDB functions for statements: functions that compute only from their arguments.
 
-A list of what is allowed, not of what is forbidden: a function that a later DuckDB brings is refused until somebody
-has looked at it. None of these reads files, settings, sequences, other tables or the network, runs SQL that it is
-given, or waits; none makes a value of any length that it is told (sql.texts bounds those that pad and repeat, sql.sizes
-what nests and multiplies).
+The list names what is allowed, so a function of a later DuckDB is refused until somebody has reviewed it. None of these
+reads files, settings, sequences, other tables or the network, runs SQL, or waits. None makes a value of unlimited
+length: sql.texts limits padding and repetition, sql.sizes nesting and multiplication.
 """
 
 from __future__ import annotations
@@ -71,14 +70,14 @@ _SCALARS = word_set(
     """
 )
 
-# What DuckDB's own parser turns operators and clauses into: `a || b`, `a LIKE b`, `a[1]`, `{'a': 1}`, `x IN (...)`.
+# Functions that DuckDB's parser makes of operators and clauses: `a || b`, `a LIKE b`, `a[1]`, `{'a': 1}`, `x IN (...)`.
 _OPERATORS = word_set(
     """
     != !__postfix !~~ !~~* % & && * ** + - ->> -> / // < <-> << <= <=> <@ = > >= >> @ @> ^ ^@ | || ~ ~~ ~~* ~~~
     """
 ) | frozenset(("like_escape", "ilike_escape", "not_like_escape", "not_ilike_escape", "is distinct from", "__between"))
 
-# What our own checks of long texts call (sql.sizes); a statement may not.
+# Functions that only our own checks of long texts (sql.sizes) may call.
 _OURS = word_set("error")
 
 ALLOWED = AGGREGATES | WINDOWS | _SCALARS | _OPERATORS | _OURS

@@ -1,7 +1,6 @@
-"""Operators as Pinot computes them: never in 32 bits, decimals as doubles, `divide(a, b)` as `a / b`.
+"""Operators as Pinot computes them: never in 32 bits, decimal literals as doubles, `divide(a, b)` as `a / b`.
 
-Whole numbers stay whole and exact, in 64 bits; as soon as a fraction takes part, all is DOUBLE. BIG_DECIMALs stay
-exact.
+Whole numbers stay exact, in 64 bits; an operation with a fraction is DOUBLE. BIG_DECIMALs stay exact.
 """
 
 from __future__ import annotations
@@ -27,15 +26,15 @@ _WIDER = {INT: "BIGINT", FLOAT: "DOUBLE"}
 
 
 def rewrite_arithmetic(tree: exp.Query, types: ColumnTypes, *, rows: bool = False) -> None:
-    """Puts operators and number literals into the words in which DuckDB computes as Pinot does."""
+    """Rewrites operators and number literals so that DuckDB computes as Pinot does."""
     for node in list(tree.find_all(exp.Anonymous)):
         if canonical(node.name) in _OPERATORS and len(node.expressions) == 2:
             left, right = (exp.Paren(this=side) for side in node.expressions)
             node.replace(exp.Paren(this=_OPERATORS[canonical(node.name)](this=left, expression=right)))
     for operation in reversed(list(tree.find_all(exp.Add, exp.Sub, exp.Mul, exp.Mod, exp.Div))):
         _count_millis(operation, types, rows)
-    # All are found before one is changed: a cast put around an operand must not change what others see of it.
-    operands = [found for node in tree.find_all(exp.Binary, exp.Neg, exp.Anonymous) for found in _operands(node, types)]
+    # All operands are collected before any is changed, because a cast around one changes the types that others see.
+    operands = [pair for node in tree.find_all(exp.Binary, exp.Neg, exp.Anonymous) for pair in _operands(node, types)]
     fractions = [node for node in tree.find_all(exp.Literal) if is_fraction(node) and _is_computed(node, types)]
     for operand, kind in operands:
         operand.replace(cast(operand.copy(), _WIDER[kind]))
@@ -44,19 +43,19 @@ def rewrite_arithmetic(tree: exp.Query, types: ColumnTypes, *, rows: bool = Fals
 
 
 def _count_millis(node: exp.Binary, types: ColumnTypes, rows: bool) -> None:
-    """A TIMESTAMP that is computed with is epoch milliseconds, unless a step of time is added to it."""
+    """Turns a TIMESTAMP operand into epoch milliseconds, unless the other operand is a step of time."""
     sides = (node.this, node.expression)
     if TIMESTAMP not in {type_of(side, types) for side in sides} or any(is_step(side) for side in sides):
         return
     if any(is_time(side, types) and type_of(side, types) is not TIMESTAMP for side in sides):
-        return  # a DATE, which DuckDB computes with in days
+        return  # a DATE: DuckDB computes in days
     for side in sides:
         if type_of(side, types) is TIMESTAMP:
             side.replace(cut_millis(side.copy(), rows=rows))
 
 
 def _operands(node: exp.Expr, types: ColumnTypes) -> list[tuple[exp.Expr, DataType]]:
-    """The operands that would be computed with in 32 bits, and their types."""
+    """The operands that DuckDB would compute in 32 bits, and their types."""
     if isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Mod | exp.Div):
         sides = [node.this, node.expression]
         if any(isinstance(side, exp.Interval) or is_time(side, types) for side in sides):
@@ -67,15 +66,17 @@ def _operands(node: exp.Expr, types: ColumnTypes) -> list[tuple[exp.Expr, DataTy
         sides = list(node.expressions[:1])
     else:
         return []
-    found = [(side, kind_of(side, types)) for side in sides]
+    typed_sides = [(side, kind_of(side, types)) for side in sides]
     widened = {FLOAT} if isinstance(node, exp.Div) else set(_WIDER)  # whole numbers are divided in doubles anyway
-    return [(side, kind) for side, kind in found if kind in widened and not isinstance(side.unnest(), exp.Literal)]
+    return [
+        (side, kind) for side, kind in typed_sides if kind in widened and not isinstance(side.unnest(), exp.Literal)
+    ]
 
 
 def _is_computed(node: exp.Expr, types: ColumnTypes) -> bool:
-    """Whether a literal is computed with or shown.
+    """Whether a literal is an operand of arithmetic or is shown.
 
-    Compared with a column DuckDB's own rule is right, and as an argument most functions want it plain.
+    In comparisons with a column DuckDB's own rule is right, and as arguments most functions need plain literals.
     """
     inside, around = node, node.parent
     while isinstance(around, exp.Paren | exp.Neg):

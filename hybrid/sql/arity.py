@@ -1,4 +1,4 @@
-"""How many arguments the known functions take, and the sentence for a call with another number of them."""
+"""The numbers of arguments of functions, and the error message for a call with another number."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Mapping
 
 _NAME_BEHIND = re.compile(r"\w+\s*$")
-# Functions of DuckDB whose own error does not say what they take: fewest and most arguments (None: any number).
+# Functions of DuckDB whose own error does not name their arguments: minimum and maximum number (None: no maximum).
 _OF_DUCKDB: Mapping[str, tuple[int, int | None]] = {
     "array_value": (1, None),
     "cardinality": (1, 1),
@@ -25,7 +25,7 @@ _OF_DUCKDB: Mapping[str, tuple[int, int | None]] = {
     "unnest": (1, 1),
 }
 
-# Functions that the parser reads by itself, and whose wrong calls it does not read.
+# Functions with a syntax of their own in the parser, which cannot parse calls with other numbers of arguments.
 _OF_PARSER: Mapping[str, tuple[int, ...]] = {
     "first_value": (1,),
     "lag": (1, 2, 3),
@@ -42,25 +42,25 @@ _CALL_MAX = 10_000
 
 
 def unread_call(text: str) -> str | None:
-    """What the function takes in whose parentheses `text` ends, if it is one that the parser reads; else None."""
+    """The arguments of the function in whose parentheses `text` ends, if the parser has its own syntax; else None."""
     depth, place = 0, len(text) - 1
     first = max(0, place - _CALL_MAX)
     while place >= first and (text[place] != "(" or depth):
         depth += (text[place] == ")") - (text[place] == "(")
         place -= 1
     written = _NAME_BEHIND.search(text[max(0, place - 40) : max(0, place)])
-    wanted = _OF_PARSER.get(written.group().strip().lower()) if written else None
-    return None if written is None or wanted is None else f"{written.group().strip().upper()} takes {listed(wanted)}"
+    counts = _OF_PARSER.get(written.group().strip().lower()) if written else None
+    return None if written is None or counts is None else f"{written.group().strip().upper()} takes {listed(counts)}"
 
 
 def is_wrong(name: str, count: int) -> bool:
-    """Whether a function of DuckDB that does not say it itself cannot take `count` arguments."""
+    """Whether a function of DuckDB cannot take `count` arguments; only for functions whose own error is unclear."""
     fewest, most = _OF_DUCKDB.get(name, (0, None))
     return count < fewest or (most is not None and count > most)
 
 
 def takes(written: str, name: str, count: int) -> str:
-    """The sentence for a call that `is_wrong`."""
+    """The error message for a call that `is_wrong`."""
     fewest, most = _OF_DUCKDB[name]
     return wrong_number(written, [fewest] if most is None else range(fewest, most + 1), count, more=most is None)
 
@@ -77,5 +77,5 @@ def listed(wanted: Collection[int], *, more: bool = False) -> str:
         return f"{numbers[-1]} or more arguments"
     if len(numbers) > 2 and numbers == list(range(numbers[0], numbers[-1] + 1)):
         return f"{numbers[0]} to {numbers[-1]} arguments"
-    said = " or ".join(str(number) for number in numbers)
-    return f"{said} argument{'' if numbers == [1] else 's'}" if numbers != [0] else "no arguments"
+    numbers_text = " or ".join(str(number) for number in numbers)
+    return f"{numbers_text} argument{'' if numbers == [1] else 's'}" if numbers != [0] else "no arguments"

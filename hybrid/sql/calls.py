@@ -1,4 +1,4 @@
-"""Small constructors of SQL nodes, and what an expression holds as far as it can be told without running it."""
+"""Constructors of SQL nodes, and simple questions about expressions that need no run."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from sqlglot import exp
 
 from hybrid.schema.types import DataType
 
-# The types of the columns of the tables in a statement, by lower-case name. A name with two types is not in it.
+# The column types of a statement's tables, by lower-case name. A name with two types is left out.
 ColumnTypes = Mapping[str, DataType]
 
-# Under this key of `meta` stands a function that gives the plain form of a node that is long in DuckDB's words alone.
+# Key of `meta` for a function that returns the plain form of a node, where only DuckDB needs the long form.
 SAME_AS = "same_as"
 
 _TEMPORAL_CALLS = frozenset(
@@ -21,7 +21,7 @@ _TEMPORAL_TYPES = ("TIMESTAMP", "TIMESTAMPTZ", "DATE", "DATETIME", "TIMESTAMPNTZ
 
 
 def call(name: str, *arguments: exp.Expr) -> exp.Anonymous:
-    """`name(arguments)`, in DuckDB's words already: no rule of ours is for it."""
+    """`name(arguments)` as a DuckDB function, to which no rule is applied any more."""
     node = exp.Anonymous(this=name, expressions=list(arguments))
     node.meta["made"] = True
     return node
@@ -33,7 +33,7 @@ def is_made(node: exp.Expr) -> bool:
 
 
 def number(value: float) -> exp.Expr:
-    """A number; a negative one in parentheses, so that it can stand anywhere."""
+    """A number literal; a negative one is in parentheses, so that it fits anywhere."""
     return exp.Literal.number(value) if value >= 0 else exp.Paren(this=exp.Neg(this=exp.Literal.number(-value)))
 
 
@@ -79,7 +79,7 @@ def is_temporal(node: exp.Expr, types: ColumnTypes) -> bool:
 
 
 def to_millis(moment: exp.Expr) -> exp.Anonymous:
-    """A timestamp as epoch milliseconds. DuckDB's epoch_ms goes both ways: `is_millis` knows this one."""
+    """A timestamp as epoch milliseconds. DuckDB's epoch_ms converts both ways, so `is_millis` needs a mark."""
     node = call("epoch_ms", moment)
     node.meta["millis"] = True
     return node

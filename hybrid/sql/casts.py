@@ -1,4 +1,4 @@
-"""CAST as Pinot does it: its names of types, fractions cut off towards zero, timestamps as epoch milliseconds."""
+"""CAST as in Pinot: its names of types, fractions cut towards zero, timestamps as epoch milliseconds."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ PINOT_TYPES = {
 
 
 def pinot_type(name: str | None) -> str | None:
-    """DuckDB's name of one of Pinot's types; None when it is none."""
+    """DuckDB's name of one of Pinot's types; None for any other name."""
     return PINOT_TYPES.get((name or "").upper())
 
 
 def rewrite_casts(tree: exp.Query, types: ColumnTypes, *, rows: bool = False) -> None:
-    """Puts every CAST of `tree` into DuckDB's words; those of row expressions (`rows`) into ones that Spark has too."""
-    for operand in [found for node in tree.find_all(exp.DPipe, exp.Anonymous) for found in _joined(node, types)]:
+    """Rewrites every CAST of `tree` for DuckDB; for row expressions (`rows`) only into forms that Spark has too."""
+    for operand in [value for node in tree.find_all(exp.DPipe, exp.Anonymous) for value in _joined(node, types)]:
         operand.replace(cast(operand.copy(), "VARCHAR"))
     for node in reversed(list(tree.find_all(exp.Cast))):
-        known = _OWN.get(str(node.to.args.get("kind") or "").upper())
-        if known is not None:
-            node.set("to", exp.DataType.build(known, dialect="duckdb"))
+        own_type = _OWN.get(str(node.to.args.get("kind") or "").upper())
+        if own_type is not None:
+            node.set("to", exp.DataType.build(own_type, dialect="duckdb"))
         target = node.to.this.name if isinstance(node.to.this, exp.DType) else ""
         if target in _WHOLE:
             node.set("this", _whole(node, types, rows))
         elif target in _TEXTS and kind_of(node.this, types) is DECIMAL:
-            # DuckDB writes all digits of the scale; the zeros behind are none of the number's.
+            # DuckDB writes all digits of the scale; trailing zeros are removed.
             plain = cast(node.this, "VARCHAR")
             node.replace(call("regexp_replace", plain, text(r"(\.[0-9]*[1-9])0+$|\.0+$"), text(r"\1")))
         elif target in _TEXTS and type_of(node.this, types) is DataType.BYTES:
@@ -51,14 +51,14 @@ def rewrite_casts(tree: exp.Query, types: ColumnTypes, *, rows: bool = False) ->
         elif target in _FRACTIONS and type_of(node.this, types) is DataType.TIMESTAMP:
             node.set("this", as_milliseconds(node.this, types, rows=rows))
         elif target == "DECIMAL" and (kind := kind_of(node.this, types)) in _DOUBLES and (kind is FLOAT or not rows):
-            # By its shortest text, as Java and Spark do: 0.1 is 0.1, and not what the double is exactly.
+            # By its shortest text, as in Java and Spark: 0.1 becomes 0.1, not the exact value of the double.
             node.set("this", cast(node.this, "VARCHAR"))
         elif target in _MOMENTS and _is_instant(node.this, types, rows):
             node.replace(as_instant(node.this, types, rows=rows))
 
 
 def _joined(node: exp.Expr, types: ColumnTypes) -> list[exp.Expr]:
-    """The numbers with a fraction that are joined to texts: they are written as CAST writes them."""
+    """The fractional numbers that are concatenated with texts, which must be written as CAST writes them."""
     if isinstance(node, exp.DPipe):
         values = [node.this, node.expression]
     elif isinstance(node, exp.Anonymous) and canonical(node.name) in {"concat", "concatws"}:
@@ -77,7 +77,7 @@ def _named_specials(node: exp.Cast) -> exp.Expr:
 
 
 def _is_instant(value: exp.Expr, types: ColumnTypes, rows: bool) -> bool:
-    """Whether a value is, or may be, epoch milliseconds where a timestamp is asked for."""
+    """Whether a value that is cast to a timestamp is, or may be, epoch milliseconds."""
     if kind_of(value, types) is not None:
         return True
     written = literal_text(value.unnest())

@@ -1,4 +1,4 @@
-"""Comparisons of a column with a constant of another type, as Pinot's users write them.
+"""Coerces constants in comparisons with a column of another type, as Pinot's users write them.
 
 A TIMESTAMP is compared with epoch milliseconds, a STRING with a number by its text, BYTES with hex digits.
 """
@@ -23,7 +23,7 @@ Coercion = Callable[[exp.Expr], exp.Expr]
 
 
 def coerce_timestamps(tree: exp.Query, types: ColumnTypes) -> None:
-    """Makes of every constant that is compared with something of another type one that can be compared with it."""
+    """Converts every constant that is compared with a value of another type so that DuckDB can compare them."""
     for node in list(tree.find_all(*_COMPARISONS, exp.Between, exp.In)):
         _refuse_bare_dates(node)
         if isinstance(node, exp.Between):
@@ -60,7 +60,7 @@ def _coerce_in(node: exp.In, types: ColumnTypes) -> None:
 
 
 def _coerce_values(node: exp.Expr, types: ColumnTypes) -> None:
-    """Values of which one is given: beside a TIMESTAMP, whole numbers are epoch milliseconds."""
+    """Converts the alternatives of CASE, COALESCE and so on: beside a TIMESTAMP, numbers are epoch milliseconds."""
     if isinstance(node, exp.Case):
         default = node.args.get("default")
         values = [branch.args["true"] for branch in node.args["ifs"]] + ([default] if default is not None else [])
@@ -76,7 +76,7 @@ def _coerce_values(node: exp.Expr, types: ColumnTypes) -> None:
 
 
 def _coercion(node: exp.Expr, types: ColumnTypes) -> Coercion | None:
-    """What is done to what is compared with `node`, if anything is."""
+    """The conversion of values that are compared with `node`, or None."""
     if is_time(node, types):
         return lambda other: _moment(other, types)
     column = node.unnest()
@@ -86,7 +86,7 @@ def _coercion(node: exp.Expr, types: ColumnTypes) -> Coercion | None:
 
 
 def _moment(node: exp.Expr, types: ColumnTypes) -> exp.Expr:
-    """What is compared with a timestamp, as one: numbers are epoch milliseconds, a fraction of them counts."""
+    """A value that is compared with a timestamp, as a timestamp: numbers are epoch milliseconds with fractions."""
     if is_time(node, types):
         return node
     kind, written = type_of(node, types), literal_text(node.unnest()) or ""
@@ -113,14 +113,14 @@ def _refuse_bare_dates(node: exp.Expr) -> None:
 
 
 def _written(node: exp.Expr) -> exp.Expr:
-    """A number as its text."""
+    """A number literal as the text literal of its digits."""
     inner = node.unnest()
     is_number = literal_text(inner) is None and literal_number(inner) is not None
     return text(inner.sql("duckdb")) if is_number else node
 
 
 def _bytes(node: exp.Expr) -> exp.Expr:
-    """Hex digits as bytes."""
+    """A literal of hex digits as bytes."""
     return node if literal_text(node) is None else call("unhex", node)
 
 

@@ -1,4 +1,4 @@
-"""Arguments that must be constants: literals, and what plain functions make of literals."""
+"""Constant arguments: literals, and simple functions of literals, which are computed here."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ _COUNTS = {"replace": 3}
 
 
 def fold_constants(tree: exp.Expr) -> None:
-    """Puts the text in the place of arguments that are computed from constants: `DATETRUNC(LOWER('DAY'), ts)`."""
+    """Replaces arguments that are computed from constants by their text: `DATETRUNC(LOWER('DAY'), ts)`."""
     for node in reversed(list(tree.find_all(exp.Anonymous, exp.DPipe, exp.Trim))):
         if isinstance(node.parent, exp.Anonymous):
-            found = constant_text(node)
-            if found is not None and found.isascii():
-                node.replace(text(found))
+            constant = constant_text(node)
+            if constant is not None and constant.isascii():
+                node.replace(text(constant))
 
 
 def constant_text(node: exp.Expr) -> str | None:
-    """The text that an expression of constants gives, or None."""
+    """The text value of a constant expression, or None."""
     node = node.unnest()
     written = literal_text(node)
     if written is not None:
@@ -50,7 +50,7 @@ def constant_text(node: exp.Expr) -> str | None:
 
 
 def constant_number(node: exp.Expr) -> float | None:
-    """The number that an expression of constants gives, or None."""
+    """The number value of a constant expression, or None."""
     node = node.unnest()
     number = literal_number(node)
     if number is not None:
@@ -68,7 +68,7 @@ def constant_number(node: exp.Expr) -> float | None:
 
 
 def described(node: exp.Expr) -> str:
-    """An argument in an error, by its user's words: a column or a constant; what is computed has none any more."""
+    """An argument as errors name it: a column or a constant as written, or a phrase for computed values."""
     inner = node.unnest()
     return f"'{inner.name}'" if isinstance(inner, exp.Column | exp.Literal) else "what is computed here"
 

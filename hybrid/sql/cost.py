@@ -1,7 +1,7 @@
-"""What of a statement costs the same for each row, whatever its values are.
+"""Checks that a statement costs the same for each row, whatever its values are.
 
-DuckDB interrupts a statement between vectors of 2,048 rows. A thread that others wait for may run only what makes a
-vector in a moment: no function whose cost grows with the length of a text or of a list.
+DuckDB interrupts a statement only between vectors of 2,048 rows. A thread that others wait for may run only statements
+that compute a vector quickly: without functions whose cost grows with the length of a text or list.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _KINDS = frozenset(
         exp.DType.UBIGINT, exp.DType.UINT, exp.DType.INT128,
     )
 )  # fmt: skip
-# Beyond, a row costs more than a moment even where each of its parts is cheap.
+# With more nodes a row takes too long even if each node is cheap.
 _NODES_MAX = 500
 
 

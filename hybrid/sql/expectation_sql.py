@@ -1,4 +1,4 @@
-"""Expectations on single rows as conditions: what each says is a row expression, and goes the way of one."""
+"""Expectations on single rows as Spark SQL conditions: each is written as a row expression and rewritten like one."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from hybrid.sql.row_sql import row_condition
 
 
 def holds_sql(expectation: Expectation, spec: TableSpec, now_ms: int | None) -> str:
-    """The Spark SQL of the condition under which a row meets an expectation of its kind.
+    """The Spark SQL of the condition under which a row meets an expectation.
 
-    A null is in every range and among all accepted values: it is not_null that looks for it. Errors as for
+    A null meets every range and every list of accepted values; only not_null rejects it. Errors as for
     `row_condition`, at the place of the expectation.
     """
     return row_condition(_TEXTS[expectation.kind](expectation), spec, expectation.place, now_ms=now_ms)
 
 
 def refuse_wrong_conditions(expectations: Iterable[Expectation], spec: TableSpec) -> None:
-    """SpecError, or UsageError for an option, at the first condition that cannot be read."""
+    """SpecError, or UsageError for an option, for the first condition that cannot be read."""
     for expectation in expectations:
         if expectation.kind in ROW_KINDS:
             holds_sql(expectation, spec, now_ms=0)
@@ -47,7 +47,7 @@ def _name(expectation: Expectation) -> str:
 
 
 def _constant(value: object) -> str:
-    """Any value as a text: beside a column it becomes what the column is."""
+    """Any value as a text literal, which the comparison converts to the column's type."""
     text = str(value).lower() if isinstance(value, bool) else str(value)
     escaped = text.replace("'", "''")
     return f"'{escaped}'"

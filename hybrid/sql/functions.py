@@ -1,7 +1,6 @@
-"""Function calls and operators: Pinot's are put into DuckDB's words, DuckDB's harmless functions stay, everything
-else is an error.
+"""Rewrites function calls and operators: Pinot's become DuckDB's, DuckDB's harmless functions stay, others are errors.
 
-Pinot does not distinguish case and underscores in function names: DISTINCT_COUNT is DISTINCTCOUNT.
+Pinot ignores case and underscores in function names: DISTINCT_COUNT is DISTINCTCOUNT.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _ABSENT = {
 
 
 def rewrite_functions(tree: exp.Query, context: times.TimeContext) -> None:
-    """Puts every call and operator of `tree` into DuckDB's words.
+    """Rewrites every call and operator of `tree` into DuckDB's SQL.
 
     QueryError 700 for an unknown function or wrong arguments.
     """
@@ -60,7 +59,7 @@ def rewrite_functions(tree: exp.Query, context: times.TimeContext) -> None:
 
 
 def is_aggregate_call(node: exp.Expr) -> bool:
-    """Whether a call, as it was written, is an aggregation."""
+    """Whether a call in the user's statement, before rewriting, is an aggregation."""
     if not isinstance(node, exp.Anonymous):
         return isinstance(node, exp.GroupConcat | exp.AggFunc)
     return node.name.lower() in AGGREGATES or aggregates.is_aggregate(canonical(node.name))
@@ -71,10 +70,10 @@ def _rewritten(node: exp.Anonymous, context: times.TimeContext) -> exp.Expr:
     if name in aggregates.RULES and _fits(node, *aggregates.RULES[name][:2]):
         return aggregates.RULES[name][2](arguments)
     if aggregates.is_percentile(name):
-        found = aggregates.percentile(name, arguments)
-        if found is None:
+        replacement = aggregates.percentile(name, arguments)
+        if replacement is None:
             raise _wrong(f"{node.name.upper()} takes a column and a percentage from 0 to 100")
-        return found
+        return replacement
     if name == "count" and len(arguments) == 1 and isinstance(arguments[0], exp.Distinct):
         return _count_distinct(node)
     if name in times.RULES and _fits(node, *times.RULES[name][:2]):
@@ -82,9 +81,9 @@ def _rewritten(node: exp.Anonymous, context: times.TimeContext) -> exp.Expr:
     rule = _scalar_rule(node)
     if rule is not None:
         return rule(arguments)
-    wanted = argument_counts(name)
-    if wanted and (name in arithmetic.NAMES or node.name.lower() not in CALLABLE):
-        raise _wrong(wrong_number(node.name, wanted, len(arguments)))
+    counts = argument_counts(name)
+    if counts and (name in arithmetic.NAMES or node.name.lower() not in CALLABLE):
+        raise _wrong(wrong_number(node.name, counts, len(arguments)))
     if node.name.lower() not in CALLABLE:
         raise _unknown(node.name, name)
     if is_wrong(node.name.lower(), len(arguments)):
@@ -93,7 +92,7 @@ def _rewritten(node: exp.Anonymous, context: times.TimeContext) -> exp.Expr:
 
 
 def argument_counts(name: str) -> frozenset[int]:
-    """The numbers of arguments that Pinot's function takes, by its canonical name; none of an unknown one."""
+    """The numbers of arguments that Pinot's function takes, by its canonical name; empty for an unknown one."""
     of_operator = {2} if name in arithmetic.NAMES else set()
     of_scalar = SCALARS[name][0] if name in SCALARS else ()
     rule = aggregates.RULES.get(name) or times.RULES.get(name)
@@ -101,12 +100,12 @@ def argument_counts(name: str) -> frozenset[int]:
 
 
 def _count_distinct(node: exp.Anonymous) -> exp.Expr:
-    """COUNT(DISTINCT x) is DISTINCTCOUNT(x)."""
+    """COUNT(DISTINCT x), which is DISTINCTCOUNT(x)."""
     return cast(aggregates.core("count", node.expressions[0].copy()), "INTEGER")
 
 
 def _fits(node: exp.Anonymous, fewest: int, most: int) -> bool:
-    """Whether Pinot's function takes that many arguments; where it does not, DuckDB's of the same name may."""
+    """Whether Pinot's function takes that many arguments. If not, DuckDB's function of the same name may."""
     if fewest <= len(node.expressions) <= most:
         return True
     if node.name.lower() in CALLABLE:
@@ -117,9 +116,9 @@ def _fits(node: exp.Anonymous, fewest: int, most: int) -> bool:
 def _unknown(written: str, name: str) -> QueryError:
     if name in _ABSENT:
         return QueryError(f"Function '{written}' is not supported: {_ABSENT[name]}.", pinot_code=VALIDATION)
-    known = [*CALLABLE, *aggregates.RULES, *times.RULES, *SCALARS, *arithmetic.NAMES]
+    names = [*CALLABLE, *aggregates.RULES, *times.RULES, *SCALARS, *arithmetic.NAMES]
     return QueryError(
-        f"Function '{written}' does not exist or is not allowed.{suggestion(written.lower(), known)}",
+        f"Function '{written}' does not exist or is not allowed.{suggestion(written.lower(), names)}",
         pinot_code=VALIDATION,
     )
 
@@ -129,14 +128,14 @@ def _wrong(message: str) -> QueryError:
 
 
 def _scalar_rule(node: exp.Anonymous) -> ScalarRule | None:
-    found = SCALARS.get(canonical(node.name))
-    if found is None or len(node.expressions) not in found[0]:
+    entry = SCALARS.get(canonical(node.name))
+    if entry is None or len(node.expressions) not in entry[0]:
         return None
-    return found[1]
+    return entry[1]
 
 
 def _round_decimal(arguments: Arguments) -> exp.Expr:
-    """ROUNDDECIMAL(value [, digits]): halves go up; with digits they are decimal ones, as the number is written."""
+    """ROUNDDECIMAL(value [, digits]): halves are rounded up; with digits, halves of the number's decimal text."""
     value = cast(arguments[0], "DOUBLE")
     if len(arguments) == 1:
         return call("floor", exp.Add(this=value, expression=cast(number(0.5), "DOUBLE")))
@@ -144,14 +143,14 @@ def _round_decimal(arguments: Arguments) -> exp.Expr:
 
 
 def _sign(arguments: Arguments) -> exp.Expr:
-    """SIGN(value), of NaN NaN as in Java."""
+    """SIGN(value); the sign of NaN is NaN, as in Java."""
     value = cast(arguments[0], "DOUBLE")
     is_nan = exp.EQ(this=value, expression=cast(text("NaN"), "DOUBLE"))
     return exp.Case(ifs=[exp.If(this=is_nan, true=value.copy())], default=cast(call("sign", value.copy()), "DOUBLE"))
 
 
 def _truncate(arguments: Arguments) -> exp.Expr:
-    """TRUNCATE(value [, places]): with places it cuts the number as it is written, so that 1.15 stays 1.15."""
+    """TRUNCATE(value [, places]): with places it cuts the number's decimal text, so that 1.15 stays 1.15."""
     if len(arguments) == 1:
         return call("trunc", arguments[0])
     value = cast(arguments[0], "DOUBLE")
@@ -159,12 +158,12 @@ def _truncate(arguments: Arguments) -> exp.Expr:
 
 
 def _as_written(value: exp.Expr) -> exp.Expr:
-    """A number as the decimal of its shortest text; null for what no decimal can hold."""
+    """A number as the decimal of its shortest text; null for a number that no decimal can hold."""
     return exp.TryCast(this=cast(value.copy(), "VARCHAR"), to=exp.DataType.build("DECIMAL(38, 18)", dialect="duckdb"))
 
 
 def _divided(arguments: Arguments) -> exp.Expr:
-    """DIVIDE(a, b, default): the default when b is zero, and null where a is."""
+    """DIVIDE(a, b, default): the default when b is zero, and null when a is null."""
     value, by, default = arguments
     there = exp.Not(this=exp.Is(this=exp.Paren(this=value.copy()), expression=exp.Null()))
     zero = exp.And(this=exp.EQ(this=exp.Paren(this=by.copy()), expression=number(0)), expression=there)
@@ -172,7 +171,7 @@ def _divided(arguments: Arguments) -> exp.Expr:
     return exp.Case(ifs=[exp.If(this=zero, true=cast(default, "DOUBLE"))], default=divided)
 
 
-# Canonical name -> (numbers of arguments it takes, rule). With another number of arguments DuckDB's own meaning holds.
+# Canonical name -> (numbers of arguments, rule). With another number of arguments DuckDB's own function applies.
 SCALARS: dict[str, tuple[tuple[int, ...], ScalarRule]] = {
     **texts.RULES,
     **jsons.RULES,

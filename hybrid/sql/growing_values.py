@@ -1,7 +1,8 @@
-"""Values that grow with the rows: texts collected over windows, and columns put together.
+"""Limits on values that grow with the rows: texts collected over windows, and concatenated columns.
 
 DuckDB neither interrupts the making of one value nor counts it as memory. A window that is open on one side collects
-each row's text again for every row behind it: the square of the table. What columns hold is known only when it is read.
+each row's text again for every later row, which is quadratic in the table. Lengths of columns are known only at run
+time.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _JOINING = frozenset({"concat", "concat_ws"})
 
 
 def check_windows(tree: exp.Query) -> None:
-    """QueryError 700 for a statement that collects texts or lists over windows without a bound."""
+    """QueryError 700 for a statement that collects texts or lists over unbounded windows."""
     for window in tree.find_all(exp.Window):
         collected = window.this.this if isinstance(window.this, exp.Filter) else window.this
         if window.arg_key != "windows" and _is_collecting(collected) and not _is_bounded(window):
@@ -35,17 +36,17 @@ def check_windows(tree: exp.Query) -> None:
 
 
 def guard_joined(tree: exp.Query, bytes_max: int, error_words: str) -> None:
-    """Puts checks of what columns really hold before they are put together, by `||` or CONCAT."""
+    """Adds run-time checks of the columns' lengths to concatenations by `||` or CONCAT."""
     reason = f"{error_words}columns are put together to at most {bytes_max:,} bytes."
     for node in reversed(list(tree.find_all(exp.DPipe, exp.Anonymous))):  # inner ones first: outer ones are copied
         if isinstance(node, exp.Anonymous) and node.name.lower() not in _JOINING:
             continue
         if is_joining(node.parent):
-            continue  # the outermost one is checked as a whole
+            continue  # only the outermost concatenation is checked
         columns = [part for part in _parts(node) if isinstance(part, exp.Column)]
         if len(columns) < 2:
             continue
-        lengths = [call("coalesce", call("strlen", cast(one.copy(), "VARCHAR")), number(0)) for one in columns]
+        lengths = [call("coalesce", call("strlen", cast(column.copy(), "VARCHAR")), number(0)) for column in columns]
         total: exp.Expr = lengths[0]
         for length in lengths[1:]:
             total = exp.Add(this=total, expression=length)
@@ -55,18 +56,18 @@ def guard_joined(tree: exp.Query, bytes_max: int, error_words: str) -> None:
 
 
 def _parts(node: exp.Expr) -> Iterator[exp.Expr]:
-    """What a chain of `||` and CONCAT puts together."""
+    """The operands of a chain of `||` and CONCAT."""
     waiting = [node]
     while waiting:
-        one = waiting.pop()
-        if is_joining(one) or isinstance(one, exp.Paren | exp.Cast):
-            waiting += [child for child in one.iter_expressions() if not isinstance(child, exp.DataType)]
+        part = waiting.pop()
+        if is_joining(part) or isinstance(part, exp.Paren | exp.Cast):
+            waiting += [child for child in part.iter_expressions() if not isinstance(child, exp.DataType)]
         else:
-            yield one
+            yield part
 
 
 def is_joining(node: exp.Expr | None) -> bool:
-    """Whether it puts texts or lists together."""
+    """Whether a node concatenates texts or lists."""
     return isinstance(node, exp.DPipe) or (isinstance(node, exp.Anonymous) and node.name.lower() in _JOINING)
 
 
@@ -93,13 +94,13 @@ def _is_bounded(window: exp.Window) -> bool:
 
 
 def _named_spec(window: exp.Window) -> exp.Expr | None:
-    """The frame of the window that is named."""
+    """The frame of the named window that a window refers to."""
     name = window.alias.lower()
     around = window.find_ancestor(exp.Select)
     while name and around is not None:
-        for known in around.args.get("windows") or ():
-            if known.this.name.lower() == name:
-                spec = known.args.get("spec")
+        for definition in around.args.get("windows") or ():
+            if definition.this.name.lower() == name:
+                spec = definition.args.get("spec")
                 return spec if isinstance(spec, exp.Expr) else None
         around = around.find_ancestor(exp.Select)
     return None

@@ -1,6 +1,6 @@
-"""Which of Pinot's types an expression surely has, as it was written or already in DuckDB's words.
+"""Infers the Pinot type of an expression, before or after rewriting.
 
-None is an expression whose type cannot be read from the text: DuckDB knows it when the statement runs.
+None: the text does not determine the type, and DuckDB knows it only when the statement runs.
 """
 
 from __future__ import annotations
@@ -48,18 +48,18 @@ _BY_NAME = {
     **dict.fromkeys(_TEXTS.split(), STRING),
     **dict.fromkeys(_MOMENTS.split(), TIMESTAMP),
 }
-# The value of these has the type of their first argument.
+# Functions whose value has the type of their first argument.
 _FIRST_NAMES = """
     min max abs anyvalue first last argmin argmax lag lead firstvalue lastvalue nullif trunc truncate mode
     firstwithtime lastwithtime
 """
 _FIRST = frozenset(_FIRST_NAMES.split())
-# The value of these is one of their arguments.
+# Functions that return one of their arguments.
 _WIDEST = frozenset(("coalesce", "ifnull", "greatest", "least"))
 
 
 def set_type(node: exp.Expr, kind: DataType | None) -> None:
-    """Notes what an expression gives, where its text does not say it."""
+    """Notes the type of an expression whose text does not determine it."""
     node.unnest().meta[_TYPE] = kind
 
 
@@ -134,7 +134,7 @@ def _arithmetic(node: exp.Binary, types: ColumnTypes) -> DataType | None:
 
 
 def _is_decimal(node: exp.Expr) -> bool:
-    """Whether the node is a fraction that is a decimal beside one: `1.5`, and not `1e3`."""
+    """Whether the node is a literal that counts as a decimal beside a decimal: `1.5`, but not `1e3`."""
     inner = node.unnest()
     inner = inner.this.unnest() if isinstance(inner, exp.Neg) else inner
     return is_fraction(inner) and "e" not in inner.name.lower()
@@ -149,7 +149,7 @@ def is_step(node: exp.Expr) -> bool:
 
 
 def wider(left: DataType | None, right: DataType | None) -> DataType | None:
-    """The type of what is computed from two numbers; None where one is no number."""
+    """The result type of arithmetic on two numbers; None if one is no number."""
     if left not in NUMBERS or right not in NUMBERS:
         return None
     if DECIMAL in {left, right}:
@@ -158,7 +158,7 @@ def wider(left: DataType | None, right: DataType | None) -> DataType | None:
 
 
 def _common(values: Sequence[exp.Expr], types: ColumnTypes) -> DataType | None:
-    """The type of an expression that gives one of several values; a null counts for nothing."""
+    """The type of an expression that returns one of several values; nulls are ignored."""
     kinds = {type_of(value, types) for value in values if not isinstance(value.unnest(), exp.Null)}
     if len(kinds) <= 1:
         return kinds.pop() if kinds else None
@@ -173,7 +173,7 @@ def _common(values: Sequence[exp.Expr], types: ColumnTypes) -> DataType | None:
 
 
 def _only_result(node: exp.Expr, types: ColumnTypes) -> DataType | None:
-    """The type of a subquery that stands for one value."""
+    """The type of a scalar subquery."""
     select = node.this if isinstance(node, exp.Subquery) else node
     if not isinstance(select, exp.Select) or len(select.expressions) != 1:
         return None

@@ -1,4 +1,4 @@
-"""Pinot's functions of JSON texts in DuckDB's words."""
+"""Pinot's functions of JSON texts in DuckDB's SQL."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hybrid.sql.wholes import try_whole
 
 Arguments = Sequence[exp.Expr]
 
-# `$['a']` is `$.a` to DuckDB; it has no brackets with names.
+# DuckDB has no names in brackets: `$['a']` becomes `$."a"`.
 _BRACKETS = re.compile(r"\['([^'\]]+)'\]")
 
 
@@ -33,22 +33,22 @@ def _path(kind: str) -> Callable[[Arguments], exp.Expr]:
 
 
 def _value(place: Arguments, kind: str, default: Arguments) -> exp.Expr:
-    """The value at a path; the default, or null, where a text is no JSON or has nothing there."""
+    """The value at a path; the default, or null, where the text is no JSON or the path is missing."""
     column, path = place
     written = literal_text(path)
     if written is not None:
-        path = text(_BRACKETS.sub(lambda found: f'."{found.group(1)}"', written))
+        path = text(_BRACKETS.sub(lambda match: f'."{match.group(1)}"', written))
     valid = call("json_valid", cast(column.copy(), "VARCHAR"))
-    found: exp.Expr = exp.Case(ifs=[exp.If(this=valid, true=call("json_extract_string", column, path))])
+    value: exp.Expr = exp.Case(ifs=[exp.If(this=valid, true=call("json_extract_string", column, path))])
     if kind in {"INTEGER", "BIGINT"}:
-        found = try_whole(found, kind)
+        value = try_whole(value, kind)
     elif kind != "VARCHAR":
-        found = exp.TryCast(this=found, to=exp.DataType.build(kind, dialect="duckdb"))
-    return call("coalesce", found, _default(default[0], kind)) if default else found
+        value = exp.TryCast(this=value, to=exp.DataType.build(kind, dialect="duckdb"))
+    return call("coalesce", value, _default(default[0], kind)) if default else value
 
 
 def _default(value: exp.Expr, kind: str) -> exp.Expr:
-    """The default in the type of the value."""
+    """The default, cast to the type of the value."""
     cut = (
         kind in {"INTEGER", "BIGINT"}
         and literal_text(value.unnest()) is None
@@ -57,7 +57,7 @@ def _default(value: exp.Expr, kind: str) -> exp.Expr:
     return cast(call("trunc", value) if cut else value, kind) if kind != "VARCHAR" else value
 
 
-# Canonical name -> (numbers of arguments it takes, rule).
+# Canonical name -> (numbers of arguments, rule).
 RULES: dict[str, tuple[tuple[int, ...], Callable[[Arguments], exp.Expr]]] = {
     "jsonextractscalar": ((3, 4), _json_extract_scalar),
     "jsonpathstring": ((2, 3), _path("VARCHAR")),

@@ -1,7 +1,7 @@
-"""Which numeric type an expression surely has: what must be known before it is computed with.
+"""The numeric type of an expression, where its text determines it; arithmetic depends on it.
 
-DuckDB computes INT with INT in 32 bits and FLOAT with FLOAT in 32 bits, and takes `2.5` for a decimal; Pinot computes
-with doubles. `None` is anything that cannot be told from the text, or is no number.
+DuckDB computes INT with INT in 32 bits and FLOAT with FLOAT in 32 bits, and reads `2.5` as a decimal; Pinot computes
+with doubles. `None`: the text does not determine the type, or it is no number.
 """
 
 from __future__ import annotations
@@ -16,6 +16,6 @@ __all__ = ["DECIMAL", "DOUBLE", "FLOAT", "INT", "LONG", "is_fraction", "kind_of"
 
 
 def kind_of(node: exp.Expr, types: ColumnTypes) -> DataType | None:
-    """The numeric type of an expression as its user wrote it, or None."""
-    found = type_of(node, types)
-    return found if found in NUMBERS else None
+    """The numeric type of an expression before rewriting, or None."""
+    kind = type_of(node, types)
+    return kind if kind in NUMBERS else None

@@ -1,7 +1,6 @@
-"""Multi-value columns as Pinot means them: a condition holds when a value of the list meets it, GROUP BY and DISTINCT
-take each value by itself.
+"""Multi-value columns as in Pinot: a condition holds if any value meets it, and GROUP BY and DISTINCT use each value.
 
-A negated condition (`<>`, NOT IN) holds when no value is the one that is named.
+A negated condition (`<>`, NOT IN) holds if no value equals the named one.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _ELEMENT = "element"
 
 
 def rewrite_lists(tree: exp.Query, lists: Collection[str]) -> None:
-    """Puts conditions on and groups by the columns `lists` (lower case) into DuckDB's words."""
+    """Rewrites conditions on and groups by the columns `lists` (lower case) into DuckDB's SQL."""
     if not lists:
         return
     for node in list(tree.find_all(*_COMPARISONS)):
@@ -49,7 +48,7 @@ def _rewrite_condition(node: exp.Expr, lists: Collection[str]) -> None:
 
 
 def _any_element(condition: exp.Expr, column: exp.Expr) -> None:
-    """Makes of a condition on a list one on any of its values."""
+    """Turns a condition on a list into a condition on any of its values."""
     of_one = condition.copy()
     first = of_one.expressions[0] if isinstance(of_one, exp.Anonymous) else of_one.this
     first.replace(exp.column(_ELEMENT))

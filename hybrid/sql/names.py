@@ -1,6 +1,6 @@
-"""The name of a result column that its user did not name, as Pinot makes it: `plus(a,'1')`, `sum(times(a,b))`.
+"""Names of unnamed result columns, as Pinot makes them: `plus(a,'1')`, `sum(times(a,b))`.
 
-What Pinot has no words for (windows, subqueries, lambdas) is named by its text.
+Expressions without a name in Pinot (windows, subqueries, lambdas) are named by their text.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _FOLDED: dict[type[exp.Expr], Callable[[float, float], float]] = {
     exp.Div: lambda left, right: left / right,
     exp.Mod: math.fmod,
 }
-# Standard types have one name each, whatever case they are written in; Pinot's own stay as they are written.
+# Standard types are named in upper case; Pinot's own types stay as written.
 _TYPES = {"INT": "INTEGER"}
 _OWN_TYPES = frozenset(("LONG", "STRING", "BIG_DECIMAL", "BYTES", "JSON"))
 # Aggregations whose further arguments Pinot leaves out of the name.
@@ -35,11 +35,11 @@ _FIRST_ONLY = frozenset(("distinctcounthll", "mode", "histogram", "distinctcount
 
 
 class _Wordless(Exception):
-    """Pinot has no words for it."""
+    """Pinot has no name for an expression."""
 
 
 def constant_name(item: exp.Expr) -> str | None:
-    """The name of a result that is a constant, in a statement that shows nothing else; None when it is none."""
+    """The name of a constant result, in a SELECT of constants only; None for any other result."""
     try:
         return _constant(item)
     except _Wordless:
@@ -55,7 +55,7 @@ def result_name(item: exp.Expr) -> str:
 
 
 def _aggregate_name(item: exp.Expr) -> str | None:
-    """Aggregations that stand alone have names of their own."""
+    """The special name of some aggregations that are a whole result; None for all others."""
     node = item.unnest()
     if isinstance(node, exp.Filter):
         return _aggregate_name(node.this) or _name(node.this)
@@ -71,7 +71,7 @@ def _aggregate_name(item: exp.Expr) -> str | None:
 
 
 def _counts_rows(argument: exp.Expr) -> bool:
-    """Whether COUNT of this counts rows, null or not: of `*` and of constants."""
+    """Whether COUNT of this argument counts all rows: `*` and constants."""
     return isinstance(argument.unnest(), exp.Star | exp.Literal | exp.Boolean)
 
 
@@ -93,7 +93,7 @@ def _name(node: exp.Expr) -> str:
 
 
 def _constant(node: exp.Expr) -> str | None:
-    """The text of a constant; arithmetic of constants is done, in doubles."""
+    """The text of a constant; arithmetic of constants is computed in doubles."""
     node = node.unnest()
     if isinstance(node, exp.Boolean):
         return str(node.this).lower()
@@ -140,14 +140,14 @@ def _anonymous(node: exp.Anonymous) -> str:
     arguments = node.expressions
     if len(arguments) == 1 and isinstance(arguments[0], exp.Distinct) and written == "count":
         return _call("distinctcount", arguments[0].expressions)
-    known = written in _KNOWN or aggregates.is_percentile(written)
+    is_known = written in _KNOWN or aggregates.is_percentile(written)
     if written in {"firstwithtime", "lastwithtime"} and len(arguments) == 3:
         arguments = [*arguments[:2], exp.Literal.string(arguments[2].name.upper())]
-    return _call(written if known else node.name.lower(), arguments)
+    return _call(written if is_known else node.name.lower(), arguments)
 
 
 def _connected(node: exp.Connector) -> str:
-    """AND and OR take all that they connect."""
+    """AND and OR, with all operands of a chain as arguments."""
     return _call("and" if isinstance(node, exp.And) else "or", node.flatten())
 
 
@@ -177,13 +177,15 @@ def _is(node: exp.Is) -> str:
 
 
 def _case(node: exp.Case) -> str:
-    """All conditions, then all values, then the other one."""
+    """CASE: all conditions, then all values, then the default."""
     default = node.args.get("default")
     if default is None:
         raise _Wordless
     of = node.this
-    conditions = [exp.EQ(this=of.copy(), expression=one.this.copy()) if of else one.this for one in node.args["ifs"]]
-    return _call("case", (*conditions, *(one.args["true"] for one in node.args["ifs"]), default))
+    conditions = [
+        exp.EQ(this=of.copy(), expression=branch.this.copy()) if of else branch.this for branch in node.args["ifs"]
+    ]
+    return _call("case", (*conditions, *(branch.args["true"] for branch in node.args["ifs"]), default))
 
 
 def _cast(node: exp.Cast) -> str:

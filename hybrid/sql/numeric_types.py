@@ -1,6 +1,6 @@
-"""The numeric type that DuckDB gives an expression after rewriting. Spark's words are chosen by it.
+"""The numeric type of a rewritten expression in DuckDB, by which its Spark SQL is chosen.
 
-`None` stands for what is no number, and for what cannot be known without running the expression.
+`None`: the expression is no number, or its type is known only at run time.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ONE_OF = frozenset(("coalesce", "ifnull", "least", "greatest"))
 
 @dataclass(frozen=True)
 class NumericType:
-    """A numeric type; `scale` counts the decimal places of a BIG_DECIMAL, `digits` those before the point."""
+    """A numeric type. `scale` counts the decimal places of a BIG_DECIMAL, `digits` the digits before the point."""
 
     kind: DataType
     scale: int = 0
@@ -135,22 +135,24 @@ def _rounded(name: str, given: NumericType | None, places: list[exp.Expr]) -> Nu
     if given is None or given.kind in {FLOAT, DOUBLE}:
         return given
     if given.kind is DECIMAL:
-        kept = int(literal_number(places[0]) or 0) if places else 0
-        return NumericType(DECIMAL, min(max(kept, 0), given.scale), given.digits)
+        scale = int(literal_number(places[0]) or 0) if places else 0
+        return NumericType(DECIMAL, min(max(scale, 0), given.scale), given.digits)
     return NumericType(DOUBLE) if name in {"ceil", "ceiling", "floor"} else given
 
 
 def _common(nodes: Iterable[exp.Expr], types: ColumnTypes) -> NumericType | None:
-    """The type that all of some values have in common; a null has every type."""
-    found = [numeric_type(node, types) for node in nodes if not isinstance(node.unnest(), exp.Null)]
-    known = [one for one in found if one is not None]
-    if not known or len(known) != len(found):
+    """The common type of several values; nulls are ignored."""
+    numerics = [numeric_type(node, types) for node in nodes if not isinstance(node.unnest(), exp.Null)]
+    numbers = [numeric for numeric in numerics if numeric is not None]
+    if not numbers or len(numbers) != len(numerics):
         return None
-    kinds = {one.kind for one in known}
+    kinds = {numeric.kind for numeric in numbers}
     for kind in (DOUBLE, FLOAT):
         if kind in kinds:
             return NumericType(DOUBLE if DECIMAL in kinds else kind)
     if DECIMAL in kinds:
-        scale = max(one.scale for one in known)
-        return NumericType(DECIMAL, scale, max(min(one.digits, _OF_DIGITS.get(one.kind, DIGITS_MAX)) for one in known))
+        scale = max(numeric.scale for numeric in numbers)
+        return NumericType(
+            DECIMAL, scale, max(min(numeric.digits, _OF_DIGITS.get(numeric.kind, DIGITS_MAX)) for numeric in numbers)
+        )
     return NumericType(LONG if LONG in kinds else INT)

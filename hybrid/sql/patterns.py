@@ -1,7 +1,7 @@
-"""Java's date patterns, as Pinot's users write them, in DuckDB's words: written by strftime, read by strptime.
+"""Java's date patterns, as Pinot's users write them, in DuckDB's SQL: formatted by strftime, parsed by strptime.
 
-What strftime cannot write (a fraction of some digits, an offset other than UTC's) is computed beside it. What a pattern
-lacks is 1970-01-01 00:00:00.
+Parts that strftime cannot format (a fraction of some digits, an offset other than UTC's) are computed separately. Parts
+that a pattern omits are those of 1970-01-01 00:00:00.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LETTERS = {
     "s": "%-S", "SSS": "%g", "a": "%p", "E": "%a", "EEE": "%a", "EEEE": "%A", "D": "%-j", "DDD": "%j", "ww": "%V",
     "e": "%u",
 }  # fmt: skip
-# Whether hours and minutes are divided by a colon, and what UTC is.
+# Whether a colon separates hours and minutes, and how UTC is written.
 _OFFSETS = {"Z": (False, "+0000"), "ZZ": (True, "+00:00"), "X": (False, "Z"), "XX": (False, "Z"), "XXX": (True, "Z")}
 _DIGITS_MAX = 9
 _YEARS = ("%Y", "%G", "%y")
@@ -31,7 +31,7 @@ _ZONE = re.compile(r"(?P<pattern>.*?)\s*tz\(\s*(?P<zone>[^)]+?)\s*\)")
 
 
 def format_time(moment: exp.Expr, pattern: str, zone: str) -> exp.Expr:
-    """The text that the pattern makes of an instant, in the zone."""
+    """Formats an instant by the pattern, in the zone."""
     pieces = list(_pieces(pattern))
     if not any(letters for _, letters in pieces):
         return call("strftime", to_local(moment, zone), text("".join(plain for plain, _ in pieces)))
@@ -39,7 +39,7 @@ def format_time(moment: exp.Expr, pattern: str, zone: str) -> exp.Expr:
 
 
 def parse_time(written: exp.Expr, pattern: str) -> tuple[exp.Expr, bool]:
-    """The time that a text names, and whether the pattern has an offset: then it is an instant, else a local time."""
+    """Parses a text by the pattern. True: the pattern has an offset and the time is an instant; else it is local."""
     parts: list[str] = []
     pieces = list(_pieces(pattern))
     offsets = [place for place, (_, letters) in enumerate(pieces) if letters in _OFFSETS]
@@ -56,33 +56,36 @@ def parse_time(written: exp.Expr, pattern: str) -> tuple[exp.Expr, bool]:
 
 
 def _with_digits(written: exp.Expr, place: int, count: int) -> exp.Expr:
-    """A text whose offset may be Z, which strptime does not read, with digits for it."""
+    """A text whose offset Z, which strptime does not parse, is replaced by digits."""
     before = "^()" if place == 0 else r"([^A-Za-z])"
     after = "$" if place == count - 1 and place > 0 else ""
     return call("regexp_replace", written, text(f"{before}[zZ]{after}"), text(r"\1+0000"))
 
 
 def split_zone(pattern: str) -> tuple[str, str]:
-    """`yyyy-MM-dd tz(Asia/Tokyo)` as its pattern and its zone; UTC without one."""
+    """Splits `yyyy-MM-dd tz(Asia/Tokyo)` into pattern and zone; UTC without a zone."""
     match = _ZONE.fullmatch(pattern.strip())
     return (match["pattern"], match["zone"]) if match else (pattern, "UTC")
 
 
 def _pieces(pattern: str) -> Iterator[tuple[str, str]]:
-    """The pattern as (strftime's words, "") and ("", letters that strftime has no words for). QueryError (700)."""
+    """The pattern as pairs: (strftime's format, "") or ("", letters that strftime does not support).
+
+    QueryError (700) for unknown letters.
+    """
     for match in _TOKEN.finditer(pattern):
-        found = match.group()
+        token = match.group()
         if match.group(1) is not None:
             yield (match.group(1).replace("''", "'") or "'").replace("%", "%%"), ""
         elif match.group(2) is None:
-            yield found.replace("%", "%%"), ""
-        elif found in _LETTERS:
-            yield _LETTERS[found], ""
-        elif found in _OFFSETS or (set(found) == {"S"} and len(found) <= _DIGITS_MAX):
-            yield "", found
+            yield token.replace("%", "%%"), ""
+        elif token in _LETTERS:
+            yield _LETTERS[token], ""
+        elif token in _OFFSETS or (set(token) == {"S"} and len(token) <= _DIGITS_MAX):
+            yield "", token
         else:
-            known = " ".join(dict.fromkeys([*_LETTERS, *_OFFSETS, "S"]))
-            message = f"Date pattern '{pattern}': the letters '{found}' are not supported; known are {known}."
+            supported = " ".join(dict.fromkeys([*_LETTERS, *_OFFSETS, "S"]))
+            message = f"Date pattern '{pattern}': the letters '{token}' are not supported; known are {supported}."
             raise QueryError(message, pinot_code=700)
 
 
@@ -97,7 +100,7 @@ def _joined(pieces: Sequence[tuple[str, str]], instant: exp.Expr, zone: str) -> 
         if letters and letters != "end":
             parts.append(_offset(instant, letters, zone) if letters in _OFFSETS else _fraction(instant, len(letters)))
     joined: exp.Expr = parts[0]
-    for part in parts[1:]:  # a null stays one, which concat() would leave out
+    for part in parts[1:]:  # a null stays a null, while concat() would skip it
         joined = exp.DPipe(this=joined, expression=part)
     return exp.Paren(this=joined)
 
@@ -110,7 +113,7 @@ def _fraction(instant: exp.Expr, digits: int) -> exp.Expr:
 def _offset(instant: exp.Expr, letters: str, zone: str) -> exp.Expr:
     """The zone's offset at an instant, as Java writes it."""
     colon, utc = _OFFSETS[letters]
-    if is_utc(zone):  # of the instant, so that a null stays one
+    if is_utc(zone):  # depends on the instant, so that a null stays a null
         return exp.Case(
             ifs=[exp.If(this=exp.Not(this=exp.Is(this=instant.copy(), expression=exp.Null())), true=text(utc))]
         )

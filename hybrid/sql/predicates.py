@@ -1,7 +1,7 @@
-"""Which values a statement can need of a table reference: the comparisons with constants that its WHERE joins by AND.
+"""Extracts predicates on a table reference: the comparisons with constants that its WHERE joins by AND.
 
-A row for which one of these is not true cannot be in the answer, so a file whose statistics rule it out need not be
-read. Only what is certain is used: anything else leaves the file in.
+A row for which one of these is not true cannot be in the answer. So a file whose statistics rule it out need not be
+read. Only certain predicates are used; in doubt a file is read.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _DIGITS_MAX = 100
 
 @dataclass(frozen=True)
 class Comparison:
-    """`column op value`; op is one of `< <= > >= = in`. For `in`, `values` holds all; else one."""
+    """A predicate `column op value`; op is one of `< <= > >= = in`. `values` has one element, except for `in`."""
 
     column: str
     op: str
@@ -48,18 +48,18 @@ def comparisons_on(ref: TableMention, columns: Sequence[str]) -> list[Comparison
     if select is None or not _direct(ref, select):
         return []
     where = select.args.get("where")
-    known = {name.lower(): name for name in columns}
+    names = {name.lower(): name for name in columns}
     alone = _only_source(select)
-    found: list[Comparison] = []
+    comparisons: list[Comparison] = []
     for condition in _conjuncts(where.this) if where else ():
-        found.extend(_comparison(condition, ref.alias.lower(), known, alone))
-    return found
+        comparisons.extend(_comparison(condition, ref.alias.lower(), names, alone))
+    return comparisons
 
 
 def _direct(ref: TableMention, select: exp.Select) -> bool:
-    """Whether the reference stands plainly in this SELECT's FROM, and no join looks for the *nearest* of its rows.
+    """Whether the reference is a plain source in this SELECT's FROM, and no join looks for the *nearest* of its rows.
 
-    Not one whose columns are named anew, nor one that WHERE does not see: there a name means another column.
+    References with column aliases do not count, nor sources that WHERE does not see: there a name means another column.
     """
     joins = [join for join in select.args.get("joins") or ()]
     if ref.node.alias_column_names:
@@ -117,7 +117,7 @@ def _two_sided(
 
 
 def constant(node: exp.Expr) -> Constant | None:
-    """The value of a literal; whole numbers exactly, as integers. None for anything that is computed."""
+    """The value of a literal; whole numbers are exact integers. None for any other expression."""
     node = node.unnest()
     text = literal_text(node)
     if text is not None:
@@ -128,7 +128,7 @@ def constant(node: exp.Expr) -> Constant | None:
     sign, literal = (-1, node.this.unnest()) if isinstance(node, exp.Neg) else (1, node)
     if not isinstance(literal, exp.Literal) or _WHOLE.fullmatch(literal.name) is None:
         return value if math.isfinite(value) else None
-    return sign * int(literal.name) if len(literal.name) <= _DIGITS_MAX else None  # no column holds as many
+    return sign * int(literal.name) if len(literal.name) <= _DIGITS_MAX else None  # no column holds so many digits
 
 
 def _possible(op: str, value: Constant, low: object, high: object) -> bool:
@@ -136,5 +136,5 @@ def _possible(op: str, value: Constant, low: object, high: object) -> bool:
         return _possible("<=", value, low, high) and _possible(">=", value, low, high)
     bound = low if op in {"<", "<="} else high
     if isinstance(value, str) != isinstance(bound, str) or not isinstance(bound, int | float | str):
-        return True  # unknown, or of another type: DuckDB will convert, we do not
+        return True  # unknown, or of another type: DuckDB would convert, we do not
     return isinstance(bound, bool) or _TESTS[op](bound, value)

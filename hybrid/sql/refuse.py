@@ -1,7 +1,7 @@
-"""What a statement may not hold, though it parses: everything that is no plain reading of tables.
+"""Refuses statements that parse but do more than read tables.
 
-This is the first of three fences. The second is DuckDB's own parser over the rewritten statement (query/guard), the
-third the connection, which has no access to anything but the files of the tables (query/connection).
+This is the first of three checks. The second is DuckDB's own parser over the rewritten statement
+(query/ast_allow_list). The third is the connection, which can access only the files of the tables (query/connection).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _SOURCES = (exp.Table, exp.Subquery, exp.Unnest, exp.Values, exp.Lateral)
 
 
 def refuse_hostile(tree: exp.Query) -> None:
-    """QueryError (150) when the statement holds what is not plain reading."""
+    """QueryError (150) when the statement does anything but read."""
     for node in tree.walk():
         for kind, message in _REFUSED:
             if isinstance(node, kind) and not isinstance(node, exp.Query):

@@ -1,15 +1,16 @@
-"""The functions that a row expression may call: Pinot's that compute from their arguments, and have Spark's words.
+"""The functions that a row expression may call: functions of Pinot that have a Spark equivalent.
 
-Names are canonical (`dialect.canonical`). A test runs each of them on DuckDB and on Spark.
+They compute from their arguments only. Names are canonical (`dialect.canonical`). A test runs each of them on DuckDB
+and on Spark.
 """
 
 from __future__ import annotations
 
-# What they give depends on when they are asked.
+# Functions whose value depends on the time of the call.
 CLOCK = frozenset(("now", "ago"))
-# These are conditions.
+# Functions that are conditions.
 TESTS = frozenset(("isnull", "isnotnull", "startswith", "endswith", "contains", "regexplike"))
-# The value of these is one of their arguments, so they may be conditions.
+# Functions that return one of their arguments, so that they may be conditions.
 PASSING = frozenset(("coalesce", "ifnull", "nullif", "if", "least", "greatest"))
 _NAMES = """
     add/2 plus/2 sub/2 minus/2 mult/2 times/2 div/2-3 divide/2-3 mod/2
@@ -38,5 +39,5 @@ def _counts(text: str) -> tuple[int, int]:
     return int(fewest), int(most or fewest)
 
 
-# Name -> the fewest and the most arguments.
+# Name -> the minimum and maximum number of arguments.
 FUNCTIONS = {name: _counts(counts) for name, _, counts in (entry.partition("/") for entry in _NAMES.split())}

@@ -1,7 +1,7 @@
-"""Constants beside a column, made what the column is, while it is still known where they stand.
+"""Converts constants that are compared with a column to the column's type, while their positions are still known.
 
-A query leaves much of this to DuckDB, which looks at the constant's text when it runs; Spark would take `1637490000000`
-for seconds, and say of 'PENDNG' only after a while that it is no number.
+A query leaves much of this to DuckDB, which converts the constant's text at run time. Spark would take `1637490000000`
+for seconds, and report only at run time that 'PENDNG' is no number.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Refuse = Callable[[exp.Expr, str], Exception]
 
 
 def fit_compared(tree: exp.Expr, types: ColumnTypes, refuse: Refuse) -> None:
-    """Fits every constant that is compared with a column to its type; `refuse` makes the error for one that cannot."""
+    """Converts every constant that is compared with a column to its type; `refuse` makes the error if that fails."""
     for side, other in list(_pairs(tree)):
         column = side.unnest()
         kind = types.get(column.name.lower()) if isinstance(column, exp.Column) else None
@@ -30,7 +30,7 @@ def fit_compared(tree: exp.Expr, types: ColumnTypes, refuse: Refuse) -> None:
 
 
 def fitted(node: exp.Expr, kind: DataType, refuse: Refuse) -> exp.Expr:
-    """The constant as one of type `kind`; anything that is no constant as it is."""
+    """The constant converted to type `kind`; any other expression unchanged."""
     plain = node.unnest()
     written, number = literal_text(plain), literal_number(plain)
     if written is None and number is None and not isinstance(plain, exp.Boolean):
@@ -66,12 +66,12 @@ def _number(node: exp.Expr, written: str | None) -> exp.Expr:
         return cast(text(written), "DOUBLE")
     digits = written.strip().lstrip("+")
     negative = digits.startswith("-")
-    found = exp.Literal.number(digits.lstrip("-"))
-    return exp.Paren(this=exp.Neg(this=found)) if negative else found
+    literal = exp.Literal.number(digits.lstrip("-"))
+    return exp.Paren(this=exp.Neg(this=literal)) if negative else literal
 
 
 def _float(node: exp.Expr, written: str | None) -> exp.Expr:
-    """In 32 bits, as the column is: 15.948 as a double is another number."""
+    """A number in 32 bits, like the column: 15.948 as a double is another number."""
     return cast(_number(node, written), "FLOAT")
 
 
@@ -89,7 +89,7 @@ def _boolean(node: exp.Expr, written: str | None) -> exp.Expr:
 
 
 def _moment(node: exp.Expr, written: str | None) -> exp.Expr:
-    """Text as an instant; a number is epoch milliseconds."""
+    """A text as an instant; a number is epoch milliseconds."""
     return moment_literal(to_timestamp(written if written is not None else int(node.sql("duckdb"))))
 
 

@@ -1,10 +1,10 @@
-"""Row expressions: what users write of one row in Pinot's SQL, as Spark's SQL that means the same.
+"""Row expressions: users write them over one row in Pinot's SQL; here they become equivalent Spark SQL.
 
     --where "order_status = 'PENDING'"        row_condition
     --update 'amount = amount * 1.2'          row_assignments
 
-They go the way of queries (the same reading, the same rewriting) and part from it at the end: where a query becomes
-DuckDB's SQL, a row expression becomes Spark's.
+They are parsed and rewritten like queries. Only the last step differs: a query becomes DuckDB's SQL, a row expression
+Spark's.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def row_condition(text: str, spec: TableSpec, what: str, *, now_ms: int | None =
     """The Spark SQL of a condition on one row of the table.
 
     `what` names its place in errors: UsageError for an option (`--where`), else SpecError, each with the line and
-    column of what is wrong. `now_ms` is what now() and ago() go by (epoch ms); None: they are refused.
+    column of the mistake. `now_ms` (epoch ms) is the clock of now() and ago(); None: they are refused.
     """
     with _errors_of(what):
         reader = RowReader(text, spec, now_ms is not None)
@@ -45,7 +45,7 @@ def row_condition(text: str, spec: TableSpec, what: str, *, now_ms: int | None =
 
 
 def condition_words(text: str, spec: TableSpec, what: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The columns that a condition reads, and the constants, as texts, that it holds them equal to; each once.
+    """The columns that a condition reads, and the constants, as texts, that it compares for equality; each once.
 
     Errors as for `row_condition`.
     """
@@ -59,21 +59,21 @@ def condition_words(text: str, spec: TableSpec, what: str) -> tuple[tuple[str, .
 
 
 def row_assignments(text: str, spec: TableSpec, what: str, *, now_ms: int | None = None) -> dict[str, str]:
-    """The Spark SQL of the new values that `a = expr, b = expr` gives, by column, each as its column stores it.
+    """The Spark SQL of the new values in `a = expr, b = expr`, by column, each as its column stores it.
 
-    All of them read the row as it was. A fraction is rounded for a column of whole numbers; a null becomes the
-    column's default where the table keeps no nulls, and is an error (when Spark runs it) in a column that cannot be
-    null. Errors and `now_ms` as for `row_condition`; columns with several values cannot be given new ones.
+    All expressions read the row before the update. A fraction is rounded for a column of whole numbers. A null becomes
+    the column's default where the table keeps no nulls. In a column that cannot be null it is an error at run time.
+    Errors and `now_ms` as for `row_condition`; multi-value columns cannot be assigned.
     """
-    found: dict[str, str] = {}
+    assignments: dict[str, str] = {}
     with _errors_of(what):
         reader = RowReader(text, spec, now_ms is not None)
         for words in split_at(_words(text, "An assignment"), TokenType.COMMA):
             field, place = _target(words, reader)
-            if field.name in found:
+            if field.name in assignments:
                 raise error_at(text, place, f"Column '{field.name}' is assigned twice: again")
-            found[field.name] = _assigned_sql(words[2:], field, reader, now_ms)
-    return found
+            assignments[field.name] = _assigned_sql(words[2:], field, reader, now_ms)
+    return assignments
 
 
 def _words(text: str, expected: str) -> list[Token]:
@@ -89,7 +89,7 @@ def _words(text: str, expected: str) -> list[Token]:
 
 
 def _target(words: list[Token], reader: RowReader) -> tuple[FieldSpec, int]:
-    """The column that an assignment names, and where it stands."""
+    """The column that an assignment names, and its position in the text."""
     if len(words) < 3 or words[1].token_type is not TokenType.EQ:
         place = words[0].start if words else len(reader.text)
         raise error_at(reader.text, place, "An assignment is written `column = expression`; this is not")
@@ -106,26 +106,26 @@ def _target(words: list[Token], reader: RowReader) -> tuple[FieldSpec, int]:
 
 def _assigned_sql(words: list[Token], field: FieldSpec, reader: RowReader, now_ms: int | None) -> str:
     value = fitted(reader.expression(words), field.data_type, reader.refuse)
-    wanted = wrong_constant(value, field)
-    if wanted is not None:
-        raise reader.refuse(value, f"{value.sql('duckdb')} is not {wanted}")
+    expected = wrong_constant(value, field)
+    if expected is not None:
+        raise reader.refuse(value, f"{value.sql('duckdb')} is not {expected}")
     types, _ = _types(reader.spec)
     return stored_sql(assigned(_rewritten(value, reader, now_ms), field, types), field, reader.spec, types)
 
 
 def _rewritten(tree: exp.Expr, reader: RowReader, now_ms: int | None) -> exp.Expr:
-    """The expression in DuckDB's words, as a query's would be."""
+    """The expression rewritten into DuckDB's SQL, like a query's."""
     types, lists = _types(reader.spec)
     select = exp.Select(expressions=[exp.Paren(this=tree)])
     fit_compared(select, types, reader.refuse)
     rewrite_functions(select, TimeContext(now_ms or 0, types, lists, rows=True))
     coerce_timestamps(select, types)
-    found: exp.Expr = select.expressions[0].this
-    return found
+    rewritten: exp.Expr = select.expressions[0].this
+    return rewritten
 
 
 def _types(spec: TableSpec) -> tuple[ColumnTypes, frozenset[str]]:
-    """The types of the columns, and those that hold several values."""
+    """The types of the single-value columns, and the names of the multi-value columns."""
     fields = spec.schema.fields
     types = {field.name.lower(): field.data_type for field in fields if field.single_value}
     return types, frozenset(field.name.lower() for field in fields if not field.single_value)
@@ -133,7 +133,7 @@ def _types(spec: TableSpec) -> tuple[ColumnTypes, frozenset[str]]:
 
 @contextmanager
 def _errors_of(what: str) -> Iterator[None]:
-    """What is wrong with the text, said of the place where its user wrote it."""
+    """Turns QueryErrors into UsageErrors or SpecErrors that name the place of the text."""
     kind: Callable[[str], Exception] = UsageError if what.startswith("--") else SpecError
     try:
         yield

@@ -1,6 +1,6 @@
-"""What a row expression may hold, and the tree of one: the columns of one row, and functions of them.
+"""Parses row expressions, and checks them against a list: the columns of one row, and functions of them.
 
-The list says what is allowed: what sqlglot or DuckDB learn later is refused until it has a rule in `sql.spark_sql`.
+The list names what is allowed. Syntax that sqlglot or DuckDB add later is refused until `sql.spark_sql` has a rule.
 """
 
 from __future__ import annotations
@@ -37,24 +37,24 @@ _CONDITIONS = (
 
 @dataclass(frozen=True)
 class RowReader:
-    """Reads expressions in `text` over the columns of a table; `has_clock`: now() and ago() mean something here."""
+    """Reads expressions in `text` over the columns of a table; `has_clock`: now() and ago() are allowed."""
 
     text: str
     spec: TableSpec
     has_clock: bool
 
     def expression(self, tokens: Sequence[Token]) -> exp.Expr:
-        """The one expression that these words of the text are, its columns by their own names."""
+        """Parses these tokens as one expression; its columns get the table's own names."""
         try:
-            found = PinotReader().parser().parse_into(exp.Condition, list(tokens), self.text)
+            trees = PinotReader().parser().parse_into(exp.Condition, list(tokens), self.text)
         except ParseError as error:
             raise unreadable(self.text, error) from None
         except RecursionError:
             raise QueryError("The expression is nested too deeply.") from None
-        except Exception as error:  # sqlglot falls over some texts that it should refuse
+        except Exception as error:  # sqlglot fails on some texts that it should refuse
             raise error_at(self.text, tokens[0].start, "The expression cannot be read: it begins") from error
-        tree = found[0]
-        if tree is None or len(found) != 1:
+        tree = trees[0]
+        if tree is None or len(trees) != 1:
             raise error_at(self.text, tokens[0].start, "One expression is expected")
         refuse_depth(tree)
         for node in list(tree.walk()):
@@ -62,17 +62,17 @@ class RowReader:
         return tree
 
     def refuse(self, node: exp.Expr, message: str) -> QueryError:
-        """An error at the place of a node, or of what it stands in."""
+        """An error at the position of a node, or of the nearest node around it that has one."""
         around: exp.Expr | None = node
         while around is not None:
-            starts = [int(found.meta["start"]) for found in around.walk() if "start" in found.meta]
+            starts = [int(part.meta["start"]) for part in around.walk() if "start" in part.meta]
             if starts:
                 return error_at(self.text, min(starts), message)
             around = around.parent
         return error_at(self.text, len(self.text) - len(self.text.lstrip()), message)
 
     def require_condition(self, node: exp.Expr) -> None:
-        """QueryError when the expression, or what AND, OR and NOT join in it, is surely no condition."""
+        """QueryError when the expression, or an operand of its AND, OR and NOT, is surely no condition."""
         node = node.unnest()
         if isinstance(node, exp.And | exp.Or | exp.Not):
             for child in node.iter_expressions():
@@ -81,14 +81,14 @@ class RowReader:
             raise self.refuse(node, f"'{_short(node)}' is neither true nor false, so it is no condition")
 
     def column(self, node: exp.Expr, name: str) -> str:
-        """The table's own name of a column. QueryError names a close one."""
+        """The table's own name of a column. The QueryError for an unknown column suggests a similar name."""
         if self.spec.schema.find(name) is not None:
             return name
-        known = self.spec.schema.column_names
-        same = [one for one in known if self.spec.ignores_case and one.lower() == name.lower()]
+        column_names = self.spec.schema.column_names
+        same = [column for column in column_names if self.spec.ignores_case and column.lower() == name.lower()]
         if same:
             return same[0]
-        near = suggestion(name, known) or _quotes(node, name)
+        near = suggestion(name, column_names) or _quotes(node, name)
         raise self.refuse(node, f"Table '{self.spec.name}' has no column '{name}'.{near} It stands")
 
     def _may_be_condition(self, node: exp.Expr) -> bool:
@@ -130,9 +130,9 @@ class RowReader:
     def _check_count(self, node: exp.Anonymous, fewest: int, most: int) -> None:
         count = len(node.expressions)
         if not fewest <= count <= most:
-            wanted = str(fewest) if fewest == most else f"{fewest} to {most}"
-            plural = "s" * (wanted != "1")
-            raise self.refuse(node, f"{node.name.upper()} takes {wanted} argument{plural}, not {count}")
+            accepted = str(fewest) if fewest == most else f"{fewest} to {most}"
+            plural = "s" * (accepted != "1")
+            raise self.refuse(node, f"{node.name.upper()} takes {accepted} argument{plural}, not {count}")
 
     def _check_column(self, node: exp.Column) -> None:
         if not isinstance(node.this, exp.Identifier) or node.args.get("db"):
@@ -150,7 +150,7 @@ class RowReader:
 
 
 def split_at(tokens: Iterable[Token], separator: TokenType) -> list[list[Token]]:
-    """The words between separators that stand in no brackets."""
+    """Splits tokens at the separators outside of brackets."""
     parts: list[list[Token]] = [[]]
     depth = 0
     for token in tokens:
@@ -167,7 +167,7 @@ _CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE)
 
 
 def _is_other_form(node: exp.Expr) -> bool:
-    """Forms of a known part that have no rule: IN over a query, BETWEEN SYMMETRIC, a CAST with a format."""
+    """Whether a node is a form without a rule: IN over a query, BETWEEN SYMMETRIC, a CAST with a format."""
     if isinstance(node, exp.In):
         return not node.expressions or any(node.args.get(key) for key in ("query", "unnest", "field"))
     if isinstance(node, exp.Cast):
@@ -176,7 +176,7 @@ def _is_other_form(node: exp.Expr) -> bool:
 
 
 def _quotes(node: exp.Expr, name: str) -> str:
-    """Double quotes are of names; many mean a text by them."""
+    """A hint for a text in double quotes, which denote a name; empty otherwise."""
     is_quoted = isinstance(node, exp.Column) and isinstance(node.this, exp.Identifier) and node.this.args.get("quoted")
     return f" A text is written in single quotes: '{name}'." if is_quoted else ""
 

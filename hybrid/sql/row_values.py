@@ -1,4 +1,4 @@
-"""What a row expression gives, as its column stores it: the type, a null's stand-in, the limits of a SQL type."""
+"""The value of a row expression as its column stores it: its type, the default for a null, the limits of a SQL type."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _FRACTIONS = (FLOAT, DOUBLE, DECIMAL)
 
 
 def wrong_constant(node: exp.Expr, field: FieldSpec) -> str | None:
-    """What the column takes, in words, when the expression is a constant that it does not take; else None."""
+    """A description of the column's values when the expression is a constant that it cannot hold; else None."""
     plain = node.unnest()
     if literal_text(plain) is None and literal_number(plain) is None:
         return None
@@ -48,7 +48,7 @@ def wrong_constant(node: exp.Expr, field: FieldSpec) -> str | None:
 
 
 def assigned(node: exp.Expr, field: FieldSpec, types: ColumnTypes) -> exp.Expr:
-    """A rewritten expression as a value of the column's kind: instants and epoch milliseconds are told apart."""
+    """A rewritten expression as a value of the column's type: converts between instants and epoch milliseconds."""
     kind = field.data_type
     if kind is DataType.TIMESTAMP and _passes(node, lambda part: _is_number(part, types)):
         return as_timestamp(node, {})
@@ -63,14 +63,14 @@ def assigned(node: exp.Expr, field: FieldSpec, types: ColumnTypes) -> exp.Expr:
 
 
 def stored_sql(node: exp.Expr, field: FieldSpec, spec: TableSpec, types: ColumnTypes) -> str:
-    """The Spark SQL of an assigned value as it is stored; it raises an error for a null where none may be."""
+    """The Spark SQL of an assigned value as it is stored; it raises an error for a null that is not allowed."""
     value = _limited(spark_sql(node, types), node, field, numeric_type(node, types))
     null = _null(field, spec)
     return value if null is None else f"coalesce({value}, {null})"
 
 
 def _limited(value: str, node: exp.Expr, field: FieldSpec, given: NumericType | None) -> str:
-    """In the column's type; a SQL type's limits hold."""
+    """The value cast to the column's type, within the limits of its SQL type."""
     kind = parse_sql_type(field.sql_type, "hybrid.sqlType") if field.sql_type else None
     name, target = kind.name if kind else "", field.data_type.spark_type
     if kind is not None and name == "DECIMAL" and kind.length:
@@ -80,9 +80,9 @@ def _limited(value: str, node: exp.Expr, field: FieldSpec, given: NumericType | 
     elif name == "DATE":
         value = f"CAST({value} AS date)"
     elif field.data_type is DataType.TIMESTAMP and not is_temporal(node, {}):
-        value = f"CAST({value} AS string)"  # a number that was taken for a text is an error then, not seconds
+        value = f"CAST({value} AS string)"  # so that a number taken for a text fails, instead of being read as seconds
     typed = f"CAST({value} AS {target})"
-    rounds = name == "DECIMAL" and kind is not None and kind.length  # to its own places, as SQL does
+    rounds = name == "DECIMAL" and kind is not None and kind.length  # to the type's own places, as in SQL
     if field.data_type is DECIMAL and given is not None and not given.is_whole and not rounds:
         typed = _exact(value, typed, field)
     if kind is not None and name in {"CHAR", "VARCHAR"} and kind.length:
@@ -92,14 +92,14 @@ def _limited(value: str, node: exp.Expr, field: FieldSpec, given: NumericType | 
 
 
 def _exact(value: str, typed: str, field: FieldSpec) -> str:
-    """A decimal that keeps all its digits, or an error: a BIG_DECIMAL has 18 decimal places."""
+    """A decimal with all its digits, or an error at run time: a BIG_DECIMAL has 18 decimal places."""
     error = f"a value with more than 18 decimal places was given to column '{field.name}': ROUNDDECIMAL it"
     is_cut = f"coalesce({value} - {typed} <> 0, FALSE)"
     return f"if({is_cut}, CAST(raise_error({quoted(error)}) AS {field.data_type.spark_type}), {typed})"
 
 
 def _null(field: FieldSpec, spec: TableSpec) -> str | None:
-    """What stands for a null; None where a null is kept."""
+    """The SQL that replaces a null; None where nulls are kept."""
     key = field.name == spec.time_column or field.name in spec.primary_key
     newest = spec.upsert is not None and field.name == spec.upsert.comparison_column
     target = field.data_type.spark_type
@@ -110,7 +110,7 @@ def _null(field: FieldSpec, spec: TableSpec) -> str | None:
 
 
 def default_sql(field: FieldSpec, spec: TableSpec) -> str | None:
-    """The Spark SQL of the value that stands for a null of a column; None where nulls are kept."""
+    """The Spark SQL of the value that replaces a null of a column; None where nulls are kept."""
     keeps_null = (spec.null_handling and not field.not_null) or field.sql_type is not None
     return None if keeps_null else f"CAST({_default(field.default_null)} AS {field.data_type.spark_type})"
 
@@ -134,13 +134,13 @@ def _is_number(node: exp.Expr, types: ColumnTypes) -> bool:
 
 
 def _passes(node: exp.Expr, is_it: Callable[[exp.Expr], bool]) -> bool:
-    """Whether one of the values that an expression may give is such a one."""
+    """Whether one of the values that an expression may return satisfies `is_it`."""
     node = node.unnest()
     if is_it(node):
         return True
     if isinstance(node, exp.Case):
         default = node.args.get("default")
-        values = [one.args["true"] for one in node.args["ifs"]] + ([default] if default is not None else [])
+        values = [branch.args["true"] for branch in node.args["ifs"]] + ([default] if default is not None else [])
     elif isinstance(node, exp.Anonymous) and node.name.lower() in PASSING:
         values = node.expressions[1:] if node.name.lower() == "if" else node.expressions
     else:

@@ -1,4 +1,4 @@
-"""The types of columns that are results of subqueries and CTEs, noted on each column that means one."""
+"""Notes the types of columns that are results of subqueries and CTEs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hybrid.sql.infer import set_type, type_of
 
 
 def note_column_types(tree: exp.Query, types: ColumnTypes) -> None:
-    """Notes what the text of a subquery says of its columns; nothing is noted where all columns are of tables."""
+    """Notes the types of subqueries' results on the columns that refer to them. Does nothing for a single SELECT."""
     selects = list(tree.find_all(exp.Select))
     if len(selects) > 1:
         notes = _Notes(types)
@@ -21,7 +21,7 @@ def note_column_types(tree: exp.Query, types: ColumnTypes) -> None:
 
 
 class _Notes:
-    """`take` notes the types of a SELECT's columns, after those of the queries that it reads."""
+    """Notes types: `take` handles the columns of a SELECT, after those of the queries that it reads."""
 
     def __init__(self, types: ColumnTypes) -> None:
         self._types = types
@@ -59,7 +59,7 @@ class _Notes:
         for item in query.expressions:
             if item.alias_or_name.lower() == name.lower():
                 return type_of(item.unalias(), self._types)
-        sources = list(_sources(query))  # it is one of `*`
+        sources = list(_sources(query))  # the column comes from `*`
         inner = _query_of(sources[0]) if len(sources) == 1 else None
         if inner is not None:
             return self._result_type(inner, name)
@@ -73,7 +73,7 @@ def _sources(select: exp.Select) -> Iterator[exp.Expr]:
 
 
 def _query_of(source: exp.Expr) -> exp.Query | None:
-    """The query whose rows a source shows: a subquery's, or that of the CTE it names."""
+    """The query behind a source: a subquery's, or that of the CTE it names; None for a table."""
     if isinstance(source, exp.Subquery):
         return source.this if isinstance(source.this, exp.Query) else None
     around = source.parent if isinstance(source, exp.Table) else None
@@ -81,8 +81,8 @@ def _query_of(source: exp.Expr) -> exp.Query | None:
         clause = around.args.get("with_")
         for cte in clause.expressions if isinstance(clause, exp.With) else ():
             if cte.alias.lower() == source.name.lower() and isinstance(cte.this, exp.Query):
-                found: exp.Query = cte.this
-                return found
+                query: exp.Query = cte.this
+                return query
         around = around.parent
     return None
 

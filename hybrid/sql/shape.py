@@ -1,4 +1,4 @@
-"""What the outside of a statement looks like: names of the result's columns, the default LIMIT, `*`."""
+"""The outer shape of a statement: names of the result's columns, the default LIMIT, `*`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def outermost_select(tree: exp.Query) -> exp.Select:
 
 
 def name_columns(tree: exp.Query) -> None:
-    """Names unnamed results as Pinot does, and lets GROUP BY mean names. Before functions are rewritten."""
+    """Names unnamed results as Pinot does, and resolves names in GROUP BY. Call it before functions are rewritten."""
     for select in list(tree.find_all(exp.Select)):
         constants = [constant_name(item) for item in select.expressions]
         if constants and None not in constants:
@@ -37,20 +37,20 @@ def name_columns(tree: exp.Query) -> None:
 
 
 def _long(item: exp.Expr) -> exp.Expr:
-    """A whole number that stands alone, which is a LONG."""
+    """A result that is a whole-number literal, as a LONG; any other result unchanged."""
     return (
         cast(item, "BIGINT") if isinstance(item, exp.Literal) and item.name.isdigit() and not item.is_string else item
     )
 
 
 def _group_by_names(select: exp.Select) -> None:
-    """A name in GROUP BY means the result of that name, as in Pinot, though a column may have it too."""
+    """Makes a name in GROUP BY mean the result of that name, as in Pinot, even if a column has it too."""
     named = {item.alias.lower(): item.this for item in select.expressions if isinstance(item, exp.Alias)}
     group = select.args.get("group")
     for key in list(group.expressions) if group else ():
-        found = named.get(key.name.lower()) if isinstance(key, exp.Column) and not key.table else None
-        if found is not None and not isinstance(found, exp.Literal | exp.Column):
-            key.replace(exp.Paren(this=found.copy()))
+        result = named.get(key.name.lower()) if isinstance(key, exp.Column) and not key.table else None
+        if result is not None and not isinstance(result, exp.Literal | exp.Column):
+            key.replace(exp.Paren(this=result.copy()))
 
 
 def _named(item: exp.Expr) -> exp.Expr:
@@ -62,14 +62,14 @@ def _named(item: exp.Expr) -> exp.Expr:
 
 
 def has_default_limit(tree: exp.Query) -> bool:
-    """Whether Pinot's default LIMIT holds: none is given, and the result is not one row of aggregates by nature."""
+    """Whether Pinot's default LIMIT applies: the statement has none, and is not an aggregation of all rows to one."""
     if tree.args.get("limit") or tree.args.get("fetch"):
         return False
     return not (isinstance(tree, exp.Select) and _is_one_row(tree))
 
 
 def set_limit(tree: exp.Query, rows_max: int) -> exp.Query:
-    """The statement with an outermost LIMIT."""
+    """The statement with this LIMIT on the outside. Changes the tree."""
     limited: exp.Query = tree.limit(rows_max, copy=False)
     return limited
 
@@ -81,13 +81,13 @@ def _is_one_row(select: exp.Select) -> bool:
 
 
 def _is_aggregated(item: exp.Expr, select: exp.Select) -> bool:
-    """Whether an aggregate of `select` itself (no window, no subquery's) stands in the expression."""
-    found = [node for node in item.find_all(exp.Anonymous, exp.GroupConcat) if is_aggregate_call(node)]
-    return any(node.find_ancestor(exp.Window, exp.Select) is select for node in found)
+    """Whether the expression contains an aggregate of `select` itself, not of a window or a subquery."""
+    aggregations = [node for node in item.find_all(exp.Anonymous, exp.GroupConcat) if is_aggregate_call(node)]
+    return any(node.find_ancestor(exp.Window, exp.Select) is select for node in aggregations)
 
 
 def hide_virtual(refs: Sequence[TableMention]) -> None:
-    """Takes the virtual columns, which a relation carries when they are used, out of `*` and `alias.*`."""
+    """Excludes virtual columns, which a relation has when they are used, from `*` and `alias.*`."""
     for ref in refs:
         select = ref.node.find_ancestor(exp.Select)
         if select is None or not ref.virtual:
@@ -101,24 +101,24 @@ def hide_virtual(refs: Sequence[TableMention]) -> None:
 
 def _exclude(star: exp.Star, names: Sequence[str]) -> None:
     excluded = list(star.args.get("except_") or [])
-    known = {item.name for item in excluded}
-    excluded += [exp.to_identifier(name, quoted=True) for name in names if name not in known]
+    excluded_names = {item.name for item in excluded}
+    excluded += [exp.to_identifier(name, quoted=True) for name in names if name not in excluded_names]
     star.set("except_", excluded)
 
 
 def stored_types(tree: exp.Query, fields: Mapping[str, FieldSpec]) -> dict[str, DataType]:
-    """The data types of the result columns that are a table's columns as they are stored, by the result's names.
+    """The data types of the result columns that are unchanged columns of tables, by the result's names.
 
-    What this is for: JSON is text to DuckDB, and JSON to clients.
+    They are needed because JSON is text in DuckDB, and JSON for clients.
     """
-    found: dict[str, DataType] = {}
+    types: dict[str, DataType] = {}
     for item in outermost_select(tree).expressions:
         column = item.unalias()
         if isinstance(column, exp.Star) or (isinstance(column, exp.Column) and isinstance(column.this, exp.Star)):
-            found.update({field.name: field.data_type for field in fields.values()})
+            types.update({field.name: field.data_type for field in fields.values()})
         field = fields.get(column.name.lower()) if isinstance(column, exp.Column) else None
         if field is not None:
-            found[item.alias_or_name] = field.data_type
+            types[item.alias_or_name] = field.data_type
         else:
-            found.pop(item.alias_or_name, None)
-    return found
+            types.pop(item.alias_or_name, None)
+    return types

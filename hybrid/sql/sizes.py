@@ -1,7 +1,7 @@
-"""How long the texts and lists are that a statement makes, as far as its text tells.
+"""Limits on the texts and lists that a statement makes, estimated from its text.
 
-DuckDB neither interrupts the making of one value nor counts it as memory. So what may become too long is refused before
-it runs, and what depends on the rows is checked while it runs.
+DuckDB neither interrupts the making of one value nor counts it as memory. So a statement that may make too long a value
+is refused before it runs. Lengths that depend on the rows are checked while it runs.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from hybrid.sql.texts import LONGEST
 from hybrid.sql.wholes import once
 
 VALIDATION = 700
-# Every run-time error of ours begins so: see query.failures.
+# The prefix of all our run-time errors: see query.error_mapping.
 TOO_LONG = "A text is too long: "
-# Characters that a column's value counts as, and elements of a list whose number nothing tells.
+# The assumed characters of a column's value, and elements of a list of unknown length.
 COLUMN, ITEMS = 512, 10
-# A vector has 2,048 rows, each of which may hold such a value.
+# Characters of one value, and of all values for one row. A vector has 2,048 rows, each of which may hold such values.
 VALUE_MAX, STATEMENT_MAX = 256 * 1024, 1024**2
-# Nodes that a statement may have in DuckDB's words.
+# Nodes that a statement may have after rewriting.
 NODES_MAX = 200_000
-# Bytes of a text in a function whose cost grows with the product of its texts' lengths.
+# The most bytes of a text in a function whose cost grows with the product of its texts' lengths.
 QUADRATIC_MAX, DAMERAU_MAX = 1_000, 250
-# Bytes of one value made of what a column really holds, and of one that a recursive CTE makes longer.
+# The most bytes of a value made of a column's real values, and of a value that a recursive CTE makes longer.
 REPLACED_MAX, RECURSIVE_MAX = 16 * 1024**2, 100_000
 _GAIN = 8
 _LONG_TYPES = (exp.DType.ARRAY, exp.DType.LIST, exp.DType.JSON, exp.DType.BLOB, exp.DType.VARBINARY, exp.DType.STRUCT)
@@ -65,7 +65,7 @@ _MAKERS = (
     | _COLLECTING | _MAPPING | _SPLITTING | _JOINING | frozenset(_WIDER)
 )  # fmt: skip
 _MAKER_NODES = (exp.DPipe, exp.GroupConcat, exp.Comprehension, exp.Array, exp.Struct, exp.Tuple)
-# How often the words of an argument are in what a function is rewritten to.
+# How often a function's rewritten form repeats an argument.
 _COPIES = {"lpad": 2, "rpad": 2, "repeat": 3, "split": 6, "splitpart": 7, "strrpos": 3, "hammingdistance": 2,
            "div": 2, "divide": 3,
            "rounddecimal": 2, "minmaxrange": 2, "minmaxrangemv": 2, "avgmv": 2, "substr": 8,
@@ -73,19 +73,19 @@ _COPIES = {"lpad": 2, "rpad": 2, "repeat": 3, "split": 6, "splitpart": 7, "strrp
 
 
 class Size(NamedTuple):
-    """A value: how many elements it has (a text is one), and how many characters each."""
+    """The size of a value: its number of elements (1 for a text), and the characters of each."""
 
     items: float
     item: float
 
     @property
     def total(self) -> float:
-        """All its characters."""
+        """The characters of the whole value."""
         return self.items * self.item
 
 
 def check_sizes(tree: exp.Query) -> None:
-    """QueryError 700 for a statement, as it was written, that makes too long a value or grows too long itself."""
+    """QueryError 700 for a statement, before rewriting, that makes too long a value or itself grows too long."""
     makers = [node for node in tree.walk() if _is_maker(node) or _is_copier(node)]
     if not makers:
         return
@@ -105,9 +105,9 @@ def check_sizes(tree: exp.Query) -> None:
 
 
 def guard_calls(tree: exp.Query) -> None:
-    """Puts checks of what columns really hold into a statement in DuckDB's words."""
-    found = list(tree.find_all(exp.Anonymous, exp.DPipe))
-    for node in found:
+    """Adds run-time checks of the columns' real values to a rewritten statement."""
+    nodes = list(tree.find_all(exp.Anonymous, exp.DPipe))
+    for node in nodes:
         if not isinstance(node, exp.Anonymous):
             continue
         name = node.name.lower()
@@ -118,7 +118,7 @@ def guard_calls(tree: exp.Query) -> None:
                 _bound(argument, most, reason)
         elif name in {"replace", "regexp_replace"} and len(node.expressions) >= 3:
             _guard_replacing(node, name)
-    if any(map(is_joining, found)):  # anew, as what was found may have been replaced
+    if any(map(is_joining, nodes)):  # searched again, because nodes may have been replaced
         guard_joined(tree, REPLACED_MAX, TOO_LONG)
     for clause in tree.find_all(exp.With):
         if clause.args.get("recursive"):
@@ -136,12 +136,12 @@ def _is_copier(node: exp.Expr) -> bool:
 
 
 def _is_written(node: exp.Expr) -> bool:
-    """Whether a list stands in the statement as it is."""
-    return isinstance(node, exp.Array | exp.Tuple) and all(isinstance(one, exp.Literal) for one in node.expressions)
+    """Whether a node is a list of literals."""
+    return isinstance(node, exp.Array | exp.Tuple) and all(isinstance(item, exp.Literal) for item in node.expressions)
 
 
 def _check_nodes(tree: exp.Expr) -> None:
-    """Refuses what is written in too many words once arguments are repeated."""
+    """QueryError 700 for a statement with too many nodes once arguments are repeated."""
     copied: list[tuple[exp.Expr, int]] = [(tree, 1)]
     written = 0
     while copied:
@@ -171,10 +171,10 @@ class _Sizes:
         self._bound: dict[str, list[Size]] = {}
 
     def of(self, node: exp.Expr) -> Size:
-        """The size of a value. QueryError 700 when it may be longer than a value may."""
-        known = self._known.get(id(node))
-        if known is not None:
-            return known
+        """The size of a value. QueryError 700 when it may exceed the limit of a value."""
+        cached = self._known.get(id(node))
+        if cached is not None:
+            return cached
         if id(node) in self._busy:
             return self._column
         self._busy.add(id(node))
@@ -219,7 +219,7 @@ class _Sizes:
         return self._sum(list(node.iter_expressions()))
 
     def _cast(self, node: exp.Expr) -> Size:
-        """A text as text, or as a list, stays as long as it is; any other type is short."""
+        """The size of a CAST: unchanged for text, lists and other long types; any other type is short."""
         inner, kind = self.of(node.this), node.args["to"]
         long = kind.this in exp.DataType.TEXT_TYPES or kind.this in _LONG_TYPES or kind.expressions
         return inner if long else Size(1, _NUMBER)
@@ -260,13 +260,13 @@ class _Sizes:
         return Size(1, rest * _WIDER.get(name, 1))
 
     def _replaced(self, name: str, subject: float, old: exp.Expr, new: float) -> float:
-        if name == "regexpreplace":  # which may match nothing at each place
+        if name == "regexpreplace":  # the pattern may match the empty text at each position
             return (subject + 1) * (new + 1)
         searched = literal_text(old.unnest())
         return subject * max(1.0, new / max(1, len(searched or "")))
 
     def _mapped(self, source: exp.Expr, body: exp.Expr, names: list[exp.Expr]) -> Size:
-        """Each element of a list as something else."""
+        """The size of a list whose elements are mapped by a lambda."""
         listed = self.of(source)
         bound = [name.name.lower() for name in names]
         for name in bound:
@@ -286,13 +286,13 @@ class _Sizes:
         name = node.name.lower()
         if self._bound.get(name):
             return self._bound[name][-1]
-        found = list(_meant(node)) if isinstance(node, exp.Column) else []
-        # A column of a table, or one that a recursive CTE reads from itself.
-        return self._longest([part for part in found if id(part) not in self._busy])
+        meanings = list(_meant(node)) if isinstance(node, exp.Column) else []
+        # Without a meaning it is a column of a table, or a column that a recursive CTE reads from itself.
+        return self._longest([part for part in meanings if id(part) not in self._busy])
 
 
 def _meant(column: exp.Column) -> Iterator[exp.Expr]:
-    """What a name may stand for: columns of subqueries and CTEs, what is in FROM, other results of its SELECT."""
+    """What a name may refer to: columns of subqueries and CTEs, sources in FROM, other results of its SELECT."""
     around = column.find_ancestor(exp.Select)
     name = column.name.lower()
     if around is not None and not column.table:
@@ -310,12 +310,12 @@ def _meant(column: exp.Column) -> Iterator[exp.Expr]:
 
 
 def _results(query: exp.Query, name: str, names: list[str]) -> Iterator[exp.Expr]:
-    """The results of that name, of each part of a UNION."""
+    """The results of that name, in each part of a UNION."""
     selects = list(_selects(query))
     if not selects:
         return
-    known = names or [item.alias_or_name.lower() for item in selects[0].expressions]
-    place = known.index(name) if name in known else None
+    column_names = names or [item.alias_or_name.lower() for item in selects[0].expressions]
+    place = column_names.index(name) if name in column_names else None
     for select in selects:
         if place is not None and place < len(select.expressions) and not select.expressions[place].is_star:
             yield select.expressions[place]
@@ -329,13 +329,13 @@ def _results(query: exp.Query, name: str, names: list[str]) -> Iterator[exp.Expr
 def _selects(query: exp.Expr) -> Iterator[exp.Select]:
     waiting = [query]
     while waiting:
-        one = waiting.pop(0)
-        if isinstance(one, exp.Select):
-            yield one
-        elif isinstance(one, exp.SetOperation):
-            waiting += [one.this, one.expression]
-        elif isinstance(one, exp.Subquery):
-            waiting.append(one.this)
+        part = waiting.pop(0)
+        if isinstance(part, exp.Select):
+            yield part
+        elif isinstance(part, exp.SetOperation):
+            waiting += [part.this, part.expression]
+        elif isinstance(part, exp.Subquery):
+            waiting.append(part.this)
 
 
 def _sources(select: exp.Select) -> Iterator[exp.Expr]:
@@ -345,7 +345,7 @@ def _sources(select: exp.Select) -> Iterator[exp.Expr]:
 
 
 def _query_of(source: exp.Expr) -> tuple[exp.Query | None, list[str]]:
-    """The query that a source shows, and the names that its columns are given."""
+    """The query behind a source in FROM, and the names that its alias gives to columns."""
     if isinstance(source, exp.Subquery):
         inner = source.this
         return (inner if isinstance(inner, exp.Query) else None), _column_names(source)
@@ -375,13 +375,13 @@ def _too_long(node: exp.Expr) -> QueryError:
 
 
 def _bound(argument: exp.Expr, most: int, reason: str) -> None:
-    """Puts a check of an argument's bytes in its place; what is surely short needs none."""
+    """Wraps an argument in a check of its bytes, unless it is surely short."""
     written = literal_text(argument)
     if isinstance(argument, exp.Null) or (written is not None and len(written.encode()) <= most):
         return
 
     def checked(value: exp.Expr) -> exp.Expr:
-        # A value of a wrong type is for the function itself to refuse.
+        # The cast leaves values of a wrong type for the function itself to refuse.
         length = call("strlen", cast(value.copy(), "VARCHAR"))
         return _checked(exp.GT(this=length, expression=number(most)), value.copy(), reason)
 
@@ -393,7 +393,7 @@ def _checked(wrong: exp.Expr, value: exp.Expr, reason: str) -> exp.Expr:
 
 
 def _guard_replacing(node: exp.Anonymous, name: str) -> None:
-    """Bounds the text in which parts are replaced by longer ones."""
+    """Limits the text in which parts are replaced by longer ones."""
     subject, old, new = node.expressions[:3]
     written = literal_text(new)
     if literal_text(subject) is not None:
@@ -409,7 +409,7 @@ def _guard_replacing(node: exp.Anonymous, name: str) -> None:
 
 
 def _guard_recursion(clause: exp.With) -> None:
-    """Bounds what a recursive CTE makes longer in each step."""
+    """Limits the values that a recursive CTE makes longer in each step."""
     reason = f"a recursive WITH makes values of at most {RECURSIVE_MAX:,} bytes longer"
     columns = {id(column): column for node in clause.walk() if _is_maker(node) for column in node.find_all(exp.Column)}
     for column in columns.values():

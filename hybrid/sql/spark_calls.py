@@ -1,7 +1,6 @@
-"""Functions of DuckDB in Spark's words: what `sql.functions` makes of the calls that a row expression may hold.
+"""Functions of DuckDB in Spark SQL: the calls that `sql.functions` makes of a row expression.
 
-Where both know a function by one name and mean the same, it stands in `_SAME`. Whatever stands in none of the tables
-cannot be said to Spark.
+`_SAME` lists functions with the same name and meaning in both. A function in none of the tables has no Spark form.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ _KEY, _IN_BRACKETS = re.compile(r'\."([^"]*)"'), r"['\1']"
 
 
 def write_call(node: exp.Anonymous, write: Write, type_of: TypeOf) -> str:
-    """A call in Spark's words. QueryError (700) for one that has none."""
+    """A call in Spark SQL. QueryError (700) for a function without a Spark form."""
     name = node.name.lower()
     if name in NUMBER_RULES:
         return NUMBER_RULES[name](node.expressions, write, type_of)
@@ -56,7 +55,7 @@ def write_call(node: exp.Anonymous, write: Write, type_of: TypeOf) -> str:
 
 
 def write_substring(arguments: Sequence[exp.Expr], write: Write) -> str:
-    """SUBSTRING(text, start [, length]). Place 0 is before the text, as in SQL; Spark takes it for the first."""
+    """SUBSTRING(text, start [, length]). Position 0 is before the text, as in SQL; Spark takes it for the first."""
     value, start, *length = (
         _in_32_bits(write(node), node) if place else write(node) for place, node in enumerate(arguments)
     )
@@ -68,7 +67,7 @@ def write_substring(arguments: Sequence[exp.Expr], write: Write) -> str:
 
 
 def _in_32_bits(written: str, node: exp.Expr) -> str:
-    """A place or a length as Spark takes it; no text is longer."""
+    """A position or length, clamped to Spark's 32 bits; no text is longer."""
     if literal_number(node.unnest()) is not None:
         return written.replace("L", "")
     low = f"if({written} < -{_PLACE_MAX}, -{_PLACE_MAX}, CAST({written} AS int))"
@@ -77,8 +76,8 @@ def _in_32_bits(written: str, node: exp.Expr) -> str:
 
 def write_step(moment: exp.Expr, step: exp.Expr, write: Write) -> str | None:
     """`moment + to_days(3)`; None when `step` is no step of time."""
-    found = _STEP.fullmatch(step.name.lower()) if isinstance(step, exp.Anonymous) else None
-    return f"timestampadd({found[1].upper()}, {write(step.expressions[0])}, {write(moment)})" if found else None
+    match = _STEP.fullmatch(step.name.lower()) if isinstance(step, exp.Anonymous) else None
+    return f"timestampadd({match[1].upper()}, {write(step.expressions[0])}, {write(moment)})" if match else None
 
 
 def _template(text: str) -> SparkRule:
@@ -86,7 +85,7 @@ def _template(text: str) -> SparkRule:
 
 
 def _in_case(name: str, single: Mapping[str, str]) -> SparkRule:
-    """UPPER and LOWER by character: Spark's own, as Java's, make several characters of some."""
+    """UPPER and LOWER by character: Spark's own, like Java's, turn some characters into several."""
     before, after = (quoted("".join(characters)) for characters in (single, single.values()))
 
     def rule(arguments: Sequence[exp.Expr], write: Write) -> str:
@@ -100,11 +99,11 @@ def _in_case(name: str, single: Mapping[str, str]) -> SparkRule:
 
 
 def _pattern(node: exp.Expr, *, ignore_case: bool = False) -> str:
-    """A regular expression, a constant: classes such as `[:alpha:]` by Java's names."""
+    """A constant regular expression, with classes such as `[:alpha:]` in Java's syntax."""
     written = literal_text(node.unnest())
     if written is None:
         raise _wrong("the regular expression must be a quoted constant")
-    java = _CLASS.sub(lambda found: f"\\p{{{_CLASSES.get(found[1]) or found[1].capitalize()}}}", written)
+    java = _CLASS.sub(lambda match: f"\\p{{{_CLASSES.get(match[1]) or match[1].capitalize()}}}", written)
     check_java_pattern(java, ignore_case=ignore_case)
     return quoted(java)
 
@@ -120,11 +119,11 @@ def _matches(arguments: Sequence[exp.Expr], write: Write) -> str:
 
 
 def _regexp_replace(arguments: Sequence[exp.Expr], write: Write) -> str:
-    r"""What is put in must be a constant: its `\1` is Java's `$1`."""
+    r"""REGEXPREPLACE with a constant replacement: its `\1` becomes Java's `$1`."""
     new = literal_text(arguments[2])
     if new is None:
         raise _wrong("REGEXPREPLACE: what is put in must be a quoted constant")
-    java = _ESCAPED.sub(lambda found: f"${found[1]}" if found[1].isdigit() else found[0], new.replace("$", "\\$"))
+    java = _ESCAPED.sub(lambda match: f"${match[1]}" if match[1].isdigit() else match[0], new.replace("$", "\\$"))
     return f"regexp_replace({write(arguments[0])}, {_pattern(arguments[1])}, {quoted(java)})"
 
 
@@ -134,7 +133,7 @@ def _regexp_extract(arguments: Sequence[exp.Expr], write: Write) -> str:
 
 
 def _json_value(arguments: Sequence[exp.Expr], write: Write) -> str:
-    """DuckDB's `$."a b"` is `$['a b']`."""
+    """The value at a JSON path: DuckDB's `$."a b"` becomes `$['a b']`."""
     path = literal_text(arguments[1])
     if path is None:
         raise _wrong("the path into a JSON text must be a quoted constant")
@@ -154,7 +153,7 @@ def _timezone(arguments: Sequence[exp.Expr], write: Write) -> str:
 
 
 def _truncate_local(arguments: Sequence[exp.Expr], write: Write) -> str:
-    """The instant at which the unit of local time that holds an instant begins, by the rules of `sql.zones`."""
+    """The start, as an instant, of the unit of local time that contains an instant, by the rules of `sql.zones`."""
     unit, zone = (literal_text(argument) or "" for argument in (arguments[0], arguments[2]))
     moment, name = write(arguments[1]), quoted(zone)
     local = f"from_utc_timestamp({moment}, {name})"

@@ -1,6 +1,6 @@
-"""Numbers in Spark's words with DuckDB's values: NaN, infinities, zeros with a sign, decimals with all their digits.
+"""Numbers in Spark SQL with DuckDB's results: NaN, infinities, signed zeros, decimals with all their digits.
 
-Spark's own CEIL and FLOOR give BIGINT, its logarithms null, its negation cuts a decimal to 34 digits.
+Spark's own CEIL and FLOOR return BIGINT, its logarithms null, and its negation cuts a decimal to 34 digits.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from hybrid.sql.numeric_types import DIGITS_MAX, NumericType
 from hybrid.sql.spark_text import quoted
 
 INFINITY, NAN = "CAST('Infinity' AS double)", "CAST('NaN' AS double)"
-# Java 17 writes these with a digit too many.
+# Texts that Java 17 writes with a digit too many, and the shortest ones.
 _LONG_TEXTS = (("4.9E-324", "5.0E-324"), ("1.4E-45", "1.0E-45"))
 _POWER = "CAST(substring_index(t, 'E', -1) AS int)"
 _TEXT_OF_DOUBLE = (
@@ -26,14 +26,14 @@ _TEXT_OF_DOUBLE = (
     r"ELSE concat(regexp_replace(substring_index(t, 'E', 1), '\\.0$', ''), 'e', "
     f"if({_POWER} < 0, '-', '+'), if(abs({_POWER}) < 10, '0', ''), abs({_POWER})) END)"
 )
-# A number that stands for itself in each of the texts below: writing it twice must not compute anything new.
+# Writes a node as Spark SQL. The rules below write an operand several times: each must give the same value.
 Write = Callable[[exp.Expr], str]
 TypeOf = Callable[[exp.Expr], NumericType | None]
 NumberRule = Callable[[Sequence[exp.Expr], Write, TypeOf], str]
 
 
 def write_quotient(node: exp.Div, write: Write) -> str:
-    """A quotient in doubles; by zero it is infinite with the sign of both, and 0 / 0 not a number."""
+    """A quotient in doubles; by zero it is an infinity with the sign of both operands, and 0 / 0 is NaN."""
     value, by = (f"CAST({write(side)} AS double)" for side in (node.this, node.expression))
     if literal_number(node.expression.unnest()):
         return f"({value} / {by})"
@@ -42,7 +42,7 @@ def write_quotient(node: exp.Div, write: Write) -> str:
 
 
 def write_remainder(left: exp.Expr, right: exp.Expr, write: Write, type_of: TypeOf) -> str:
-    """A remainder; that of doubles by zero is not a number, that of whole numbers an error."""
+    """A remainder; by zero it is NaN for doubles, and an error for whole numbers."""
     plain = f"({write(left)} % {write(right)})"
     if not any(_is_double(type_of(side)) for side in (left, right)):
         return plain
@@ -50,18 +50,18 @@ def write_remainder(left: exp.Expr, right: exp.Expr, write: Write, type_of: Type
 
 
 def write_negation(node: exp.Expr, written: str, type_of: TypeOf) -> str:
-    """The opposite of a number."""
-    found = type_of(node)
-    if found is not None and found.kind is DECIMAL and not isinstance(node.unnest(), exp.Literal):
+    """The negation of a number; of a decimal by subtraction, which keeps all digits."""
+    numeric = type_of(node)
+    if numeric is not None and numeric.kind is DECIMAL and not isinstance(node.unnest(), exp.Literal):
         return f"(0 - {written})"
     return f"(- {written})"
 
 
 def write_text(node: exp.Expr, write: Write, type_of: TypeOf) -> str:
-    """A number as text. Of doubles Java's `1.0E10` is DuckDB's `10000000000.0`, `1.5E-7` is `1.5e-07`."""
+    """A number as DuckDB's text. For doubles Java's `1.0E10` becomes `10000000000.0`, and `1.5E-7` `1.5e-07`."""
     written = f"CAST({write(node)} AS string)"
-    found = type_of(node)
-    if found is None or found.kind not in {FLOAT, DOUBLE}:
+    numeric = type_of(node)
+    if numeric is None or numeric.kind not in {FLOAT, DOUBLE}:
         return written
     for java, shortest in _LONG_TEXTS:
         written = f"replace({written}, {quoted(java)}, {quoted(shortest)})"
@@ -69,12 +69,12 @@ def write_text(node: exp.Expr, write: Write, type_of: TypeOf) -> str:
 
 
 def needs_difference(left: NumericType | None, right: NumericType | None) -> bool:
-    """Whether two decimals have more digits together than a decimal holds: Spark rounds one to compare them."""
+    """Whether two decimals together have too many digits for a decimal: Spark would round one to compare them."""
     if left is None or right is None or DECIMAL not in {left.kind, right.kind}:
         return False
     if _is_double(left) or _is_double(right):
         return False
-    digits = max(min(one.digits, 20) if one.is_whole else one.digits for one in (left, right))
+    digits = max(min(side.digits, 20) if side.is_whole else side.digits for side in (left, right))
     return left.scale != right.scale and digits + max(left.scale, right.scale) > DIGITS_MAX
 
 
@@ -91,15 +91,15 @@ def _double(written: str) -> str:
 
 
 def _rounding(name: str) -> NumberRule:
-    """CEIL and FLOOR: decimals exactly, all others in doubles."""
+    """CEIL and FLOOR: exact for decimals, in doubles for all others."""
 
     def rule(arguments: Sequence[exp.Expr], write: Write, type_of: TypeOf) -> str:
-        value, found = write(arguments[0]), type_of(arguments[0])
-        if _is_decimal(found):
+        value, numeric = write(arguments[0]), type_of(arguments[0])
+        if _is_decimal(numeric):
             return f"{name}({value})"
-        if found is not None and found.is_whole:
+        if numeric is not None and numeric.is_whole:
             return _double(value)
-        return _typed(found, _WHOLE[name](_double(value)))
+        return _typed(numeric, _WHOLE[name](_double(value)))
 
     return rule
 
@@ -120,14 +120,14 @@ _WHOLE: dict[str, Callable[[str], str]] = {"ceil": _up, "floor": _down}
 
 
 def _truncated(arguments: Sequence[exp.Expr], write: Write, type_of: TypeOf) -> str:
-    value, found = write(arguments[0]), type_of(arguments[0])
+    value, numeric = write(arguments[0]), type_of(arguments[0])
     if len(arguments) > 1:
-        return _cut(value, _places("TRUNCATE", arguments[1]), found)
-    if found is not None and found.is_whole:
+        return _cut(value, _places("TRUNCATE", arguments[1]), numeric)
+    if numeric is not None and numeric.is_whole:
         return value
-    if _is_decimal(found):
+    if _is_decimal(numeric):
         return f"(CASE WHEN {value} < 0 THEN ceil({value}) ELSE floor({value}) END)"
-    return _typed(found, _towards_zero(_double(value)))
+    return _typed(numeric, _towards_zero(_double(value)))
 
 
 def _cut(value: str, places: int, found: NumericType | None) -> str:
@@ -138,23 +138,23 @@ def _cut(value: str, places: int, found: NumericType | None) -> str:
 
 
 def _rounded(arguments: Sequence[exp.Expr], write: Write, type_of: TypeOf) -> str:
-    """ROUND: halves go away from zero."""
-    value, found = write(arguments[0]), type_of(arguments[0])
-    if _is_decimal(found) or (found is not None and found.is_whole):
+    """ROUND: halves are rounded away from zero."""
+    value, numeric = write(arguments[0]), type_of(arguments[0])
+    if _is_decimal(numeric) or (numeric is not None and numeric.is_whole):
         places = f", {_places('ROUND', arguments[1])}" if len(arguments) > 1 else ""
         return f"round({value}{places})"
     if len(arguments) > 1:
         raise QueryError("ROUND with places takes a decimal in a row expression: use ROUNDDECIMAL.", pinot_code=700)
     exact = _double(value)
     down = _towards_zero(exact)
-    return _typed(found, f"(CASE WHEN abs({exact} - {down}) >= 0.5D THEN {down} + sign({exact}) ELSE {down} END)")
+    return _typed(numeric, f"(CASE WHEN abs({exact} - {down}) >= 0.5D THEN {down} + sign({exact}) ELSE {down} END)")
 
 
 def _places(name: str, node: exp.Expr) -> int:
-    found = literal_number(node.unnest())
-    if found is None or found != int(found) or not -DIGITS_MAX <= found <= DIGITS_MAX:
+    places = literal_number(node.unnest())
+    if places is None or places != int(places) or not -DIGITS_MAX <= places <= DIGITS_MAX:
         raise QueryError(f"{name}: the number of places must be a constant in a row expression.", pinot_code=700)
-    return int(found)
+    return int(places)
 
 
 def _typed(found: NumericType | None, written: str) -> str:
@@ -167,7 +167,7 @@ def _absolute(arguments: Sequence[exp.Expr], write: Write, type_of: TypeOf) -> s
 
 
 def _logarithm(name: str) -> NumberRule:
-    """Of 0 it is -Infinity, of what is below not a number."""
+    """A logarithm: -Infinity for 0, NaN for negative numbers."""
 
     def rule(arguments: Sequence[exp.Expr], write: Write, type_of: TypeOf) -> str:
         if len(arguments) != 1:
@@ -179,7 +179,7 @@ def _logarithm(name: str) -> NumberRule:
 
 
 def _power(arguments: Sequence[exp.Expr], write: Write, type_of: TypeOf) -> str:
-    """1 to any power is 1, and -1 to an infinite one: so in C and SQL, while Java says NaN."""
+    """POWER as in C and SQL: 1 to any power is 1, and so is -1 to an infinite power; Java returns NaN."""
     base, power = (_double(write(argument)) for argument in arguments)
     is_one = f"{base} = 1 OR ({base} = -1 AND abs({power}) = {INFINITY})"
     return f"(CASE WHEN {power} IS NULL THEN NULL WHEN {is_one} THEN 1D ELSE pow({base}, {power}) END)"

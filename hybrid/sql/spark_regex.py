@@ -1,7 +1,7 @@
-"""Patterns of row expressions for Spark, which matches them with Java's engine: it backtracks.
+"""Patterns of row expressions for Spark, which matches them with Java's backtracking engine.
 
-There is no other engine in Spark, so a pattern that may take long is refused by name, and LIKE is written in a way
-that never tries a place twice.
+Spark has no other engine. So a pattern that may take very long is refused, and LIKE becomes a pattern that never tries
+a position twice.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from hybrid.expression.regex_cost import matching_cost
 _JAVA = re.compile(
     r"(?P<named>\(\?<(?=[A-Za-z]))|(?P<end>\\z)|(?P<property>\\[pP](?:\{[^{}]*\}|[A-Za-z]))|\\.|&&|.", re.DOTALL
 )
-# Ways in which a pattern without unbounded repeats may match.
+# In how many ways a pattern without unbounded repeats may match.
 _TIMES_MAX = 100_000
 _LIKE_PART = re.compile(r"\\[_%]|.", re.DOTALL)
 
 
 def check_java_pattern(pattern: str, *, ignore_case: bool = False) -> None:
-    """QueryError (700) for a pattern that Java's engine may need very long for, with some text that a row may hold.
+    """QueryError (700) for a pattern that may take Java's engine very long for some text in a row.
 
-    What is quadratic in the text is let through: a search for `[a-z]+@` is.
+    Cost quadratic in the text is allowed, as of a search for `[a-z]+@`.
     """
     flags = (re.IGNORECASE if ignore_case else 0) | (re.ASCII if pattern.isascii() else 0)
     try:
@@ -43,7 +43,7 @@ def check_java_pattern(pattern: str, *, ignore_case: bool = False) -> None:
 def like_regex(pattern: str) -> str | None:
     """The pattern of LIKE as a regular expression for texts in lower case; None where Spark's own LIKE is fast.
 
-    Java tries every way to divide a text between several `%`. Each part is found once here, behind the one before it.
+    Java tries every way to divide a text between several `%`. Here each part is matched once, behind the previous one.
     """
     parts = _LIKE_PART.findall(pattern)
     runs: list[list[str]] = [[]]
@@ -57,12 +57,12 @@ def like_regex(pattern: str) -> str | None:
     first, last, middle = runs[0], runs[-1], [run for run in runs[1:-1] if run]
     if len(middle) + bool(last) < 2:
         return None
-    found = "".join(f"(?>.*?{_run(run)})" for run in middle)
-    return rf"(?s)^{_run(first)}{found}.*{_run(last)}\z"
+    middle_regex = "".join(f"(?>.*?{_run(run)})" for run in middle)
+    return rf"(?s)^{_run(first)}{middle_regex}.*{_run(last)}\z"
 
 
 def _run(run: list[str]) -> str:
-    """A part between two `%`, whose letters alone are changed by lower()."""
+    """The pattern of a part between two `%`; lower() changes nothing in it but letters."""
     return "".join("." if part == "_" else _plain(part[-1]) for part in run)
 
 
@@ -71,8 +71,8 @@ def _plain(character: str) -> str:
 
 
 def _in_python(pattern: str) -> str:
-    r"""The pattern in Python's syntax. A class by name (`\p{L}`) becomes one of all characters: it takes no less."""
-    found, in_class = [], False
+    r"""The pattern in Python's syntax. A named class (`\p{L}`) becomes one of all characters, which costs no less."""
+    translated, in_class = [], False
     for match in _JAVA.finditer(pattern):
         part = match[0]
         if match["named"]:
@@ -85,5 +85,5 @@ def _in_python(pattern: str) -> str:
             raise ValueError(f"write '\\{part[0]}' in a class: Java takes '{part}' for more than a character")
         elif part in {"[", "]"}:
             in_class = part == "["
-        found.append(part)
-    return "".join(found)
+        translated.append(part)
+    return "".join(translated)

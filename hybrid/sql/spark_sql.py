@@ -1,7 +1,7 @@
-"""A row expression, in DuckDB's words after rewriting, in those of Spark: the same value from the same row.
+"""Writes a rewritten row expression as Spark SQL that returns the same value for the same row as DuckDB.
 
-Spark runs in ANSI mode: what does not fit is an error there as it is in DuckDB. A division by zero is none in DuckDB
-and in Pinot, so it is written out. `sql.row_sql` lets nothing through to here that has no rule.
+Spark runs in ANSI mode: a value that does not fit is an error, as in DuckDB. A division by zero is no error in DuckDB
+and Pinot, so its result is written out. `sql.row_sql` passes only expressions that have a rule.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ _BINARY: dict[type[exp.Expr], str] = {
     exp.And: "AND", exp.Or: "OR", exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
     exp.NullSafeEQ: "<=>", exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Mod: "%", exp.IntDiv: "div", exp.DPipe: "||",
 }  # fmt: skip
-# A division writes its operands several times, so that a short text can become a long one.
+# The longest Spark SQL: a division writes its operands several times, so a short text can become a long one.
 _WRITTEN_MAX = 200_000
 _COMPUTED = (exp.Add, exp.Sub, exp.Mul, exp.Mod, exp.IntDiv)
 _COMPARED = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ)
 
 
 def spark_sql(node: exp.Expr, types: ColumnTypes) -> str:
-    """The expression as Spark SQL text, over columns of these `types` (lower-case names).
+    """The expression as Spark SQL, over columns of these `types` (lower-case names).
 
-    QueryError (700) for what cannot be said to Spark. Decimals keep their digits in frames of
+    QueryError (700) for an expression without a Spark form. Decimals keep their digits in frames of
     `lake.exact_decimals`.
     """
     return _Writer(types).write(node)
@@ -50,16 +50,16 @@ class _Writer:
     types: ColumnTypes
 
     def write(self, node: exp.Expr) -> str:
-        """The text of a node and of all below it."""
+        """The Spark SQL of a node and all its children."""
         same = node.meta.get(SAME_AS)
         node = same(node) if same is not None else node
         kind = type(node)
         if kind not in _WRITERS and kind not in _BINARY:
             raise QueryError(f"'{node.sql('duckdb')}' cannot stand in a row expression.", pinot_code=700)
-        found = _WRITERS[kind](self, node) if kind in _WRITERS else self.binary(node)
-        if len(found) > _WRITTEN_MAX:
+        written = _WRITERS[kind](self, node) if kind in _WRITERS else self.binary(node)
+        if len(written) > _WRITTEN_MAX:
             raise QueryError("It divides or rounds in too many places one within another.")
-        return found
+        return written
 
     def type_of(self, node: exp.Expr) -> NumericType | None:
         """The numeric type of a node."""
@@ -81,7 +81,7 @@ class _Writer:
         return f"({self.operand(left)} {_BINARY[type(node)]} {self.operand(right)})"
 
     def compared(self, sign: str, left: exp.Expr, right: exp.Expr) -> str:
-        """A comparison. Decimals whose digits do not fit together are compared by their difference."""
+        """A comparison. Decimals with too many digits together are compared by their difference."""
         if needs_difference(self.type_of(left), self.type_of(right)):
             if sign == "<=>":
                 nulls = f"{self.write(left)} IS NULL AND {self.write(right)} IS NULL"
@@ -90,7 +90,7 @@ class _Writer:
         return f"({self.write(left)} {sign} {self.write(right)})"
 
     def operand(self, node: exp.Expr) -> str:
-        """Whole numbers are computed with in 64 bits."""
+        """An operand of arithmetic; whole-number literals are written with 64 bits."""
         is_whole = isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit()
         return f"{node.name}L" if is_whole and int(node.name) < 2**63 else self.write(node)
 
@@ -111,7 +111,9 @@ class _Writer:
 
     def case(self, node: exp.Expr) -> str:
         subject, default = node.this, node.args.get("default")
-        branches = [f" WHEN {self.write(one.this)} THEN {self.write(one.args['true'])}" for one in node.args["ifs"]]
+        branches = [
+            f" WHEN {self.write(branch.this)} THEN {self.write(branch.args['true'])}" for branch in node.args["ifs"]
+        ]
         head = f" {self.write(subject)}" if subject is not None else ""
         tail = f" ELSE {self.write(default)}" if default is not None else ""
         return f"(CASE{head}{''.join(branches)}{tail} END)"
@@ -128,7 +130,7 @@ class _Writer:
         return f"({self.write(node.this)} IN ({', '.join(self.write(item) for item in node.expressions)}))"
 
     def like(self, node: exp.Expr) -> str:
-        """A backslash escapes `_` and `%` only; Spark's escapes every sign."""
+        """LIKE, where a backslash escapes only `_` and `%`; in Spark it escapes every character."""
         written = literal_text(node.expression)
         if written is None:
             raise QueryError("LIKE: the pattern must be a quoted constant.", pinot_code=700)

@@ -1,14 +1,14 @@
-"""Literals and names as Spark's SQL writes them, under its default settings: a backslash in a text escapes."""
+"""Literals and names in Spark SQL under its default settings, where a backslash in a text escapes."""
 
 from __future__ import annotations
 
 
 def quoted(text: str) -> str:
-    """A string literal of Spark's SQL. `${name}` would be a setting of Spark's to it, inside of texts too."""
+    """A string literal. `${` is escaped, because Spark substitutes settings for `${name}` even inside texts."""
     escaped = text.replace("\\", "\\\\").replace("'", "\\'").replace("${", "$\\{")
     return f"'{escaped}'"
 
 
 def backquoted(name: str) -> str:
-    """A column's name."""
+    """A column's name in backquotes."""
     return "`" + name.replace("`", "``") + "`"

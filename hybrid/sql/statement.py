@@ -1,6 +1,6 @@
-"""Reads one statement: `SET k = v;` prefixes, `EXPLAIN PLAN FOR`, the SELECT, a trailing `OPTION(k = v)`.
+"""Parses one statement: `SET k = v;` prefixes, `EXPLAIN PLAN FOR`, the SELECT, a trailing `OPTION(k = v)`.
 
-What cannot be read is a QueryError with Pinot's code 150 that names line, column and the text near it.
+A text that cannot be parsed is a QueryError with Pinot's code 150 that names line, column and the text near it.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from hybrid.sql.arity import unread_call
 
 PARSE_ERROR = 150
 _NEAR_CHARS_MAX = 30
-# Trees are gone through by recursion in many places, here, in sqlglot and in DuckDB.
+# Trees are traversed recursively in many places, here, in sqlglot and in DuckDB.
 _DEPTH_MAX = 150
-# Reading a statement cannot be interrupted; a list of this many values takes seconds.
+# Parsing a statement cannot be interrupted; a list of so many values takes seconds.
 _TOKENS_MAX = 50_000
 _HINT = "Only SELECT is understood here, with SET and EXPLAIN PLAN FOR before it and OPTION(...) behind it."
 
 
 @dataclass(frozen=True)
 class Statement:
-    """A parsed statement. `options` are from SET and OPTION, by lower-case name; `tree` may be changed by its owner."""
+    """A parsed statement. `options` are from SET and OPTION, by lower-case name; the owner may change `tree`."""
 
     tree: exp.Query
     text: str
@@ -36,7 +36,7 @@ class Statement:
 
 
 def check_text(sql: str) -> None:
-    """QueryError (150) for a text that is none: JSON can write half of a character, which no engine takes."""
+    """QueryError (150) for a text with half of a surrogate pair: JSON can contain one, but no engine accepts it."""
     if sql.isascii():
         return
     try:
@@ -51,11 +51,11 @@ def check_text(sql: str) -> None:
 
 
 def parse_statement(sql: str) -> Statement:
-    """The one statement in `sql`. QueryError (150) when it is none, more than one, or no SELECT."""
+    """Parses the one statement in `sql`. QueryError (150) for no statement, several, or anything but a SELECT."""
     check_text(sql)
     parts = [part for part in _split(tokens_of(sql), TokenType.SEMICOLON) if part]
     options: dict[str, str] = {}
-    for part in [part for part in parts if _word(part[0]) == "SET"]:  # Grafana's plugin writes them behind
+    for part in [part for part in parts if _word(part[0]) == "SET"]:  # Grafana's plugin writes SET after the statement
         options.update(_setting(sql, part))
         parts.remove(part)
     if not parts:
@@ -81,7 +81,7 @@ def error_at(sql: str, position: int, message: str, hint: str | None = None) -> 
 
 
 def tokens_of(sql: str) -> list[Token]:
-    """The words of a text. QueryError (150) for a quote that is not closed, and for more words than are read."""
+    """The tokens of a text. QueryError (150) for a quote that is not closed, and for too many tokens."""
     try:
         tokens: list[Token] = PinotReader().tokenize(sql)
     except TokenError as error:
@@ -94,7 +94,7 @@ def tokens_of(sql: str) -> list[Token]:
 
 
 def _unclosed(sql: str) -> int | None:
-    """Where a quote or comment opens that is never closed."""
+    """The position of a quote or comment that is never closed; None without one."""
     position = 0
     while position < len(sql):
         opened = next((mark for mark in ("--", "/*", "'", '"') if sql.startswith(mark, position)), None)
@@ -131,7 +131,7 @@ def _setting(sql: str, tokens: list[Token]) -> dict[str, str]:
 
 
 def _cut_option(sql: str, tokens: list[Token], options: dict[str, str]) -> tuple[list[Token], bool]:
-    """The statement without its trailing OPTION(...), if it has one, which goes to `options`; a later one wins."""
+    """Cuts off a trailing OPTION(...) and adds it to `options`, where a later OPTION wins; whether there was one."""
     starts = [
         place
         for place, token in enumerate(tokens[:-1])
@@ -142,14 +142,14 @@ def _cut_option(sql: str, tokens: list[Token], options: dict[str, str]) -> tuple
     inside = tokens[starts[-1] + 2 : -1]
     if any(token.token_type in {TokenType.L_PAREN, TokenType.R_PAREN} for token in inside):
         return tokens, False
-    found: dict[str, str] = {}
-    for pair in _split(inside, TokenType.COMMA):  # by words, as a quoted value may hold signs of any kind
+    settings: dict[str, str] = {}
+    for pair in _split(inside, TokenType.COMMA):  # by tokens, because a quoted value may contain any character
         equals = next((place for place, token in enumerate(pair) if token.token_type == TokenType.EQ), 0)
         if not equals:
             raise error_at(sql, tokens[starts[-1]].start, "OPTION is written `OPTION(name = value)`; this is not")
         name, value = ("".join(token.text for token in part) for part in (pair[:equals], pair[equals + 1 :]))
-        found[name.lower()] = value
-    options.update({name: value for name, value in found.items() if name not in options})
+        settings[name.lower()] = value
+    options.update({name: value for name, value in settings.items() if name not in options})
     return tokens[: starts[-1]], True
 
 
@@ -168,7 +168,7 @@ def _parse(sql: str, tokens: list[Token]) -> exp.Query:
         raise unreadable(sql, error) from None
     except RecursionError:
         raise _too_deep() from None
-    except Exception as error:  # sqlglot falls over some texts that it should refuse: `{: 1}`
+    except Exception as error:  # sqlglot fails on some texts that it should refuse: `{: 1}`
         raise error_at(sql, tokens[0].start, "The statement cannot be read: it begins", _HINT) from error
     tree = trees[0] if len(trees) == 1 else None
     while isinstance(tree, exp.Subquery) and set(filter(tree.args.get, tree.args)) == {"this"}:
@@ -180,13 +180,13 @@ def _parse(sql: str, tokens: list[Token]) -> exp.Query:
 
 
 def refuse_depth(tree: exp.Expr) -> None:
-    """QueryError (150) for a tree that is deeper than it can be gone through."""
+    """QueryError (150) for a tree that is too deep to traverse."""
     if _depth(tree) > _DEPTH_MAX:
         raise _too_deep()
 
 
 def _depth(tree: exp.Expr) -> int:
-    """How deep the tree is; what AND, OR and UNION join counts once, as it is gone through side by side."""
+    """The depth of the tree; a chain of AND, OR or UNION counts once, because it is traversed iteratively."""
     deepest, waiting = 0, [(tree, 0)]
     while waiting:
         node, depth = waiting.pop()
@@ -201,10 +201,10 @@ def _too_deep() -> QueryError:
 
 
 def unreadable(sql: str, error: ParseError) -> QueryError:
-    """What the parser says of a text, in words and with the place (150)."""
-    found = error.errors[0] if error.errors else {}
-    line, column = found.get("line"), found.get("col")
-    reason = _in_words(str(found.get("description") or ""))
+    """The QueryError (150) for an error of the parser, with the position in the text."""
+    details = error.errors[0] if error.errors else {}
+    line, column = details.get("line"), details.get("col")
+    reason = _in_words(str(details.get("description") or ""))
     if line is None or column is None:
         return QueryError(f"The statement cannot be read: {reason}.", pinot_code=PARSE_ERROR)
     starts = [0, *(place + 1 for place, sign in enumerate(sql) if sign == "\n")]
@@ -212,15 +212,17 @@ def unreadable(sql: str, error: ParseError) -> QueryError:
     end = starts[min(line, len(starts)) - 1] + column
     call = unread_call(sql[: end - 1] if sql[end - 1 : end] == ")" else sql[:end])
     if call is not None:
-        return error_at(sql, max(0, end - len(str(found.get("highlight") or " "))), f"Cannot read it: {call}")
+        return error_at(sql, max(0, end - len(str(details.get("highlight") or " "))), f"Cannot read it: {call}")
     if not sql[end:].strip(" \t\n;"):
         unexpected = reason.startswith("this is not expected")
-        return error_at(sql, end - len(str(found.get("highlight"))) if unexpected else end, f"Cannot read it: {reason}")
-    return error_at(sql, max(0, end - len(str(found.get("highlight") or " "))), f"Cannot read it: {reason}")
+        return error_at(
+            sql, end - len(str(details.get("highlight"))) if unexpected else end, f"Cannot read it: {reason}"
+        )
+    return error_at(sql, max(0, end - len(str(details.get("highlight") or " "))), f"Cannot read it: {reason}")
 
 
 def _in_words(reason: str) -> str:
-    """What sqlglot says, for people who do not know its classes."""
+    """A message of sqlglot, reworded for users."""
     if reason.startswith("Required keyword"):
         return "something is missing"
     if reason.startswith("Expecting ") or reason.startswith("Expected "):

@@ -1,6 +1,6 @@
-"""Finds the tables a statement reads: which table and half each reference means, and what it uses of it.
+"""Resolves the tables of a statement: the table and half of each reference, and the virtual columns it uses.
 
-A name means a CTE where one of that name is in scope, as DuckDB resolves it; else a table of ours; else it is an error.
+A name refers to a CTE of that name in scope, as in DuckDB; else to one of our tables; else it is an error.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from hybrid.errors import QueryError, suggestion
 from hybrid.sql.statement import PARSE_ERROR
 
 NO_SUCH_TABLE, NO_SUCH_COLUMN = 190, 710
-# Names of the relations that stand for table references. No user name may begin with it.
+# The prefix of relations that replace table references. No user name may begin with it.
 RESERVED = "_hy_"
 VIRTUAL = ("$segmentName", "$partition", "$offset", "$docId", "$hostName")
-# Pinot's name of the database that tables are in.
+# Pinot's name for the database of the tables.
 _DATABASE = "default"
 _BY_LOWER = {name.lower(): name for name in VIRTUAL}
 
@@ -27,7 +27,7 @@ _BY_LOWER = {name.lower(): name for name in VIRTUAL}
 class TableMention:
     """One reference to a table. `half` None is the whole table; `alias` names it in its SELECT.
 
-    `relation` is the name that stands for it in the rewritten statement; `virtual` the virtual columns used of it.
+    `relation` is its name in the rewritten statement; `virtual` the virtual columns that the statement uses.
     """
 
     table: str
@@ -39,18 +39,18 @@ class TableMention:
 
     @property
     def written(self) -> str:
-        """The name as it stands in SQL: `orders` or `orders_OFFLINE`."""
+        """The name as written in SQL: `orders` or `orders_OFFLINE`."""
         return self.table if self.half is None else f"{self.table}_{self.half}"
 
 
 def resolve_tables(tree: exp.Query, names: Collection[str]) -> list[TableMention]:
-    """Every table reference of `tree`, in the order of the text; each is put under its relation's name.
+    """Every table reference of `tree`, in the order of the text; each is renamed to its relation.
 
-    QueryError 190 for a table that does not exist, 150 for what is no plain table name.
+    QueryError 190 for a table that does not exist, 150 for anything but a plain table name.
     """
     _refuse_reserved(tree)
-    found = [node for node in tree.find_all(exp.Table, bfs=False) if not _is_cte(node)]
-    refs = [_resolve(node, place, names) for place, node in enumerate(found)]
+    nodes = [node for node in tree.find_all(exp.Table, bfs=False) if not _is_cte(node)]
+    refs = [_resolve(node, place, names) for place, node in enumerate(nodes)]
     for ref in refs:
         _put_relation(ref)
     for column in tree.find_all(exp.Column):
@@ -105,12 +105,14 @@ def _spellings(names: Collection[str]) -> list[str]:
 
 
 def _known(name: str, names: Collection[str]) -> str | None:
-    """The table of that name; without regard to case when no name is equal."""
-    return name if name in names else next((known for known in names if known.lower() == name.lower()), None)
+    """The table of that name, ignoring case if no name is equal; None without any."""
+    return (
+        name if name in names else next((candidate for candidate in names if candidate.lower() == name.lower()), None)
+    )
 
 
 def _put_relation(ref: TableMention) -> None:
-    """Puts the reference under its relation's name; its alias, joins and samples stay."""
+    """Renames the reference to its relation; its alias, joins and samples stay."""
     ref.node.set("this", exp.to_identifier(ref.relation, quoted=True))
     ref.node.set("db", None)
     if not ref.node.alias:
@@ -124,7 +126,7 @@ def _is_cte(node: exp.Table) -> bool:
 
 
 def _ctes_in_scope(node: exp.Expr) -> Iterator[str]:
-    """The CTE names that a reference at `node` can mean: of every WITH around it, those that come before it."""
+    """The names of CTEs in scope at `node`: from every WITH around it, the CTEs before it."""
     inside: exp.Expr = node
     around = node.parent
     while around is not None:
@@ -151,7 +153,7 @@ def _parents(node: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def _spread_virtual(tree: exp.Query, refs: list[TableMention]) -> None:
-    """Tells each reference which virtual columns are used of it, and spells them as we do."""
+    """Records on each reference which virtual columns the statement uses, and normalizes their spelling."""
     for column in list(tree.find_all(exp.Column)):
         name = _BY_LOWER.get(column.name.lower())
         if name is None:
@@ -163,13 +165,13 @@ def _spread_virtual(tree: exp.Query, refs: list[TableMention]) -> None:
 
 
 def _refuse_sign(name: str) -> None:
-    """Parameters and positions, which DuckDB would read `$1` and `#1` as, are no columns."""
+    """QueryError for names like `$1` and `#1`, which DuckDB would read as parameters and positions."""
     if name.startswith(("$", "#")):
         raise QueryError(f"Column '{name}' does not exist.{suggestion(name, VIRTUAL)}", pinot_code=NO_SUCH_COLUMN)
 
 
 def _sources(column: exp.Column, refs: list[TableMention]) -> list[TableMention]:
-    """The references that a virtual column can be of: of the nearest SELECT around it that has a fitting one."""
+    """The references that a virtual column can belong to, in the nearest SELECT around it that has any."""
     for select in (parent for parent in _parents(column) if isinstance(parent, exp.Select)):
         here = [ref for ref in refs if ref.node.find_ancestor(exp.Select) is select]
         fitting = [ref for ref in here if not column.table or ref.alias.lower() == column.table.lower()]

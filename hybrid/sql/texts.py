@@ -1,6 +1,4 @@
-"""Pinot's functions of texts and bytes in DuckDB's words. Pinot counts places from 0, and its patterns do not regard
-the case of letters.
-"""
+"""Pinot's functions of texts and bytes in DuckDB's SQL. Pinot counts positions from 0, and its patterns ignore case."""
 
 from __future__ import annotations
 
@@ -20,16 +18,16 @@ ScalarRule = Callable[[Arguments], exp.Expr]
 
 _IGNORE_CASE = "i"
 _PART = "_hy_part"
-# Characters that a text may be made long at once: DuckDB neither interrupts nor bounds the making of one value.
+# The longest text (characters) that one padding or repetition makes: DuckDB neither interrupts nor bounds one value.
 LONGEST = 10_000
 _PLAIN_BACKSLASH = re.compile(r"\\(?![_%])")
 _WIDTH = re.compile(r"[0-9]{4}|\*|\{[^}]*\{")
 
 
 def ignore_case(tree: exp.Query, *, rows: bool = False) -> None:
-    """Makes every LIKE one that does not regard case, and whose backslash before `_` or `%` takes them as they are.
+    """Makes every LIKE ignore case, and a backslash escape `_` and `%` in its pattern.
 
-    Spark's LIKE (`rows`) has that backslash by itself.
+    Spark's LIKE (`rows`) has this escape already.
     """
     for node in list(tree.find_all(exp.Like, exp.ILike)):
         ignoring = exp.ILike(**{name: value for name, value in node.args.items()})
@@ -43,24 +41,24 @@ def ignore_case(tree: exp.Query, *, rows: bool = False) -> None:
 
 
 def name_trimmed(tree: exp.Query) -> None:
-    """Writes out what TRIM takes away where its user did not."""
+    """Adds the characters to remove to each TRIM without any."""
     for node in tree.find_all(exp.Trim):
         if not node.expression:
             node.set("expression", text(characters.TRIMMED))
 
 
 def like_pattern(pattern: str) -> str:
-    """Pinot's pattern of LIKE as one with the escape sign backslash: only before `_` and `%` it is one in Pinot's."""
+    """A LIKE pattern of Pinot for the escape character backslash. In Pinot it escapes only `_` and `%`."""
     return _PLAIN_BACKSLASH.sub(r"\\\\", pattern)
 
 
 def renamed_function(name: str) -> ScalarRule:
-    """The same arguments by another name."""
+    """A rule that renames a function and keeps its arguments."""
     return lambda arguments: call(name, *arguments)
 
 
 def _whole(name: str) -> ScalarRule:
-    """The same by another name, an INT as in Pinot."""
+    """A rule that renames a function and casts its result to INT, as in Pinot."""
     return lambda arguments: cast(call(name, *arguments), "INTEGER")
 
 
@@ -71,7 +69,7 @@ def _regexp_like(arguments: Arguments) -> exp.Expr:
 
 
 def _regexp_replace(arguments: Arguments) -> exp.Expr:
-    """REGEXPREPLACE replaces every match."""
+    """REGEXPREPLACE(text, pattern, replacement): replaces every match."""
     value, pattern, new = arguments
     template = literal_text(new)
     if template is not None:
@@ -87,33 +85,33 @@ def _of_duckdb(part: str | int | tuple[str]) -> str:
 
 
 def _substr(arguments: Arguments) -> exp.Expr:
-    """SUBSTR(text, begin [, end]) counts from 0 and ends before `end`, as in Java; -1 is the end of the text.
+    """SUBSTR(text, begin [, end]): counts from 0 and ends before `end`, as in Java; -1 is the end of the text.
 
-    What is negative counts from the end.
+    Other negative positions count from the end.
     """
-    value, given = arguments[0], arguments[1]
-    start = literal_number(given.unnest())
+    value, position = arguments[0], arguments[1]
+    start = literal_number(position.unnest())
     if len(arguments) == 2 or literal_number(arguments[2].unnest()) == -1:
         if start is not None:
-            return call("substring", value, given if start < 0 else _plus(given, 1))
-        is_negative = exp.LT(this=exp.Paren(this=given), expression=number(0))
-        return call("substring", value, call("if", is_negative, given.copy(), _plus(given, 1)))
+            return call("substring", value, position if start < 0 else _plus(position, 1))
+        is_negative = exp.LT(this=exp.Paren(this=position), expression=number(0))
+        return call("substring", value, call("if", is_negative, position.copy(), _plus(position, 1)))
     last = literal_number(arguments[2].unnest())
     if start is not None and last is not None and min(start, last) >= 0:
         return call("substring", value, number(int(start) + 1), number(max(0, int(last) - int(start))))
-    begin, end = _from_begin(value, given), _from_begin(value, arguments[2], is_end=True)
+    begin, end = _from_begin(value, position), _from_begin(value, arguments[2], is_end=True)
     length = exp.Paren(this=exp.Sub(this=end, expression=begin))
     return call("substring", value, _plus(begin.copy(), 1), _not_negative(length))
 
 
 def _from_begin(value: exp.Expr, place: exp.Expr, *, is_end: bool = False) -> exp.Expr:
-    """A place that may be negative, counted from the begin of the text."""
-    known = literal_number(place.unnest())
-    if known is not None and known >= 0:
+    """A position that may be negative, converted to one from the start of the text."""
+    constant = literal_number(place.unnest())
+    if constant is not None and constant >= 0:
         return exp.Paren(this=place)
     length = call("length", value.copy())
     moved = call("greatest", exp.Add(this=length, expression=exp.Paren(this=place.copy())), number(0))
-    if known is not None:
+    if constant is not None:
         return moved
     ifs = [exp.If(this=exp.LT(this=exp.Paren(this=place.copy()), expression=number(0)), true=moved)]
     if is_end:
@@ -122,7 +120,7 @@ def _from_begin(value: exp.Expr, place: exp.Expr, *, is_end: bool = False) -> ex
 
 
 def _not_negative(value: exp.Expr) -> exp.Expr:
-    """The number, 0 for one below; a null stays one."""
+    """The number, or 0 if it is negative; a null stays a null."""
     if literal_number(value.unnest()) is not None:
         return value if (literal_number(value.unnest()) or 0) >= 0 else number(0)
     below = exp.LT(this=exp.Paren(this=value), expression=number(0))
@@ -130,16 +128,18 @@ def _not_negative(value: exp.Expr) -> exp.Expr:
 
 
 def _end_of(name: str) -> ScalarRule:
-    """LEFTSUBSTR and RIGHTSUBSTR: of a negative length nothing is left, as in Pinot."""
+    """LEFTSUBSTR and RIGHTSUBSTR: empty for a negative length, as in Pinot."""
     return lambda arguments: call(name, arguments[0], _not_negative(arguments[1]))
 
 
 def _reverse(arguments: Arguments) -> exp.Expr:
-    """REVERSE by code points, as in Java; DuckDB's own keeps letters and their accents together."""
+    """REVERSE by code points, as in Java; DuckDB's own function keeps letters and their accents together."""
     value = cast(arguments[0], "VARCHAR")
-    found = call("array_to_string", call("list_reverse", call("regexp_extract_all", value, text("(?s)."))), text(""))
-    found.meta[SAME_AS] = _plain_reverse
-    return found
+    reversed_text = call(
+        "array_to_string", call("list_reverse", call("regexp_extract_all", value, text("(?s)."))), text("")
+    )
+    reversed_text.meta[SAME_AS] = _plain_reverse
+    return reversed_text
 
 
 def _plain_reverse(node: exp.Expr) -> exp.Expr:
@@ -147,7 +147,7 @@ def _plain_reverse(node: exp.Expr) -> exp.Expr:
 
 
 def _concat(arguments: Arguments) -> exp.Expr:
-    """CONCAT(a, b [, separator]): of a null it is null, as in Pinot."""
+    """CONCAT(a, b [, separator]): null if an argument is null, as in Pinot."""
     first, second, *separator = arguments
     joined: exp.Expr = first
     for part in (*separator, second):
@@ -156,20 +156,20 @@ def _concat(arguments: Arguments) -> exp.Expr:
 
 
 def _split_part(arguments: Arguments) -> exp.Expr:
-    """SPLITPART(text, separator, place) counts from 0, from the end below; where no part is stands `null`, a text."""
+    """SPLITPART(text, separator, place): counts from 0, or backwards if negative; a missing part is the text `null`."""
     value, separator, place = arguments
-    known = literal_number(place.unnest())
-    if known is not None:
-        from_one = number(int(known) + 1) if known >= 0 else place
+    constant = literal_number(place.unnest())
+    if constant is not None:
+        from_one = number(int(constant) + 1) if constant >= 0 else place
     else:
         from_one = call("if", exp.LT(this=exp.Paren(this=place), expression=number(0)), place.copy(), _plus(place, 1))
-    found = call("coalesce", call("list_extract", _split([value, separator]), from_one), text("null"))
+    part = call("coalesce", call("list_extract", _split([value, separator]), from_one), text("null"))
     is_null = exp.Is(this=exp.Paren(this=value.copy()), expression=exp.Null())
-    return exp.Case(ifs=[exp.If(this=exp.Not(this=is_null), true=found)])
+    return exp.Case(ifs=[exp.If(this=exp.Not(this=is_null), true=part)])
 
 
 def _split(arguments: Arguments) -> exp.Expr:
-    """SPLIT(text, separator): separators beside each other are one, and one at the begin is nothing, as in Pinot."""
+    """SPLIT(text, separator): adjacent separators count as one, and a leading one is ignored, as in Pinot."""
     value, separator = arguments
     if literal_text(separator.unnest()) == "":
         raise QueryError("SPLIT, SPLITPART: the separator is empty.", pinot_code=700)
@@ -189,27 +189,27 @@ def _str_pos(arguments: Arguments) -> exp.Expr:
 
 
 def _last_str_pos(arguments: Arguments) -> exp.Expr:
-    """The place of the last occurrence, from 0; -1 when there is none."""
+    """The position of the last occurrence, from 0; -1 when there is none."""
     value, part = arguments
     backwards = call("strpos", call("reverse", value.copy()), call("reverse", part.copy()))
     lengths = exp.Sub(this=call("length", value.copy()), expression=call("length", part.copy()))
     place = exp.Add(this=exp.Sub(this=lengths, expression=backwards), expression=number(1))
     holds = call("contains", value, part)
-    absent = exp.Not(this=holds.copy())  # neither is true of a null
-    found = exp.Case(ifs=[exp.If(this=holds, true=place), exp.If(this=absent, true=number(-1))])
-    return cast(found, "INTEGER")
+    absent = exp.Not(this=holds.copy())  # both conditions are null for a null
+    position = exp.Case(ifs=[exp.If(this=holds, true=place), exp.If(this=absent, true=number(-1))])
+    return cast(position, "INTEGER")
 
 
 def _plus(value: exp.Expr, step: int) -> exp.Expr:
-    """The sum, in 64 bits."""
-    known = literal_number(value.unnest())
-    if known is not None:
-        return number(int(known) + step)
+    """The sum of a value and a constant, in 64 bits."""
+    constant = literal_number(value.unnest())
+    if constant is not None:
+        return number(int(constant) + step)
     return exp.Add(this=exp.Paren(this=cast(value, "BIGINT")), expression=number(step))
 
 
 def _pad(name: str) -> ScalarRule:
-    """LPAD and RPAD never cut."""
+    """LPAD and RPAD, which never cut a text."""
 
     def rule(arguments: Arguments) -> exp.Expr:
         value, width, filling = arguments
@@ -237,7 +237,7 @@ def _repeated(value: exp.Expr, times: exp.Expr) -> exp.Expr:
 
 
 def _formatted(name: str) -> ScalarRule:
-    """The pattern must be a constant without large widths."""
+    """FORMAT and PRINTF, whose pattern must be a constant without large widths."""
 
     def rule(arguments: Arguments) -> exp.Expr:
         pattern = literal_text(arguments[0])
@@ -250,19 +250,19 @@ def _formatted(name: str) -> ScalarRule:
 
 
 def _hamming(arguments: Arguments) -> exp.Expr:
-    """HAMMINGDISTANCE is -1 for texts of different lengths."""
+    """HAMMINGDISTANCE(a, b): -1 for texts of different lengths."""
     lengths = [call("length", argument.copy()) for argument in arguments]
     fits = exp.EQ(this=lengths[0], expression=lengths[1])
-    found = exp.Case(ifs=[exp.If(this=fits, true=call("hamming", *arguments))], default=number(-1))
-    return cast(found, "INTEGER")
+    distance = exp.Case(ifs=[exp.If(this=fits, true=call("hamming", *arguments))], default=number(-1))
+    return cast(distance, "INTEGER")
 
 
 def _encode_url(arguments: Arguments) -> exp.Expr:
-    """As Java encodes forms: a space is a plus."""
-    found: exp.Expr = call("url_encode", arguments[0])
+    """ENCODEURL as Java encodes forms: a space becomes a plus."""
+    encoded: exp.Expr = call("url_encode", arguments[0])
     for ours, java in (("%20", "+"), ("~", "%7E"), ("%2A", "*")):
-        found = call("replace", found, text(ours), text(java))
-    return found
+        encoded = call("replace", encoded, text(ours), text(java))
+    return encoded
 
 
 def _decode_url(arguments: Arguments) -> exp.Expr:
@@ -270,7 +270,7 @@ def _decode_url(arguments: Arguments) -> exp.Expr:
 
 
 def _from_base64(arguments: Arguments) -> exp.Expr:
-    """As Java decodes: signs of padding may be missing."""
+    """FROMBASE64 as Java decodes: the padding may be missing."""
 
     def padded(value: exp.Expr) -> exp.Expr:
         quads = exp.IntDiv(this=exp.Paren(this=_plus(call("length", value.copy()), 3)), expression=number(4))
@@ -282,7 +282,7 @@ def _from_base64(arguments: Arguments) -> exp.Expr:
 
 _ANY = tuple(range(1, 100))
 
-# Canonical name -> (numbers of arguments it takes, rule). With another number of arguments DuckDB's own meaning holds.
+# Canonical name -> (numbers of arguments, rule). With another number of arguments DuckDB's own function applies.
 RULES: dict[str, tuple[tuple[int, ...], ScalarRule]] = {
     "regexplike": ((2, 3), _regexp_like),
     "regexpreplace": ((3,), _regexp_replace),

@@ -1,6 +1,6 @@
-"""Pinot's date and time functions in DuckDB's words. Pinot's times are epoch milliseconds unless a unit says otherwise.
+"""Pinot's date and time functions in DuckDB's SQL. Pinot's times are epoch milliseconds unless a unit is given.
 
-Every rule takes the call's arguments and what is known of the statement, and gives its replacement.
+Each rule takes the call's arguments and the statement's context, and returns the replacement.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ Arguments = Sequence[exp.Expr]
 
 @dataclass(frozen=True)
 class TimeContext:
-    """`now_ms` is the statement's clock: every now() and ago() in it agree. `types` are the tables' column types.
+    """The context of a statement. `now_ms` is its clock, so that all its now() and ago() agree.
 
-    `lists` are their multi-value columns, in lower case; those are not in `types`. `rows` is a row expression, which
-    Spark is to understand.
+    `types` are the tables' column types. `lists` are their multi-value columns, in lower case, which `types` omits.
+    `rows`: a row expression, which is written for Spark.
     """
 
     now_ms: int
@@ -36,7 +36,7 @@ class TimeContext:
     rows: bool = False
 
     def whole(self, node: exp.Expr) -> exp.Expr:
-        """The expression as a BIGINT, a fraction cut off."""
+        """The expression as a BIGINT, without its fraction."""
         return as_whole(node, self.types, rows=self.rows)
 
     def instant(self, node: exp.Expr) -> exp.Expr:
@@ -104,7 +104,7 @@ def _from_date_time(arguments: Arguments, context: TimeContext) -> exp.Expr:
 
 
 def _parsed(written: exp.Expr, pattern: str, zone: str) -> exp.Expr:
-    """Epoch milliseconds of a text. One with an offset says itself which instant it means."""
+    """The epoch milliseconds of a text. `zone` does not apply to a pattern with an offset."""
     moment, has_offset = parse_time(cast(written, "VARCHAR"), pattern)
     return to_millis(call("date_trunc", text("millisecond"), moment if has_offset else to_instant(moment, zone)))
 
@@ -134,7 +134,7 @@ def _date_time_convert(arguments: Arguments, context: TimeContext) -> exp.Expr:
 
 
 def _bucket_text(moment: exp.Expr, count: int, unit: str, target: TimeForm) -> exp.Expr:
-    """The text of the bucket of local time: steps of `count` units within the next larger unit, as in Pinot."""
+    """The text of a bucket of local time: buckets of `count` units within the next larger unit, as in Pinot."""
     part = unit.lower().removesuffix("s")
     if count == 1:
         return format_time(truncate_local(part, moment, target.zone), target.pattern, target.zone)
@@ -143,12 +143,12 @@ def _bucket_text(moment: exp.Expr, count: int, unit: str, target: TimeForm) -> e
 
 
 def _step_start(local: exp.Expr, count: int, part: str) -> exp.Expr:
-    """The start of the step of `count` parts in which a local time is."""
+    """The start of the bucket of `count` parts that contains a local time."""
     within: exp.Expr = call(part, local.copy())
-    if part == "millisecond":  # DuckDB counts them within the minute
+    if part == "millisecond":  # DuckDB counts milliseconds within the minute
         within = exp.Mod(this=within, expression=number(1000))
     over: exp.Expr = exp.Mod(this=exp.Paren(this=within), expression=number(count))
-    if part == "day":  # days before the first step of a month belong to its first day
+    if part == "day":  # days before the first bucket of a month belong to its first day
         over = call("least", over, exp.Sub(this=within.copy(), expression=number(1)))
     back = call(f"to_{part}s", cast(exp.Paren(this=over), "INTEGER"))
     return exp.Paren(this=exp.Sub(this=call("date_trunc", text(part), local.copy()), expression=back))
@@ -225,7 +225,7 @@ def _to_epoch(unit: str) -> TimeRule:
 
 
 def _to_bucket(unit: str, *, rounded: bool) -> TimeRule:
-    """TOEPOCHMINUTESBUCKET(time, 15) counts steps of 15 minutes; ROUNDED gives the step's minute."""
+    """TOEPOCHMINUTESBUCKET(time, 15), the number of 15-minute steps; ROUNDED returns the step's first minute."""
 
     def rule(arguments: Arguments, context: TimeContext) -> exp.Expr:
         size = _size(arguments[1])
@@ -251,7 +251,7 @@ def _size(node: exp.Expr) -> int:
 
 
 def _round(arguments: Arguments, context: TimeContext) -> exp.Expr:
-    """ROUND(value, step) is the multiple of `step` towards zero, as Pinot's users round times."""
+    """ROUND(value, step), the multiple of `step` towards zero, as Pinot's users round times."""
     value, step = (context.whole(argument) for argument in arguments)
     steps = exp.Paren(this=exp.IntDiv(this=value, expression=step))
     return exp.Paren(this=exp.Mul(this=steps, expression=step.copy()))
@@ -283,7 +283,7 @@ def _to_timestamp(arguments: Arguments, context: TimeContext) -> exp.Expr:
 
 
 def _scaled(value: exp.Expr, times: int, over: int) -> exp.Expr:
-    """`value * times // over`, and no arithmetic where there is nothing to do."""
+    """`value * times // over`, without arithmetic where it would change nothing."""
     if times == over:
         return value
     if not isinstance(value, exp.Cast):
@@ -301,10 +301,10 @@ def _unit_ms(unit: str) -> int:
 
 
 def _constant(node: exp.Expr, name: str) -> str:
-    found = constant_text(node)
-    if found is None:
+    constant = constant_text(node)
+    if constant is None:
         raise _wrong(f"{name}: {described(node)} must be a quoted constant")
-    return found
+    return constant
 
 
 def _wrong(message: str) -> QueryError:

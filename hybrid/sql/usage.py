@@ -1,4 +1,4 @@
-"""What a statement does with columns, where that decides in which form they are best read."""
+"""How a statement uses columns, which decides in which form they are read."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from sqlglot import exp
 
 
 def only_shown(tree: exp.Query) -> frozenset[str]:
-    """Lower-case names of the columns that are shown, grouped and sorted by, and nothing else.
+    """Lower-case names of the columns that are only shown, counted, grouped and sorted by.
 
-    They may be read in any form that groups, sorts and prints alike. None are known in statements of several SELECTs.
+    They may be read in any form that groups, sorts and prints alike. Empty for statements with several SELECTs.
     """
     if not isinstance(tree, exp.Select) or len(list(tree.find_all(exp.Select))) > 1:
         return frozenset()
@@ -19,7 +19,7 @@ def only_shown(tree: exp.Query) -> frozenset[str]:
         used[name] = used.get(name, True) and _is_shown(column)
         if isinstance(column.parent, exp.Alias):
             aliases.setdefault(name, set()).add(column.parent.alias.lower())
-    # DuckDB lets other expressions use a column by the alias it is shown under.
+    # In DuckDB other expressions may use a column by its alias.
     return frozenset(
         name for name, shown in used.items() if shown and all(used.get(alias, True) for alias in aliases.get(name, ()))
     )
@@ -37,13 +37,14 @@ def _is_shown(column: exp.Column) -> bool:
 
 
 def needed_columns(tree: exp.Query) -> frozenset[str] | None:
-    """Lower-case names among which all columns are that a statement can need; None: it may need any.
+    """Lower-case names that include all columns a statement can need; None: it may need any.
 
-    DuckDB takes a table's name for all of its columns, too. Some go by the place of columns, or by those not named.
+    A table's name means all of its columns in DuckDB. Stars, NATURAL joins, PIVOT and column aliases depend on columns
+    that are not named.
     """
     if any(_goes_by_all(node) for node in tree.find_all(exp.Star, exp.Join, exp.Table, exp.Pivot)):
         return None
-    names = frozenset(one.name.lower() for one in tree.find_all(exp.Identifier))
+    names = frozenset(identifier.name.lower() for identifier in tree.find_all(exp.Identifier))
     columns = {column.name.lower() for column in tree.find_all(exp.Column)}
     tables = {table.alias_or_name.lower() for table in tree.find_all(exp.Table, exp.Subquery, exp.CTE)}
     calls = {call.name.lower() for call in tree.find_all(exp.Anonymous)}
@@ -54,5 +55,5 @@ def _goes_by_all(node: exp.Expr) -> bool:
     if isinstance(node, exp.Star):
         return not (isinstance(node.parent, exp.Anonymous) and node.parent.name.lower() == "count")
     if isinstance(node, exp.Join):
-        return bool(node.method)  # NATURAL, for one
+        return bool(node.method)  # for example NATURAL
     return isinstance(node, exp.Pivot) or bool(node.alias_column_names)

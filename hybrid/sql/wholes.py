@@ -1,7 +1,7 @@
-"""Values that become whole numbers or instants: fractions are cut towards zero and never rounded, as in Pinot.
+"""Conversions to whole numbers and instants: fractions are cut towards zero and never rounded, as in Pinot.
 
-DuckDB rounds where it casts. Where the type of a value is not known from the text, DuckDB is asked for it when the
-statement runs; Spark's side (`rows`) is given a plain cast there.
+DuckDB's casts round. Where the text does not determine a value's type, DuckDB checks it at run time; for Spark (`rows`)
+a plain cast is written.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ _VALUE = "_hy_value"
 _WHOLE_TYPES = (INT, LONG)
 _FRACTIONS = (FLOAT, DOUBLE, DECIMAL)
 _EXACT = "DECIMAL(38, 18)"
-# An expression of more nodes than these is computed once, under a name.
+# An expression with more nodes than this is computed once, under a name.
 _PLAIN_NODES = 8
 
 
 def once(value: exp.Expr, body: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
-    """`body` of a value that it needs several times; a long one is written and computed once."""
+    """`body` of a value that it uses several times; a long value is written and computed once."""
     if sum(1 for _ in zip(value.walk(), range(_PLAIN_NODES + 1), strict=False)) <= _PLAIN_NODES:
         return body(value)
     return _named_once(value, body)
@@ -62,7 +62,7 @@ def as_milliseconds(node: exp.Expr, types: ColumnTypes, *, rows: bool = False) -
 
 
 def cut_millis(moment: exp.Expr, *, rows: bool = False) -> exp.Expr:
-    """A timestamp as epoch milliseconds. DuckDB's epoch_ms rounds microseconds, so they are cut off before."""
+    """A timestamp as epoch milliseconds. DuckDB's epoch_ms rounds microseconds, so they are cut off first."""
     plain = isinstance(moment.unnest(), exp.Anonymous) and moment.unnest().name.lower() in {
         "make_timestamp_ms",
         "date_trunc",
@@ -71,7 +71,7 @@ def cut_millis(moment: exp.Expr, *, rows: bool = False) -> exp.Expr:
 
 
 def try_whole(value: exp.Expr, kind: str) -> exp.Expr:
-    """A text as a whole number of the type, its fraction cut; null where it is none."""
+    """A text as a whole number of the type, its fraction cut; null for a text that is no number."""
     exact = exp.TryCast(this=value, to=exp.DataType.build(_EXACT, dialect="duckdb"))
     return exp.TryCast(this=call("trunc", exact), to=exp.DataType.build(kind, dialect="duckdb"))
 

@@ -1,7 +1,7 @@
-"""Local times of a zone in DuckDB's words, by the rules of Joda and java.time where a local time is missing or twice.
+"""Local times of a zone in DuckDB's SQL, by the rules of Joda and java.time for gaps and overlaps of the clock.
 
-An instant is a TIMESTAMP in UTC, a local time one without a zone. DuckDB's own way back from a local time takes the
-later of two instants.
+An instant is a TIMESTAMP in UTC, a local time a TIMESTAMP without a zone. DuckDB itself converts an ambiguous local
+time to the later of two instants.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ def is_utc(zone: str) -> bool:
 
 
 def to_local(moment: exp.Expr, zone: str) -> exp.Expr:
-    """What the clock of the zone shows at an instant."""
+    """The local time of the zone at an instant."""
     return moment if is_utc(zone) else call("timezone", text(zone), call("timezone", text("UTC"), moment))
 
 
 def to_instant(local: exp.Expr, zone: str) -> exp.Expr:
-    """The instant of a local time: the earlier of two; one that is missing is moved on as the clock was."""
+    """The instant of a local time: the earlier of two; a local time in a gap is moved forward like the clock."""
     if is_utc(zone):
         return local
     return once(local, lambda wall: once(_later(wall, zone), lambda later: _earlier(wall, later, zone)))
 
 
 def truncate_local(unit: str, moment: exp.Expr, zone: str) -> exp.Expr:
-    """The instant at which the unit of local time that holds an instant begins."""
+    """The start, as an instant, of the unit of local time that contains an instant."""
     if is_utc(zone):
         return call("date_trunc", text(unit), moment)
     keep = unit in CLOCK_UNITS
@@ -46,7 +46,7 @@ def truncate_local(unit: str, moment: exp.Expr, zone: str) -> exp.Expr:
 
 
 def start_local(start: Start, moment: exp.Expr, zone: str) -> exp.Expr:
-    """The instant of the local time that `start` makes of an instant's local time."""
+    """The instant of the local time that `start` computes from an instant's local time."""
     if is_utc(zone):
         return once(moment, start)
     return once(moment, lambda instant: _started(start, instant, zone, keep=False))
@@ -57,7 +57,7 @@ def _later(local: exp.Expr, zone: str) -> exp.Expr:
 
 
 def _earlier(wall: exp.Expr, later: exp.Expr, zone: str) -> exp.Expr:
-    """The instant of the local time in the offset of the day before, if the clock showed it then."""
+    """The instant of a local time by the offset of the day before, if the clock showed that time then; else `later`."""
     before = exp.Paren(this=exp.Sub(this=later.copy(), expression=_LONGEST_OVERLAP.copy()))
     candidate = _less_offset(wall.copy(), to_local(before, zone), before.copy())
     shown = exp.EQ(this=to_local(candidate, zone), expression=wall.copy())
@@ -65,7 +65,10 @@ def _earlier(wall: exp.Expr, later: exp.Expr, zone: str) -> exp.Expr:
 
 
 def _started(start: Start, instant: exp.Expr, zone: str, *, keep: bool) -> exp.Expr:
-    """`keep`: in the offset of the instant, whether or not the clock shows it there."""
+    """The instant of the start of an instant's local unit.
+
+    `keep`: always by the offset of the instant, even if the clock does not show that time there.
+    """
     local = to_local(instant.copy(), zone)
     begun = start(local)
     same_offset = _less_offset(begun, local.copy(), instant.copy())
@@ -76,6 +79,6 @@ def _started(start: Start, instant: exp.Expr, zone: str, *, keep: bool) -> exp.E
 
 
 def _less_offset(local: exp.Expr, shown: exp.Expr, instant: exp.Expr) -> exp.Expr:
-    """A local time less the offset of a zone at an instant, of which the local time `shown` is known."""
+    """A local time minus the zone's offset at `instant`, whose local time is `shown`."""
     offset = exp.Paren(this=exp.Sub(this=shown, expression=instant))
     return exp.Paren(this=exp.Sub(this=local, expression=offset))

@@ -1,15 +1,15 @@
-"""Lays a table's rows anew beside the work of their writer, so that rows of the stream are seen meanwhile.
+"""Rebuilds a table snapshot in the background, while its writer keeps taking in rows of the stream.
 
-    writer   takes rows into the generation that readers see                     last round, readers see the new one
-    fold     what lay below the offsets F0 -> new generation -> rows in [F0, F1) -> [F1, F2) -> ended
+    writer    inserts rows into the old snapshot, which readers see         last round, publishes the new one
+    rebuild   rows below the offsets F0 -> new snapshot -> rows in [F0, F1) -> [F1, F2) -> ended
 
-Why the new generation ends as the old one: meanwhile rows come by the stream only, at offsets beyond F0, or of REALTIME
-files that the stream did not bring, which lie beyond F0 too. So what differs from F0 on is told by the rows beyond it
-that are in the old generation now: on an append table they are what came; on an upsert table the winners of all keys
-that changed, of which a round removes what the new generation had. A row in [F0, F1) that was beaten before the round
-has its winner beyond F1, and a later round brings that. The round up to what readers see, in which nothing comes, is
-the last. Whatever changes rows otherwise abandons the fold. Rows that somebody else wrote into the REALTIME half may
-lie beyond the offsets that were read: then the numbers of rows differ in the end, and the new generation is not taken.
+Why the new snapshot equals the old one in the end: meanwhile rows arrive only at offsets beyond F0, from the stream or
+from REALTIME files that the stream did not deliver. So the rows beyond F0 in the old snapshot hold every difference. On
+an append table they are the rows that arrived. On an upsert table they are the winners of all changed keys; a round
+first deletes what the new snapshot has of these keys. A row in [F0, F1) that was beaten before the round has its winner
+beyond F1, and a later round brings that. The last round runs in the writer, up to what readers see, while no row
+arrives. Any other change of rows abandons the rebuild. Rows that somebody else wrote into the REALTIME half may lie
+beyond the offsets that were read. Then the numbers of rows differ in the end, and the new snapshot is discarded.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from hybrid.table.columns import OFFSET
 from hybrid.table.coverage_sql import below_sql
 
 _LOG = logging.getLogger(__name__)
-# Rounds go on until so few rows are left, which the writer brings over in some milliseconds.
+# Rounds go on until so few rows remain that the writer copies them in some milliseconds.
 _FEW_ROWS, _ROUNDS_MAX = 5_000, 8
 _INTERRUPT_S = 0.02
 _STAGED = "temp.main.folded"
@@ -40,9 +40,9 @@ if TYPE_CHECKING:
 
 
 class BackgroundRebuild(threading.Thread):
-    """One laying of the rows of `left` in `room`. `shown` tells up to which offsets readers see the stream.
+    """Rebuilds the snapshot `left` in the database `room`. `shown` returns the offsets that readers see.
 
-    Made, started, and ended by `finish` or `abandon`, by the writer of the rows.
+    The writer of the rows makes it, starts it, and ends it by `finish` or `abandon`.
     """
 
     def __init__(
@@ -61,18 +61,18 @@ class BackgroundRebuild(threading.Thread):
         self._connection: DuckDBPyConnection = database.cursor()
         self._laid: TableSnapshot | None = None
         self._abandoned = False
-        # Whether there was no room in memory for both generations.
+        # Whether the memory did not suffice for both snapshots.
         self.found_no_room = False
 
     def run(self) -> None:
         """The thread's work: all but the last round."""
         try:
             self._work()
-        except Exception as error:  # of any kind: the writer lays the rows itself
+        except Exception as error:  # of any kind: the writer rebuilds in the foreground
             self._fail(error)
 
     def finish(self, left: TableSnapshot) -> TableSnapshot | None:
-        """After the thread's end: the new generation, which holds all that `left` does now. None: there is none."""
+        """Runs the last round after the thread's end; returns the new snapshot with all rows of `left`, or None."""
         try:
             if self._laid is not None:
                 self._catch_up()
@@ -84,7 +84,7 @@ class BackgroundRebuild(threading.Thread):
         return self._laid
 
     def abandon(self) -> None:
-        """Ends it, whatever it does; nothing of it is left."""
+        """Ends the rebuild at any point and drops its snapshot."""
         self._abandoned = True
         while self.is_alive():
             self._connection.interrupt()
@@ -95,35 +95,35 @@ class BackgroundRebuild(threading.Thread):
     def _work(self) -> None:
         new = f"{FILE} = 0 AND coalesce(NOT {below_sql(self._ends)}, FALSE)"
         self._run(f"CREATE TEMP TABLE {_STAGED} AS {self._left.select(self._spec, f'NOT ({new})')}")
-        laid = build_snapshot(
+        snapshot = build_snapshot(
             self._connection, self._spec, self._room, _STAGED, self._bytes_max, more=self._left.enums, plain=self._plain
         )
         self._run(f"DROP TABLE {_STAGED}")
-        self._laid = laid
+        self._laid = snapshot
         for _ in range(_ROUNDS_MAX):
             if self._catch_up() <= _FEW_ROWS:
                 return
 
     def _catch_up(self) -> int:
-        """Brings over what the writer took in since the last round; how many rows."""
+        """Copies the rows that the writer took in since the last round; returns how many."""
         assert self._laid is not None
         ends = self._shown()
         grown = {key: end for key, end in ends.items() if end > self._ends.get(key, 0)}
         if not grown:
             return 0
         since = {key: self._ends.get(key, 0) for key in grown}
-        # The least of them, bare, so that rows which have long been there are not looked at.
+        # A bare comparison with the least offset lets DuckDB skip older rows by their zone maps.
         between = f"{FILE} = 0 AND {OFFSET} >= {min(since.values())} AND NOT {below_sql(since)} AND {below_sql(grown)}"
         self._run(f"CREATE TEMP TABLE {_STAGED} AS {self._left.select(self._spec, between)}")
         self._run("BEGIN TRANSACTION")
-        laid = self._laid
+        snapshot = self._laid
         if self._spec.picks_winners:
-            laid = laid.delete(among(self._spec, _STAGED), self._run)
-        before, laid = laid, laid.insert(self._spec, _STAGED, self._run)
+            snapshot = snapshot.delete(among(self._spec, _STAGED), self._run)
+        before, snapshot = snapshot, snapshot.insert(self._spec, _STAGED, self._run)
         self._run("COMMIT")
         self._run(f"DROP TABLE {_STAGED}")
-        self._laid, self._ends = laid, ends
-        return laid.changed - before.changed
+        self._laid, self._ends = snapshot, ends
+        return snapshot.changed - before.changed
 
     def _fail(self, error: Exception) -> None:
         self._laid = None
@@ -137,7 +137,7 @@ class BackgroundRebuild(threading.Thread):
         return self._connection.execute(statement)
 
     def _clear(self) -> None:
-        """Leaves nothing but a generation that is whole."""
+        """Drops everything but a complete snapshot."""
         import duckdb
 
         with suppress(duckdb.Error):  # there may be no transaction

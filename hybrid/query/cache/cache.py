@@ -1,4 +1,4 @@
-"""The tables that a server keeps in memory: each is followed by a thread from the first statement that names it on."""
+"""The tables that a server keeps in memory. A thread follows each table from the first statement that names it."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from hybrid.table.state import RealtimeState
 
 _LOG = logging.getLogger(__name__)
 _BACKOFF_S = (0.5, 15.0)
-# Without a stream there is nothing that wakes a follower.
+# Without a stream nothing wakes a follower, so it polls.
 _LOOK_S = 0.02
 _IDLE_S = 1800.0
-# A table that did not fit is not tried again at once: to fill the memory takes a core.
+# A table that did not fit is not retried at once: filling the memory takes a core.
 _NO_ROOM_S = 600.0
 _QUIET_S, _MEET_S_MAX = 0.1, 2.0
 
@@ -34,7 +34,7 @@ class Stamped(TableSource, Protocol):
     """Tables whose definitions can be compared without reading them."""
 
     def stamp(self, name: str) -> Hashable | None:
-        """Another value whenever the definition of a table is another one; None when there is no such table."""
+        """A value that differs whenever the definition of a table does; None when there is no such table."""
 
 
 class CachedTable(threading.Thread):
@@ -54,13 +54,13 @@ class CachedTable(threading.Thread):
         self.used_at = time.monotonic()
 
     def meet(self, until: float = math.inf) -> int | None:
-        """Before a statement, which has time `until` then (monotonic).
+        """Waits until the rows are fresh enough for a statement, at most `until` (monotonic).
 
-        One that comes after a pause finds all that was acknowledged before it.
-        People and scripts write and then ask: for them Kafka is asked where it ends, which takes some milliseconds.
-        Where statements follow each other, as a dashboard's do, rows are as late as the stream takes to bring them.
-        Returns an instant up to which everything is there, epoch ms; None: the files must answer. Behind a flood of
-        rows that is long ago, and nobody waits for the end of the stream, but what was committed is there.
+        A statement after a pause sees all that was acknowledged before it. People and scripts write and then ask: for
+        them Kafka is asked for its end offsets, which takes some milliseconds.
+        Where statements follow each other, as a dashboard's do, rows are as late as the stream delivers them.
+        Returns the instant up to which everything is in the rows, epoch ms; None: the files must answer. Under heavy
+        load that instant is long ago. Nobody waits for the end of the stream then, but committed rows are included.
         """
         is_quiet = self._is_quiet
         until = min(until, time.monotonic() + _MEET_S_MAX)
@@ -71,7 +71,7 @@ class CachedTable(threading.Thread):
         return self.follower.fresh_ms if is_there else None
 
     def met(self) -> int | None:
-        """The same where nothing has to be waited for, or None."""
+        """The same as `meet` without waiting; None where it would have to wait."""
         if self._is_quiet or not self.follower.is_met:
             return None
         self.used_at = time.monotonic()
@@ -79,11 +79,11 @@ class CachedTable(threading.Thread):
 
     @property
     def _is_quiet(self) -> bool:
-        """Whether there was a pause, so that Kafka has to be asked."""
+        """Whether no statement has arrived for a while, so that Kafka has to be asked for its end offsets."""
         return self.table.spec.stream is not None and time.monotonic() - self.used_at > _QUIET_S
 
     def run(self) -> None:
-        """The thread's work. Another one takes it over once it has ended."""
+        """The thread's work. Once it has ended, another thread takes over the table."""
         try:
             self._follow()
         finally:
@@ -91,7 +91,7 @@ class CachedTable(threading.Thread):
             self.follower.close()
 
     def _follow(self) -> None:
-        """Follows, and begins anew when it cannot go on."""
+        """Follows the table, and restarts when it cannot go on."""
         wait_s = _BACKOFF_S[0]
         while not self._is_over():
             try:
@@ -108,10 +108,10 @@ class CachedTable(threading.Thread):
                     return
                 _LOG.warning("Table '%s' is answered from its files: %s", self.table.spec.name, error)
                 wait_s = self._pause(wait_s)
-            except Exception as error:  # whatever it is, the files answer meanwhile
+            except Exception as error:  # whatever the error, the files answer meanwhile
                 if self._is_dropped():
                     return
-                # Of a table that was laid a statement has taken the room, for a while.
+                # If the table was built before, a statement is taking the memory for a while.
                 if is_out_of_memory(error) and self.follower.rows.current is None:
                     _LOG.warning("Table '%s' does not fit into cache_bytes: its files answer", self.table.spec.name)
                     wait_s = _NO_ROOM_S
@@ -120,7 +120,7 @@ class CachedTable(threading.Thread):
                 wait_s = self._pause(wait_s)
 
     def _is_dropped(self) -> bool:
-        """Whether the table is gone: then nobody asks for it, and its missing files are no trouble."""
+        """Whether the table was dropped: then nobody asks for it, and missing files are no error."""
         if self._stamp_now is None or self._stamp_now() is not None:
             return False
         _LOG.info("Table '%s' was dropped and is no longer in memory", self.table.spec.name)
@@ -137,7 +137,7 @@ class CachedTable(threading.Thread):
 
 
 class Cache:
-    """The cached tables of a process. `folder` is below which they lie; `bytes_max` and `spill` as in the database."""
+    """The cached tables of a process, whose files are below `folder`. `bytes_max` and `spill` as in `CacheDatabase`."""
 
     def __init__(
         self,
@@ -157,12 +157,12 @@ class Cache:
         self._names = count()
 
     def table(self, name: str) -> CachedTable | None:
-        """A table that is followed, from now on if it was not; None when there is none, or when it is not for this."""
+        """A followed table; following starts now if it had not. None when it does not exist or cannot be cached."""
         stamp = self.source.stamp(name)
         return self._as_of(name, stamp) or self._follow(name, stamp)
 
     def current(self, name: str) -> CachedTable | None:
-        """A table if it is followed as it is defined now: nothing has to be opened for it."""
+        """A table if it is followed under its present definition. Opens nothing."""
         return self._as_of(name, self.source.stamp(name))
 
     def if_followed(self, name: str) -> CachedTable | None:
@@ -170,7 +170,7 @@ class Cache:
         return self._tables.get(name)
 
     def follow_all(self) -> None:
-        """Begins with every table there is, so that the first statements need not wait."""
+        """Starts to follow every table, so that the first statements need not wait."""
         for name in self.source.names():
             try:
                 self.table(name)
@@ -178,34 +178,34 @@ class Cache:
                 _LOG.warning("Table '%s' cannot be followed: %s", name, error)
 
     def close(self) -> None:
-        """Ends all threads and gives the memory back."""
-        for one in self._started:
-            one.stop.set()
-        for one in self._started:
-            one.join()
+        """Ends all threads and frees the memory."""
+        for thread in self._started:
+            thread.stop.set()
+        for thread in self._started:
+            thread.join()
         self.database.close()
 
     def _as_of(self, name: str, stamp: Hashable | None) -> CachedTable | None:
-        known = self._tables.get(name)
-        return None if known is None or known.stamp != stamp or known.stop.is_set() else known
+        table = self._tables.get(name)
+        return None if table is None or table.stamp != stamp or table.stop.is_set() else table
 
     def _follow(self, name: str, stamp: Hashable | None) -> CachedTable | None:
         with self._lock:
-            if (known := self._as_of(name, stamp)) is not None:
-                return known
+            if (current := self._as_of(name, stamp)) is not None:
+                return current
             if name in self._tables:
                 self._tables.pop(name).stop.set()
             if stamp is None:
                 return None
             table = self.source.open(name)
             if table.spec.nets_deletes:
-                return None  # which rows are left is counted over the files
+                return None  # which rows remain after deletes is counted over the files
             rows = CachedRows(self.database, table, f"{next(self._names)}")
             followed = CachedTable(
                 table, stamp, Follower(rows, self._open_stream, wall_clock_ms), lambda: self.source.stamp(name)
             )
             self._tables[name] = followed
-            self._started = [one for one in self._started if one.is_alive()] + [followed]
+            self._started = [thread for thread in self._started if thread.is_alive()] + [followed]
             followed.start()
             return followed
 

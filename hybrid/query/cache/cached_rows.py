@@ -1,23 +1,23 @@
-"""The visible rows of one table in the cache, and what keeps them so.
+"""The visible rows of one table in the cache, and the transactions that keep them current.
 
 One relation holds what `FROM table` shows: on an append table every visible row, on an upsert table the winner of each
-key; keys whose winner is a delete marker stand in a second relation, so that an older row that comes late stays dead.
-Of a table that folds both hold all visible rows, which every statement folds anew.
-Rows lie newest first, so that DuckDB finds the newest and a range of times by its zone maps; keys have an index.
-Both relations are one generation, which is left for another one where all rows are laid anew (`generation.py`,
-`fold.py`).
+key. A second relation holds the delete markers that won their key, so that an older row that arrives late stays hidden.
+On a table with partial upsert both hold all visible rows, and every statement combines them. Rows are stored newest
+first, so that DuckDB finds the newest and a range of times by its zone maps; keys have an index.
+Both relations form one table snapshot; rebuilding all rows replaces it by another (`table_snapshot.py`,
+`background_rebuild.py`).
 
-What moves it on, each in one transaction:
+Two things change a snapshot, each in one transaction:
 
-    rows of the stream     those that the boundary does not cover are added; on an upsert table those that win, in
-                           place of the ones they beat
-    an OFFLINE commit      realtime rows that the new boundary covers leave; rows of added files come in the same way
+    rows of the stream     rows that the boundary does not cover are added; on an upsert table only winners, which
+                           replace the rows they beat
+    an OFFLINE commit      realtime rows that the new boundary covers are removed; rows of added files are merged
 
-A few rows of the stream wait beside the relation for others to be laid with (`waiting.py`).
+A few rows of the stream wait in a write buffer beside the relation, to be inserted together (`write_buffer.py`).
 
-Why that is the same as asking the files (R5): a key's winner is the greatest of its visible rows, and a move takes
-away only rows whose greatest it brings back. Where rows leave without such (a replacement, a boundary that falls), the
-whole is built anew; `follow_offline` says so.
+Why this gives the same answers as the files (R5): a key's winner is the greatest of its visible rows. A move removes
+only rows whose greatest it brings back. Where rows are removed otherwise (a replacement, a boundary that moves back),
+`follow_offline` returns False and the snapshot is rebuilt.
 """
 
 from __future__ import annotations
@@ -54,20 +54,20 @@ from hybrid.table.state import OfflineState, RealtimeState
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-# So many rows of the stream are few: readers may wait for them, and an index finds their keys and not a scan.
+# At most so many rows are a small batch: readers may wait for it, and an index finds its keys instead of a scan.
 _FEW = 1000
-# The writer's temporary relations: rows that come, those of them that win, rows that are laid anew.
+# The writer's temporary relations: staged rows, the winners among them, and the rows of a rebuild.
 _STAGED, _WON, _LAID = _TEMPORARY = ("staged", "won", "laid")
-# A text column whose ENUM was widened so often stays text.
+# A column whose ENUM was widened more often than this stays text.
 _WIDENED_MAX = 3
-# Rows come and go at the end of the relation; when as many have as this share of it, it is laid anew.
+# Changes scatter rows at the relation's end. After changes to this share of its rows, the snapshot is rebuilt.
 _FOLD_SHARE, _FOLD_ROWS_MIN = 0.5, 200_000
-# So many folds in a row that came to nothing: then the stream waits for one.
+# After so many failed background rebuilds in a row, the writer rebuilds in the foreground and the stream waits.
 _FOLDS_LOST_MAX = 3
 
 
 class CachedRows:
-    """One table's rows. All methods but `current`, `settled` and `is_at` are its one writer's."""
+    """One table's cached rows. Only their one writer may call methods other than `current`, `settled` and `is_at`."""
 
     def __init__(self, database: CacheDatabase, table: QueryTable, name: str) -> None:
         self.table = table
@@ -81,7 +81,7 @@ class CachedRows:
         self._folds_lost = 0
         self._current: ReadView | None = None
         self._pace = CommitSeqlock()
-        self.waiting = WriteBuffer()  # those that readers see before they are laid
+        self.waiting = WriteBuffer()  # rows that readers see before they are inserted
         self._docs = 0
         self._boundary: Boundary | None = None
         self._effective: EffectiveBoundary | None = None
@@ -89,7 +89,7 @@ class CachedRows:
         self._realtime_version: int | None = None
         self._realtime: RealtimeState | None = None
         self._positions: Mapping[PartitionKey, int] = {}
-        # Up to where readers see the stream.
+        # The offsets up to which readers see the stream.
         self.shown: Mapping[PartitionKey, int] = {}
         self._widened: Counter[str] = Counter()
         self._files: dict[str, int] = {}
@@ -100,23 +100,23 @@ class CachedRows:
 
     @property
     def current(self) -> ReadView | None:
-        """What the last commit left; None before the first build. Who pins a reader looks at it meanwhile."""
+        """The read view after the last commit; None before the first build. Read it while a reader is being pinned."""
         return self._current
 
     def settled(self, takes_s: float, *, may_wait: bool = True) -> tuple[int, ReadView] | None:
-        """What a statement sees that runs now, if `is_at` says so afterwards; None when it takes too long for that."""
-        if self._pace.number % 2 and may_wait:  # a commit goes on: a transaction of one's own takes longer
+        """The commit number and view for a statement without a transaction; None if a commit may well overtake it."""
+        if self._pace.number % 2 and may_wait:  # waiting for the commit is faster than a transaction of our own
             self._database.await_commit()
         number, served = self._pace.number, self._current
         return None if served is None or number % 2 or not self._pace.leaves(takes_s) else (number, served)
 
     def is_at(self, number: int) -> bool:
-        """Whether nothing was committed since `settled` gave this number."""
+        """Whether nothing was committed since `settled` returned this number."""
         return self._pace.number == number
 
     @property
     def is_waiting(self) -> bool:
-        """Whether rows that readers see wait to be laid."""
+        """Whether readers see rows that are still in the write buffer."""
         current = self._current
         return current is not None and current.waiting is not None
 
@@ -124,12 +124,12 @@ class CachedRows:
 
     @property
     def positions(self) -> Mapping[PartitionKey, int]:
-        """The next offset after the last row taken, by partition."""
+        """The offset after the last row taken in, by partition."""
         return self._positions
 
     @property
     def versions(self) -> tuple[int | None, int | None]:
-        """The versions of OFFLINE and REALTIME that the rows are of."""
+        """The versions of OFFLINE and REALTIME that the rows reflect."""
         return self._offline_version, self._realtime_version
 
     @property
@@ -139,14 +139,14 @@ class CachedRows:
         return self._realtime
 
     def build(self, halves: PinnedHalves) -> None:
-        """Reads everything from the files of a pinned pair of halves."""
+        """Builds the snapshot from the files of a pinned pair of halves."""
         self._abandon_fold()
         self._pin(halves)
         offline = list(halves.offline.files) if halves.offline else []
         realtime = [file for file in halves.realtime.files if self._is_data(file)] if halves.realtime else []
         shown = choose_offline(offline, self._effective, ()).read
-        known = sorted({*self._positions, *halves.boundary.frontier})
-        beyond = choose_realtime(self._spec, realtime, self._effective, known, ()).read
+        partitions = sorted({*self._positions, *halves.boundary.frontier})
+        beyond = choose_realtime(self._spec, realtime, self._effective, partitions, ()).read
         self._files = {file.path: number for number, file in enumerate(shown, start=1)}
         self._laid = replace(self._laid, enums={})
         self._segments = {file.segment for file in (*offline, *realtime)}
@@ -155,7 +155,7 @@ class CachedRows:
         self._lay(self._temporary(_STAGED))
 
     def take(self, rows: TailRows | None, positions: Mapping[PartitionKey, int]) -> None:
-        """Adds rows of the stream, which follow those at `self.positions`."""
+        """Takes in rows of the stream, which continue at `self.positions`."""
         texts = {name: rows.texts(name) for name in self._laid.enums} if rows is not None else {}
         waits = rows is not None and self._may_wait(rows, texts)
         if not waits:
@@ -183,16 +183,16 @@ class CachedRows:
                 self._merge()
 
     def lay_waiting(self) -> None:
-        """Lays the rows that wait for it. Readers saw them before."""
+        """Flushes the write buffer into the relation. Readers have seen its rows already."""
         rows = self.waiting.take()
         if rows is not None:
             with self._incoming.holding(rows):
                 self._append()
 
     def follow_realtime(self, commit: Commit) -> bool:
-        """Takes note of a REALTIME commit; rows that the stream has not brought yet come from its files.
+        """Applies a REALTIME commit; rows that the stream has not delivered yet are read from its files.
 
-        False: the difference does not tell what the half holds now.
+        False: the commit's difference does not determine what the half holds now.
         """
         self.lay_waiting()
         files = [file for file in commit.added if self._is_data(file)]
@@ -202,9 +202,9 @@ class CachedRows:
         state = commit.state if isinstance(commit.state, RealtimeState) else self.realtime
         missing = {key: at for key, at in state.offsets.items() if at > self._positions.get(key, 0)}
         if missing:
-            # All of the commit's offsets follow those of the one before it, so the positions cut its files in two.
+            # All offsets of a commit follow those of the previous commit, so the positions cut its files in two.
             self._stage((), files, f" WHERE {OFFSET} >= {frontier_sql(self._positions)}")
-        # Staging may lay the rows anew, at the revision they are of: what follows is the next one's.
+        # Staging may rebuild the snapshot, still at the old revision. From here on the new one applies.
         self._realtime, self._realtime_version = state, commit.version
         self._segments |= {file.segment for file in files}
         self._positions = {**self._positions, **missing}
@@ -216,7 +216,7 @@ class CachedRows:
         return True
 
     def follow_offline(self, commit: Commit) -> bool:
-        """Takes over an OFFLINE commit. False: the difference does not tell what is visible now."""
+        """Applies an OFFLINE commit. False: the commit's difference does not determine what is visible now."""
         self._abandon_fold()
         self.lay_waiting()
         if not commit.is_plain or not is_onward(self._spec, self._files, self._boundary, commit):
@@ -224,11 +224,11 @@ class CachedRows:
         first = max(self._files.values(), default=0) + 1
         if commit.added:
             self._stage(commit.added, (), first=first)
-        # Staging may lay the rows anew, at the revision they are of: what follows is the next one's.
+        # Staging may rebuild the snapshot, still at the old revision. From here on the new one applies.
         removed = [self._files.pop(path) for path in commit.removed]
         if removed:
-            left = {Path(path).parent for path in self._files}
-            emptied = {Path(path).parent for path in commit.removed} - left
+            remaining_folders = {Path(path).parent for path in self._files}
+            emptied = {Path(path).parent for path in commit.removed} - remaining_folders
             self._segments -= {folder.name.partition("=")[2] for folder in emptied}
         if self._boundary is not None and isinstance(commit.state, OfflineState):
             self._boundary = commit.state.boundary
@@ -247,7 +247,7 @@ class CachedRows:
         return True
 
     def fold(self, *, may_begin: bool = True) -> bool:
-        """Has the rows laid anew when many have come and gone, beside other work; whether newly laid ones are there."""
+        """Starts a background rebuild when many rows have changed; True when a rebuilt snapshot has been published."""
         if self._fold is not None:
             return not self._fold.is_alive() and self._turn_to_fold(self._fold)
         if not may_begin or self._laid.changed < max(_FOLD_ROWS_MIN, _FOLD_SHARE * self._laid.rows):
@@ -262,7 +262,7 @@ class CachedRows:
         return False
 
     def forget(self) -> None:
-        """Gives the memory back, until the next build."""
+        """Frees the memory until the next build."""
         self._abandon_fold()
         self._current = None
         self.waiting.take()
@@ -292,14 +292,14 @@ class CachedRows:
         self._positions = dict(self._realtime.offsets) if self._realtime else {}
 
     def _may_wait(self, rows: TailRows, texts: Mapping[str, Collection[str]]) -> bool:
-        """Whether rows may wait: few, of which all are visible and none beats another, while nobody needs all laid."""
+        """Whether rows may wait in the buffer: few, all visible, none beating another, and no flush is requested."""
         return (
             self.waiting.has_room(rows)
             and not self._spec.picks_winners
             and not self._spec.folds
-            and self._fold is None  # which looks at the relation for what the stream brings
+            and self._fold is None  # a background rebuild reads new rows from the relation, not from the buffer
             and (self._effective is None or self._effective.covers_none_from(self._positions))
-            and all(self._laid.enums[name].issuperset(found) for name, found in texts.items())
+            and all(self._laid.enums[name].issuperset(column_texts) for name, column_texts in texts.items())
         )
 
     def _is_data(self, file: DataFile) -> bool:
@@ -307,7 +307,7 @@ class CachedRows:
 
     @property
     def _come(self) -> str:
-        """The rows of the stream that are taken in, but for those that the boundary covers."""
+        """A relation of the current stream batch, without the rows that the boundary covers."""
         hidden = "" if self._effective is None else f" WHERE {visible_realtime_sql(self._effective)}"
         return f"(SELECT *, 0 AS {FILE} FROM ({self._incoming.select}){hidden})"
 
@@ -315,13 +315,13 @@ class CachedRows:
         return f"temp.main.{identifier(f'{self._name} {part}')}"
 
     def _put_aside(self, part: str, select: str) -> None:
-        """Keeps rows in a temporary relation of the writer's."""
+        """Stores the rows of `select` in a temporary relation of the writer."""
         self._run(f"CREATE OR REPLACE TEMP TABLE {self._temporary(part)} AS {select}")
 
     def _stage(
         self, offline: Sequence[DataFile], realtime: Sequence[DataFile], where: str = "", first: int = 1
     ) -> None:
-        """Puts visible rows of files aside, outside of any transaction: reading them takes long."""
+        """Stages the visible rows of files. This happens outside of any transaction, because reading takes long."""
         import duckdb
 
         scan = Scan(
@@ -335,58 +335,58 @@ class CachedRows:
             self._put_aside(_STAGED, staged_sql(replace(scan, evolved=True), first, where))
         if enums := self._laid.enums:
             names = ", ".join(f"list(DISTINCT {identifier(name)})" for name in enums)
-            found = self._write.execute(f"SELECT {names} FROM {self._temporary(_STAGED)}").fetchone() or ()
-            self._widen({name: set(one or ()) - {None} for name, one in zip(enums, found, strict=True)})
+            row = self._write.execute(f"SELECT {names} FROM {self._temporary(_STAGED)}").fetchone() or ()
+            self._widen({name: set(values or ()) - {None} for name, values in zip(enums, row, strict=True)})
 
     def _relay(self, more: Mapping[str, Collection[str]]) -> None:
-        """Lays the rows that are there anew; ENUMs take `more` texts too."""
+        """Rebuilds the snapshot from its own rows; ENUMs take `more` texts too."""
         self._put_aside(_LAID, self._laid.select(self._spec))
         self._lay(self._temporary(_LAID), more)
 
     def _widen(self, texts: Mapping[str, Collection[str]]) -> None:
-        """Sees to it that the ENUMs hold these texts. A column that keeps bringing new ones stays text."""
-        new = {name: set(found) - self._laid.enums[name] for name, found in texts.items()}
+        """Rebuilds the snapshot if its ENUMs lack some of these texts. A column that often gets new ones stays text."""
+        new = {name: set(column_texts) - self._laid.enums[name] for name, column_texts in texts.items()}
         if any(new.values()):
-            self._widened.update(name for name, found in new.items() if found)
+            self._widened.update(name for name, column_texts in new.items() if column_texts)
             self._relay(new)
 
     def _lay(self, source: str, more: Mapping[str, Collection[str]] | None = None) -> None:
-        """A new generation of the rows from staged ones; ENUMs take `more` texts too."""
+        """Builds and publishes a snapshot from staged rows; ENUMs take `more` texts too."""
         self._abandon_fold()
         plain = self._plain()
-        if more:  # of what is about to come only the texts of these columns are known
+        if more:  # for the rows about to be inserted, texts are known for the ENUM columns only
             plain |= set(self._spec.schema.column_names) - self._laid.enums.keys()
         room, bytes_max = self._next_room(), self._database.bytes_max
         self._turn_to(build_snapshot(self._write, self._spec, room, source, bytes_max, more=more, plain=plain))
         self._write.execute(f"DROP TABLE {source}")
 
     def _turn_to_fold(self, fold: BackgroundRebuild) -> bool:
-        self._fold, laid = None, fold.finish(self._laid)
-        if laid is not None:
-            self._turn_to(laid)
+        self._fold, snapshot = None, fold.finish(self._laid)
+        if snapshot is not None:
+            self._turn_to(snapshot)
         elif fold.found_no_room:
-            self._laid = replace(self._laid, changed=0)  # they stay, until as many have come again
+            self._laid = replace(self._laid, changed=0)  # keep the old snapshot until as many rows have changed again
         else:
             self._folds_lost = _FOLDS_LOST_MAX
-        return laid is not None
+        return snapshot is not None
 
     def _turn_to(self, laid: TableSnapshot) -> None:
-        """Lets readers see another generation, and the one before go."""
-        left, self._laid = self._laid, laid
+        """Publishes another snapshot to readers and drops the previous one."""
+        previous, self._laid = self._laid, laid
         try:
             served = self._served()
         except BaseException:
-            self._laid = left
+            self._laid = previous
             self._write.execute(f"DETACH {laid.room}")
             raise
         with self._showing(served):
             pass
         self._folds_lost = 0
         self._incoming.forget()
-        self._write.execute(f"DETACH DATABASE IF EXISTS {left.room}")
+        self._write.execute(f"DETACH DATABASE IF EXISTS {previous.room}")
 
     def _abandon_fold(self) -> None:
-        """Before rows change otherwise than by the stream."""
+        """Ends a background rebuild before rows change otherwise than by the stream."""
         if self._fold is not None:
             self._fold.abandon()
             self._fold = None
@@ -396,16 +396,16 @@ class CachedRows:
         return identifier(f"cache {self._name} {next(self._rooms)}")
 
     def _plain(self) -> set[str]:
-        """The text columns that are not laid as ENUMs any more."""
+        """The text columns that are no longer stored as ENUMs."""
         return {name for name, times in self._widened.items() if times > _WIDENED_MAX}
 
     def _append(self) -> None:
-        """Adds a few rows that come by one statement, a transaction of its own: after each one waits for Python."""
+        """Inserts a small batch by one autocommitted statement: each further statement would wait for Python."""
         with self._showing(self._served()):
             self._insert(self._come, self._incoming.run, marks=False)
 
     def _merge(self) -> int:
-        """Brings the staged rows in, which may be many, and lets go of them; how many came in."""
+        """Merges the staged rows, which may be many, and drops the stage; returns how many were inserted."""
         if not self._spec.picks_winners:
             rows = self._insert(self._temporary(_STAGED), self._run, marks=self._spec.folds)
         else:
@@ -424,7 +424,7 @@ class CachedRows:
         return rows
 
     def _merge_few(self, deletes: bool) -> None:
-        """The same for a few rows of the stream, whose keys are looked up by the index."""
+        """Merges a small stream batch, whose keys are looked up by the index."""
         relations = [self._laid.relation, self._laid.marks] if self._laid.marked else [self._laid.relation]
         beaten = self._incoming.contend(self._come, relations, self._run)
         if beaten:
@@ -433,12 +433,12 @@ class CachedRows:
             self._insert(self._come, self._incoming.run, marks=deletes)
 
     def _insert(self, source: str, run: Callable[[str], DuckDBPyConnection], *, marks: bool = True) -> int:
-        """Adds rows; how many, with delete markers. `marks` and `run` as a generation takes them."""
+        """Inserts rows; returns how many, delete markers included. `marks` and `run` as in `TableSnapshot.insert`."""
         before, self._laid = self._laid, self._laid.insert(self._spec, source, run, marks=marks)
         return self._laid.changed - before.changed
 
     def _delete(self, where: str, parameters: Sequence[object] = ()) -> int:
-        """Takes rows out; how many, without delete markers."""
+        """Deletes rows; returns how many, delete markers not counted."""
         before, self._laid = self._laid, self._laid.delete(where, lambda statement: self._run(statement, parameters))
         return before.rows - self._laid.rows
 
@@ -460,7 +460,7 @@ class CachedRows:
 
     @contextmanager
     def _showing(self, served: ReadView) -> Iterator[None]:
-        """What is committed inside of it readers see as `served`, when it has ended and not before."""
+        """Publishes `served` to readers once the commit inside of the block has succeeded."""
         with self._database.commits:
             self._pace.begins()
             try:
@@ -473,18 +473,18 @@ class CachedRows:
         self.shown = self._positions
 
     def _publish(self) -> None:
-        """Lets readers know of a newer revision with the same rows."""
+        """Publishes a newer revision with the same relation."""
         self._current = self._served()
         self.shown = self._positions
 
     def _served(self) -> ReadView:
-        state, effective, laid = self._realtime, self._effective, self._laid
+        state, effective, snapshot = self._realtime, self._effective, self._laid
         consuming = state.consuming_names() if state is not None else frozenset()
         return ReadView(
-            laid.relation,
-            laid.marks if self._spec.folds and laid.marked else None,
-            laid.index,
-            tuple(laid.enums),
+            snapshot.relation,
+            snapshot.marks if self._spec.folds and snapshot.marked else None,
+            snapshot.index,
+            tuple(snapshot.enums),
             TableRevision(
                 self._spec.name,
                 self._offline_version,

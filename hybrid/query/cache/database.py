@@ -1,7 +1,7 @@
-"""The one DuckDB in memory that holds a server's cached tables.
+"""The one in-memory DuckDB that holds a server's cached tables.
 
-Its writers are one per table, each with databases of its own, so that none waits for what another one writes down; each
-reader works on a cursor of its thread.
+Each table has one writer and databases of its own, so that no writer waits for another. Each reader uses the cursor of
+its thread.
 """
 
 from __future__ import annotations
@@ -21,49 +21,49 @@ from hybrid.query.execution import parsed
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection, Statement
 
-# Groups by a column whose values span fewer than 2^16 numbers stand in an array: twice as fast as a hash table.
-# One that is wider costs a statement over few rows more than it saves.
+# GROUP BY over values that span fewer than 2^16 numbers uses an array: twice as fast as a hash table. A wider array
+# costs a statement over few rows more than it saves.
 _ARRAY_BITS = 16
-# How many statements are kept as they are parsed, and up to which length.
+# How many parsed statements are kept, and up to which length of text.
 _KEPT, _KEPT_CHARS_MAX = 500, 20_000
 
 
 class Unanswered(Exception):
-    """A reader asked for a relation that is no longer there: the files may answer."""
+    """A reader named a relation that no longer exists: the files may answer."""
 
 
 class NoRoom(Unanswered):
-    """There is no room for its work, in memory or on disk."""
+    """A statement does not fit into memory or onto the disk."""
 
 
 class CacheDatabase:
-    """`folder` is below which tables lie; `bytes_max` bounds the memory, beyond it rows go to files below `spill`."""
+    """Tables lie below `folder`. `bytes_max` bounds the memory; what exceeds it is spilled to files below `spill`."""
 
     def __init__(self, folder: Path, bytes_max: int | None = None, spill: Path | None = None) -> None:
         self.bytes_max = bytes_max
         settings = [f"SET GLOBAL perfect_ht_threshold = {_ARRAY_BITS}"]
         self._connection = locked_connection([folder.absolute()], bytes_max, spill, settings)
-        # Held by who commits, and by who pins a reader.
+        # Held while a writer commits, and while a reader is pinned.
         self.commits = threading.Lock()
         self._local = threading.local()
         self._kept = lru_cache(_KEPT)(partial(parsed, self._connection))
 
     def cursor(self) -> DuckDBPyConnection:
-        """A connection of its own to the same database."""
+        """A new connection to the same database."""
         return self._connection.cursor()
 
     def parsed(self, sql: str) -> Statement:
-        """One statement as the parser leaves it, which takes as long as a small one runs. Any thread may run it."""
+        """One parsed statement, cached: parsing takes as long as a small statement runs. Any thread may run it."""
         return self._kept(sql) if len(sql) <= _KEPT_CHARS_MAX else parsed(self._connection, sql)
 
     def await_commit(self) -> None:
-        """Waits for the commit that goes on, if there is one."""
+        """Waits for the commit in progress, if there is one."""
         with self.commits:
             pass
 
     @contextmanager
     def reader(self) -> Iterator[DuckDBPyConnection]:
-        """This thread's cursor. Each statement on it sees all tables at one moment of its own."""
+        """This thread's cursor. Each statement on it sees all tables at one moment. Raises Unanswered or NoRoom."""
         import duckdb
 
         cursor: DuckDBPyConnection | None = getattr(self._local, "cursor", None)
@@ -75,7 +75,7 @@ class CacheDatabase:
             reason = error.__cause__ if isinstance(error, QueryError) else error
             if isinstance(reason, duckdb.CatalogException):
                 raise Unanswered from error
-            # No file is read here but what was spilled; a fatal error is one that the whole database does not survive.
+            # Only spilled files are read here; a fatal error ends the whole database.
             if isinstance(reason, duckdb.OutOfMemoryException | duckdb.IOException | duckdb.FatalException):
                 raise NoRoom from error
             raise
@@ -84,9 +84,9 @@ class CacheDatabase:
     def pinned_reader(
         self, look: Callable[[], Sequence[ReadView | None]]
     ) -> Iterator[tuple[DuckDBPyConnection, Sequence[ReadView | None]]]:
-        """The same inside of a read-only transaction: all its statements see all tables at one moment.
+        """This thread's cursor in a read-only transaction: all its statements see all tables at one moment.
 
-        `look` is called at that moment: no writer commits meanwhile.
+        `look` is called at that moment, while no writer commits.
         """
         import duckdb
 
@@ -95,21 +95,21 @@ class CacheDatabase:
                 with self.commits:
                     cursor.execute(self.parsed("BEGIN TRANSACTION READ ONLY"))
                     seen = look()
-                    for one in seen:
-                        if one is not None:  # a transaction sees a database as it is when it first reads from it
-                            cursor.execute(self.parsed(f"SELECT 1 FROM {one.relation} LIMIT 0"))
+                    for view in seen:
+                        if view is not None:  # a transaction pins a database at its first read from it
+                            cursor.execute(self.parsed(f"SELECT 1 FROM {view.relation} LIMIT 0"))
                 yield cursor, seen
             finally:
                 try:
                     cursor.execute(self.parsed("ROLLBACK"))
-                except duckdb.Error:  # a cancel came a moment late
+                except duckdb.Error:  # an interrupt arrived after the statement's end
                     cursor.close()
                     self._local.cursor = None
 
     def sizes(self) -> Sequence[tuple[str, int, int]]:
-        """Bytes in memory and on disk, by what DuckDB keeps there (`in_memory_table`, `art_index`, ...).
+        """Bytes in memory and on disk, by DuckDB's tags (`in_memory_table`, `art_index`, ...).
 
-        Running statements count. Nothing where there is no room to tell.
+        Running statements count. Empty where the memory does not suffice for the question.
         """
         import duckdb
 
@@ -121,13 +121,13 @@ class CacheDatabase:
             return []
 
     def close(self) -> None:
-        """Gives the memory back."""
+        """Closes the database and frees its memory."""
         self._kept.cache_clear()
         self._connection.close()
 
 
 def is_out_of_memory(error: Exception) -> bool:
-    """Whether DuckDB found no room in memory, for what cannot lie on disk or has no disk to lie on."""
+    """Whether DuckDB ran out of memory, for data that cannot be spilled or has no disk to spill to."""
     import duckdb
 
     return isinstance(error, duckdb.OutOfMemoryException)

@@ -1,4 +1,4 @@
-"""Keeps one table's rows in the cache as new as its logs and its stream. What it does between two looks is one step."""
+"""Keeps one table's cached rows as new as its logs and its stream. One step takes in what both have got since."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ from hybrid.table.state import PURGE, RESET, RealtimeState
 if TYPE_CHECKING:
     from hybrid.records.decode import Decoder
 
-# How old the moment is up to which everything is in the rows: milliseconds but under a flood of rows. Then statements
-# say how old, for reading what is missing from Kafka for each of them would only hold the flood up, and last longer.
+# Rows are fresh while they hold everything up to so long ago: milliseconds, except under heavy load. Then answers
+# report their freshness. Reading the rest from Kafka for each statement would only slow the stream down.
 FRESH_S = 3.0
-# A follower that takes its steps comes after the flood; one that has not for so long may never do.
+# A follower that keeps stepping will catch up; one that has not stepped for so long may never do.
 _STEP_S_MAX = 10.0
 _LOGS_S = 1.0
-# A statement looks so often whether rows have been laid for it.
+# How often a statement checks whether the write buffer has been flushed for it.
 _TURN_S = 0.01
 # How long a stream may not know of a partition that the files have read.
 _KNOWN_S = 2.0
-# What these commit the stream has brought before.
+# Commits of these kinds bring only rows that the stream has delivered before.
 _OF_STREAM = frozenset({"ingest", "seal"})
 OpenStream = Callable[[QueryTable, RealtimeState], Stream]
 
 
 class Follower:
-    """One table. `open_stream` follows its stream from a state's offsets on; `now_ms` names new segments."""
+    """Follows one table. `open_stream` opens its stream at a state's offsets; `now_ms` names new segments."""
 
     def __init__(self, rows: CachedRows, open_stream: OpenStream, now_ms: Callable[[], int]) -> None:
         self.rows = rows
         self._layout: TableLayout = rows.table.layout
-        # Each statement looks at both logs, and making a path takes longer than that.
+        # Each statement checks both logs, and making a path takes longer than the check.
         self._offline, self._realtime = (self._layout.half(half) for half in (Half.OFFLINE, Half.REALTIME))
         self._open_stream, self._now_ms = open_stream, now_ms
         self._stream: Stream | None = None
@@ -52,34 +52,37 @@ class Follower:
         self._stepped_at = 0.0
         self._stepped = threading.Condition()
         self._noted: Mapping[PartitionKey, tuple[int, float]] = {}
-        # How often rows were lost: what was met before is not there any more.
+        # How often the rows were invalidated: freshness that was awaited before does not hold any more.
         self.losses = 0
         self._logs_checked_at = 0.0
 
     # Readers
 
     def await_end(self, timeout_s: float) -> None:
-        """Waits until the rows hold all that the stream holds now; not where they are not fresh anyway."""
+        """Waits until the rows hold all that the stream holds now. Returns at once where they are not fresh anyway."""
         stream = self._stream
         if stream is None or not self.is_fresh:
             return
         try:
             ends = stream.ends()
         except StreamError:
-            return  # the follower meets it too, and is not fresh any more then
+            return  # the follower gets the same error, and the rows stop being fresh
         with self._stepped:
             shown = self.rows.table.shown(ends)
             self._stepped.wait_for(lambda: self._is_past(shown), timeout_s)
 
     def note(self, shown: Mapping[PartitionKey, int]) -> None:
-        """An answer from the files has shown the stream up to these offsets: no later one may show less."""
+        """Records the offsets up to which an answer from the files has shown the stream: none may show less later."""
         now, shown = time.monotonic(), self.rows.table.shown(shown)
         with self._stepped:
             more = {key: (end, now) for key, end in shown.items() if end > self._noted.get(key, (0, now))[0]}
             self._noted = {**self._noted, **more}
 
     def await_noted(self, timeout_s: float) -> bool:
-        """Waits until the rows hold what was noted; False when they do not. Behind a flood nobody waits for it."""
+        """Waits until the rows hold the offsets recorded by `note`; False when they do not.
+
+        Under heavy load, when the rows are not fresh, it does not wait and returns True.
+        """
         noted = self._noted
         if not noted:  # nearly always: each statement asks
             return True
@@ -91,7 +94,7 @@ class Follower:
             return is_there or not self.is_fresh
 
     def _has_noted(self, noted: Mapping[PartitionKey, tuple[int, float]]) -> bool:
-        """Whether all of it is in the rows, or was in a stream that does not hold it any more."""
+        """Whether the rows hold all these offsets, or the stream no longer has them."""
         return all(
             self.rows.shown.get(key, 0) >= end or self._seen_at > at + _KNOWN_S for key, (end, at) in noted.items()
         )
@@ -100,10 +103,10 @@ class Follower:
         return all(self.rows.shown.get(key, 0) >= end for key, end in ends.items())
 
     def await_commits(self, timeout_s: float) -> bool:
-        """Waits until readers see all that is committed by now; whether they do.
+        """Waits until readers see all that is committed by now; returns whether they do.
 
-        Not what ingestion commits while the rows are fresh: these the stream has brought. An OFFLINE commit is waited
-        for behind a flood only, where the files would answer late.
+        While the rows are fresh, commits of ingestion need no wait: the stream has delivered their rows. OFFLINE
+        commits are awaited only under heavy load, when the files would answer late.
         """
         if self._has_commits():  # nearly always: each statement asks
             return True
@@ -112,21 +115,24 @@ class Follower:
         return self._has_commits()
 
     def await_laid(self, timeout_s: float) -> None:
-        """Waits until no rows wait beside the relation, or all are lost; for a while none wait then."""
+        """Requests a flush of the write buffer and awaits it, or the invalidation of all rows.
+
+        For a while afterwards rows are not buffered.
+        """
         self.rows.waiting.lay_soon()
         losses, until = self.losses, time.monotonic() + timeout_s
         with self._stepped:
-            # In turns: rows are laid first in a step that then takes long.
+            # In short waits: the flush happens early in a step, and the rest of the step may take long.
             while self.rows.is_waiting and self.losses == losses and (left_s := until - time.monotonic()) > 0:
                 self._stepped.wait(min(left_s, _TURN_S))
 
     @property
     def is_met(self) -> bool:
-        """Whether nothing has to be waited for: the rows hold what was noted, and readers see what is committed."""
+        """Whether no wait is needed: no recorded offsets are pending, and readers see all commits."""
         return not self._noted and self._has_commits()
 
     def _has_commits(self) -> bool:
-        served = self.rows.current  # what readers see, which a commit that is being taken in is not yet
+        served = self.rows.current  # what readers see: not yet a commit that is being applied
         if served is None:
             return False
         if not self.is_fresh and not self.is_newest(served.revision.offline):
@@ -151,17 +157,17 @@ class Follower:
 
     @property
     def fresh_ms(self) -> int | None:
-        """An instant up to which everything is in the rows, epoch ms; None when nobody knows, or nobody follows."""
+        """The instant up to which everything is in the rows, epoch ms; None when unknown or when nothing follows."""
         is_behind = self._seen_at > 0 and time.monotonic() - self._stepped_at < _STEP_S_MAX
         return self._seen_ms if self.is_fresh or is_behind else None
 
     @property
     def has_stream(self) -> bool:
-        """Whether rows of a stream wake it."""
+        """Whether a stream is followed, whose rows wake the follower."""
         return self._stream is not None
 
     def is_newest(self, offline: int | None) -> bool:
-        """Whether no commit to OFFLINE follows version `offline`. One look at the file system."""
+        """Whether no commit to OFFLINE follows version `offline`. Costs one file system call."""
         return offline is None or not is_followed(self._offline, offline)
 
     # The writer
@@ -169,7 +175,7 @@ class Follower:
     def start(self) -> None:
         """Builds the rows from the files and begins to follow."""
         self.lose()
-        self._noted = {}  # they are fresh again when they hold all that the stream does
+        self._noted = {}  # the rows become fresh again only when they hold all of the stream
         halves = pin_halves(self.rows.table.spec, self._layout)
         stream = self.rows.table.spec.stream
         if halves.realtime is not None and stream is not None and halves.realtime.realtime.reads(stream):
@@ -177,7 +183,7 @@ class Follower:
         self.rows.build(halves)
 
     def step(self) -> bool:
-        """Takes in what is new; False when the rows have to be built anew by `start`."""
+        """Takes in new commits and stream rows; False when `start` has to rebuild the rows."""
         if self._stream is not None:
             polled = self._stream.poll(self.rows.waiting.patience_s)
         else:
@@ -190,29 +196,29 @@ class Follower:
         if self.rows.waiting.is_due:
             self.rows.lay_waiting()
         if polled.complete_at is not None:
-            # What the stream held at that moment is in the rows now; the logs were followed further.
+            # What the stream held at that instant is in the rows now; the logs were read after it.
             self._seen_at = polled.complete_at
             self._seen_ms = self._now_ms() - round(1000 * (time.monotonic() - polled.complete_at))
         self._stepped_at = time.monotonic()
         with self._stepped:
             self._stepped.notify_all()
-        self.rows.fold(may_begin=polled.complete_at is not None)  # not behind a flood
+        self.rows.fold(may_begin=polled.complete_at is not None)  # not while the stream is behind
         return True
 
     def _has_its_stream(self) -> bool:
-        """Whether the stream is the one that the rows are of; a connector's begins when it has started."""
+        """Whether the followed stream is the one of the rows. A connector's stream exists once it has started."""
         if self._stream is not None:
             return self._stream.is_of(self.rows.realtime)
         stream = self.rows.table.spec.stream
         return stream is None or not self.rows.realtime.reads(stream)
 
     def close(self) -> None:
-        """Ends it; the rows are dropped."""
+        """Stops following and drops the rows."""
         self.lose()
         self.rows.close()
 
     def lose(self, *, forget: bool = False) -> None:
-        """Stops to be fresh, until the next start; `forget` gives the rows' memory back too."""
+        """Marks the rows stale until `start` rebuilds them; `forget` frees their memory too."""
         self.losses += 1
         self._seen_at = 0.0
         with self._stepped:
@@ -228,19 +234,26 @@ class Follower:
         return tail_decoder(self.rows.table.spec)
 
     def _take(self, polled: Polled) -> None:
-        known = self.rows.positions
+        positions = self.rows.positions
         # The commits that were just followed may have brought some of these already.
         read = self.rows.table.is_read
-        new = [one for one in polled.messages if one.offset >= known.get(one.key, 0) and read(one.key, one.offset)]
+        new = [
+            message
+            for message in polled.messages
+            if message.offset >= positions.get(message.key, 0) and read(message.key, message.offset)
+        ]
         spec, state = self.rows.table.spec, self.rows.realtime
-        found = tail_rows(self._decoder, spec, state, new, self._now_ms()) if new else None
+        rows = tail_rows(self._decoder, spec, state, new, self._now_ms()) if new else None
         shown = self.rows.table.shown(polled.positions)
-        ahead = {key: at for key, at in shown.items() if at > known.get(key, 0)}
-        if found is not None or ahead:
-            self.rows.take(found, ahead)
+        ahead = {key: at for key, at in shown.items() if at > positions.get(key, 0)}
+        if rows is not None or ahead:
+            self.rows.take(rows, ahead)
 
     def _follow(self) -> bool:
-        """OFFLINE first: a boundary that covers rows of a REALTIME commit brings them itself."""
+        """Applies new commits; False when the rows must be rebuilt.
+
+        OFFLINE first: a commit whose boundary covers rows of a REALTIME commit brings these rows itself.
+        """
         offline, realtime = self.rows.versions
         if time.monotonic() - self._logs_checked_at > _LOGS_S:
             self._logs_checked_at = time.monotonic()
@@ -264,18 +277,18 @@ class Follower:
         return True
 
     def _is_purge(self, commit: Commit) -> bool:
-        """Whether rows were removed for good: then all is laid anew, for what went before may still lie in memory."""
+        """Whether a commit is a purge. Then the rows are dropped, for memory may still hold what was purged."""
         if commit.state is None or commit.state.act.kind != PURGE:
             return False
         self.rows.forget()
         return True
 
     def _has_missed(self, half: Half, version: int | None) -> bool:
-        """Whether a log has been cleaned or put back, so that what follows `version` cannot be told from nothing."""
+        """Whether a log was cleaned or restored, so that commits after `version` may have been missed."""
         path = self._layout.half(half)
         return version is not None and not has_entry(path, version) and open_half(path).version != version
 
 
 def _is_reset(commit: Commit) -> bool:
-    """Whether the stream is read elsewhere from then on: rows of it that no commit has brought are no rows any more."""
+    """Whether a commit resets the stream: rows that no commit has brought are dropped, and offsets start elsewhere."""
     return commit.state is not None and commit.state.act.kind == RESET

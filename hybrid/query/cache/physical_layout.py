@@ -1,4 +1,4 @@
-"""How rows lie in the cache: texts of few values as ENUM, what is asked for uncompressed if there is room, indexes.
+"""The physical layout of cached rows: ENUMs for texts of few values, compression unless memory suffices, indexes.
 
 ENUMs group several times faster than texts do. Compressed columns take an eighth of the memory; scans of plain ones
 take a tenth less, and looking up a few rows takes half.
@@ -18,11 +18,11 @@ from hybrid.table.columns import OP, SEGMENT
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-# At most so many texts, on tables where that pays.
+# An ENUM has at most so many texts, and pays on tables of at least so many rows.
 _TEXTS_MAX, _ENUM_ROWS_MIN = 200, 20_000
-# Bytes of a value, about, and the share of the memory that one table may take to lie uncompressed.
+# Approximate bytes of a value, and the share of the memory up to which a table is stored uncompressed.
 _WIDTH, _PLAIN_SHARE = 16, 1 / 8
-# An index is of use where it leaves one row in this many.
+# An index pays where it selects at most one row in this many.
 _SELECTIVE = 100
 Texts = Mapping[str, Collection[str]]
 
@@ -30,7 +30,7 @@ Texts = Mapping[str, Collection[str]]
 def few_texts(
     connection: DuckDBPyConnection, spec: TableSpec, source: str, more: Texts, plain: Collection[str]
 ) -> dict[str, frozenset[str]]:
-    """The columns of `source` that hold few texts, and which, `more` included; those in `plain` stay texts."""
+    """The columns of `source` that hold few texts, with these texts and `more`; columns in `plain` are left out."""
     names = [
         field.name
         for field in spec.schema.fields
@@ -43,49 +43,51 @@ def few_texts(
         return {}
     counts = ", ".join(f"approx_count_distinct({identifier(name)})" for name in names)
     (rows, *distinct) = connection.execute(f"SELECT count(*), {counts} FROM {source}").fetchone() or (0,)
-    few = [name for name, one in zip(names, distinct, strict=True) if one <= _TEXTS_MAX]
+    few = [name for name, count in zip(names, distinct, strict=True) if count <= _TEXTS_MAX]
     if not few or rows < _ENUM_ROWS_MIN:
         return {}
     lists = ", ".join(f"list(DISTINCT {identifier(name)})" for name in few)
-    found = connection.execute(f"SELECT {lists} FROM {source}").fetchone() or ()
+    row = connection.execute(f"SELECT {lists} FROM {source}").fetchone() or ()
     texts = {
-        name: frozenset(one for one in (*(values or ()), *more.get(name, ())) if one is not None)
-        for name, values in zip(few, found, strict=True)
+        name: frozenset(text for text in (*(values or ()), *more.get(name, ())) if text is not None)
+        for name, values in zip(few, row, strict=True)
     }
-    return {name: one for name, one in texts.items() if one}
+    return {name: values for name, values in texts.items() if values}
 
 
 def fits_plain(spec: TableSpec, rows: int, bytes_max: int | None) -> bool:
-    """Whether a table of so many rows may lie uncompressed."""
+    """Whether a table of so many rows may be stored uncompressed."""
     return bytes_max is None or rows * len(spec.schema.fields) * _WIDTH <= bytes_max * _PLAIN_SHARE
 
 
 def definitions(spec: TableSpec, enums: Texts, plain: bool) -> str:
-    """The user's columns and the hidden ones, as CREATE TABLE takes them.
+    """The column definitions of CREATE TABLE, hidden columns included.
 
-    DuckDB sorts ENUMs by place, and texts by their bytes, as Python does. Nobody asks for hidden columns: they are
-    compressed in any case.
+    DuckDB sorts ENUM values by position, and texts by their bytes, as Python does. So the texts are sorted here.
+    Hidden columns cannot be selected and are always compressed.
     """
-    found = []
+    columns = []
     for field in spec.schema.fields:
         texts = ", ".join(quoted(text) for text in sorted(enums.get(field.name, ())))
         kind = f"ENUM({texts})" if texts else duckdb_type(field)
         how = " USING COMPRESSION uncompressed" if plain and field.single_value else ""
-        found.append(f"{identifier(field.name)} {kind}{how}")
-    return ", ".join([*found, *(f"{name} {kind}" for name, kind in HIDDEN_TYPES.items() if name not in {SEGMENT, OP})])
+        columns.append(f"{identifier(field.name)} {kind}{how}")
+    return ", ".join(
+        [*columns, *(f"{name} {kind}" for name, kind in HIDDEN_TYPES.items() if name not in {SEGMENT, OP})]
+    )
 
 
 def indexed_columns(connection: DuckDBPyConnection, spec: TableSpec, relation: str, rows: int) -> Sequence[str]:
-    """The key's columns and those of Pinot's inverted indexes, where they tell the rows of a relation apart."""
-    # Rows are folded before any filter that is not on their key.
+    """The columns to index: the key's, and those of Pinot's inverted indexes, where they are selective."""
+    # Partial upsert combines rows before any filter that is not on their key.
     others = () if spec.folds else spec.index_columns
-    wanted = dict.fromkeys([*spec.schema.primary_key, *others])
-    if not wanted or not rows:
+    columns = dict.fromkeys([*spec.schema.primary_key, *others])
+    if not columns or not rows:
         return spec.primary_key
-    counts = ", ".join(f"approx_count_distinct({identifier(name)})" for name in wanted)
-    found = connection.execute(f"SELECT {counts} FROM {relation}").fetchone() or ()
+    counts = ", ".join(f"approx_count_distinct({identifier(name)})" for name in columns)
+    row = connection.execute(f"SELECT {counts} FROM {relation}").fetchone() or ()
     return [
         name
-        for name, distinct in zip(wanted, found, strict=True)
+        for name, distinct in zip(columns, row, strict=True)
         if (name in spec.primary_key and spec.picks_winners) or rows <= distinct * _SELECTIVE
     ]

@@ -1,4 +1,4 @@
-"""What readers of a cached table see at one moment, and how such moments follow each other."""
+"""What readers of a cached table see at one moment, and the seqlock of its commits."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from dataclasses import dataclass
 from hybrid.query.revision import TableRevision
 from hybrid.query.tailrows import TailRows
 
-# Commits come as they came: how much the newest gap counts, and the share of it that a statement may take by itself.
+# The mean gap between commits: the weight of the newest gap, and the share of it that an optimistic statement may take.
 _NEWEST_GAP, _BUSY_SHARE = 0.2, 0.25
 
 
 @dataclass(frozen=True)
 class ReadView:
-    """What the relation holds at one moment: which revision, and how much of it lies in segments.
+    """What readers see of a table at one moment: the relation, its revision, and counts of segments and rows.
 
-    `indexed` are the columns by which a few rows are found at once; `enums` text columns of few values, as ENUM, whose
-    order is the texts'. `marks` holds delete markers that count when the rows are folded; None where there are none.
-    `waiting` are rows of the revision that are not in the relation yet.
+    `indexed` lists the columns with an index; `enums` the text columns stored as ENUM, which sort as their texts.
+    `marks` is the relation of delete markers that count when rows are combined (partial upsert); None without any.
+    `waiting` holds rows of the revision that are still in the write buffer.
     """
 
     relation: str
@@ -34,27 +34,27 @@ class ReadView:
 
 
 class CommitSeqlock:
-    """The commits of a table: counted, twice each, so that `number` is odd while one goes on; and how they follow."""
+    """Seqlock of a table's commits: `number` is odd while a commit is in progress. It also tracks their mean gap."""
 
     def __init__(self) -> None:
         self.number = 0
         self._ended_at, self._gap_s = time.monotonic(), 0.0
 
     def begins(self) -> None:
-        """A commit goes on from now."""
+        """A commit begins."""
         self.number += 1
 
     def ended(self) -> None:
-        """It is there, and readers see it."""
+        """The commit has ended, and readers see it."""
         now = time.monotonic()
         self._gap_s += _NEWEST_GAP * (now - self._ended_at - self._gap_s)
         self._ended_at = now
         self.number += 1
 
     def failed(self) -> None:
-        """Whatever went on has been taken back."""
+        """The commit in progress, if any, was rolled back."""
         self.number += self.number % 2
 
     def leaves(self, takes_s: float) -> bool:
-        """Whether a statement that takes so long is likely to be over before the next commit."""
+        """Whether a statement of `takes_s` seconds is likely to end before the next commit."""
         return takes_s <= _BUSY_SHARE * max(self._gap_s, time.monotonic() - self._ended_at)

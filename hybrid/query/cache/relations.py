@@ -1,6 +1,6 @@
-"""What a statement reads from the relations of its tables: rows that an index finds by themselves, where that is all.
+"""Binds a statement to the relations of its tables, by an index lookup where that finds all rows it needs.
 
-Rows that wait to be laid it takes along as parameters where it looks rows up: there the cache knows which they are.
+Buffered rows are passed as parameters where the statement looks rows up: there the cache knows which it needs.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from hybrid.table.columns import ARRIVAL, OP, OP_ROW
 
 # Values of an IN list that are looked up by an index; with more DuckDB scans.
 _LOOKED_UP_MAX = 100
-# Waiting rows that one reference takes along, and their values: with more to plan it takes longer than laying them.
+# Buffered rows passed to one reference, and their values: with more, planning takes longer than a flush.
 _ALONG_MAX, _VALUES_MAX = 8, 200
 _FORMS_MAX = 32
-# Columns are looked up by values of their own kind only: others are converted, one way or the other.
+# Columns are looked up by values of their own type only, because either side may be converted otherwise.
 _LOOKED_UP = {DataType.INT: int, DataType.LONG: int, DataType.STRING: str}
-# What sorts or joins rows, so that DuckDB may ask for some of them otherwise than by the index.
+# Clauses that sort or join rows, so that DuckDB may not use the index for the filter.
 _MORE = ("order", "joins", "laterals", "qualify", "distinct", "sample")
-# The values of rows, by reference: those that wait and that it finds.
+# The values of the buffered rows that each reference finds.
 Along = Sequence[Sequence[Sequence[object]]]
 
 
 class BufferNotFlushed(Exception):
-    """Rows wait to be laid, and the statement may need any of them."""
+    """The write buffer holds rows, and the statement may need any of them."""
 
 
 class LookUp(NamedTuple):
-    """The only rows a reference can need: those with one of the values of a column.
+    """A condition that selects every row a reference can need: a column has one of `values`.
 
     `by_index`: the column has an index.
     """
@@ -52,16 +52,16 @@ class LookUp(NamedTuple):
 
     @property
     def condition(self) -> str:
-        """What finds them by the index."""
+        """The condition as SQL that DuckDB answers by the index."""
         values = (quoted(value) if isinstance(value, str) else str(value) for value in self.values)
         return f"{identifier(self.column)} IN ({', '.join(values)})"
 
 
 @dataclass(frozen=True)
 class _Part:
-    """One reference: its table, the columns it can need, what it looks up, and the SELECT of its relation's rows.
+    """One table reference: the columns it can need with their types, its lookup, and the SELECT of its relation.
 
-    `whole`: as of a `Relation`.
+    `whole` as in `Relation`.
     """
 
     table: str
@@ -71,7 +71,7 @@ class _Part:
     whole: bool
 
     def relation(self, along: int, numbers: Iterator[int]) -> Relation:
-        """With so many rows beside, as parameters of these numbers."""
+        """The relation with so many buffered rows appended, as parameters of these numbers."""
         if self.lookup is None:
             return Relation(self.select)
         beside = (
@@ -82,7 +82,7 @@ class _Part:
 
 
 class BoundStatement:
-    """A statement over the relations of its tables, as these are laid: which rows come and go is not known to it."""
+    """A statement bound to the relations of its tables. It is valid while they exist, whatever rows they hold."""
 
     def __init__(self, rewritten: Rewritten, served: Mapping[str, ReadView]) -> None:
         self._rewritten = rewritten
@@ -90,23 +90,23 @@ class BoundStatement:
         self._sql: dict[tuple[int, ...], str] = {}
 
     def along(self, served: Mapping[str, ReadView], given: Callable[[Constant], Constant]) -> Along:
-        """Of the rows that wait those that each reference finds. Unlaid where it may need others, or too many.
+        """The buffered rows that each reference finds. BufferNotFlushed where it may need others, or too many.
 
-        `given` tells what a constant of the statement stands for.
+        `given` returns the value of a constant of the template.
         """
         return [_found(part, served[part.table], given) for part in self._parts]
 
     def sql(self, along: Along) -> str:
-        """What DuckDB runs; the values of the rows taken along are its first parameters, in their order."""
+        """The SQL for DuckDB; its first parameters are the values of the buffered rows, in their order."""
         counts = tuple(map(len, along))
-        known = self._sql.get(counts)
-        if known is None:
+        sql = self._sql.get(counts)
+        if sql is None:
             if len(self._sql) >= _FORMS_MAX:
                 self._sql.clear()
             numbers = count(1)
             parts = zip(self._parts, counts, strict=True)
-            known = self._sql[counts] = self._rewritten.over([part.relation(rows, numbers) for part, rows in parts])
-        return known
+            sql = self._sql[counts] = self._rewritten.over([part.relation(rows, numbers) for part, rows in parts])
+        return sql
 
 
 def _found(part: _Part, served: ReadView, given: Callable[[Constant], Constant]) -> Sequence[Sequence[object]]:
@@ -115,8 +115,8 @@ def _found(part: _Part, served: ReadView, given: Callable[[Constant], Constant])
         return ()
     if part.lookup is None:
         raise BufferNotFlushed
-    wanted = {given(value) for value in part.lookup.values}
-    places = [place for place, value in enumerate(waiting.values[part.lookup.column]) if value in wanted]
+    where_values = {given(value) for value in part.lookup.values}
+    places = [place for place, value in enumerate(waiting.values[part.lookup.column]) if value in where_values]
     if len(places) > _ALONG_MAX or len(places) * len(part.columns) > _VALUES_MAX:
         raise BufferNotFlushed
     return [[waiting.values[name][place] for name in part.columns] for place in places]
@@ -126,8 +126,8 @@ def _part(rewritten: Rewritten, ref: TableMention, served: ReadView) -> _Part:
     spec = rewritten.tables[ref.table].spec
     names = _needed(rewritten, spec)
     lookup = _looked_up(ref, spec, served.indexed)
-    # Where more filters or sorts the rows DuckDB would not use the index: they are found by themselves first then. One
-    # value alone leads it there, and all is planned at once.
+    # With further filters or sorts DuckDB would not use the index, so the rows are looked up first, by themselves. For
+    # an equality alone it does, and one plan for the whole is faster.
     is_first = lookup is not None and lookup.by_index and (spec.folds or not _is_alone(ref))
     where = f" WHERE {lookup.condition}" if lookup is not None and is_first else ""
     rows = f"({folded_sql(spec, f'({_to_fold(spec, served, where)})')})" if spec.folds else f"{served.relation}{where}"
@@ -142,7 +142,7 @@ def _part(rewritten: Rewritten, ref: TableMention, served: ReadView) -> _Part:
 
 
 def _to_fold(spec: TableSpec, served: ReadView, where: str) -> str:
-    """The rows of a table that folds, those of a few keys by `where`, delete markers among them."""
+    """The stored rows of a table with partial upsert, delete markers included, filtered by `where`."""
     names = [*(identifier(field.name) for field in spec.schema.fields), *ARRIVAL]
     parts = [f"SELECT {', '.join(names)}, '{OP_ROW}' AS {OP} FROM {served.relation}{where}"]
     if served.marks is not None:
@@ -151,13 +151,13 @@ def _to_fold(spec: TableSpec, served: ReadView, where: str) -> str:
 
 
 def _looked_up(ref: TableMention, spec: TableSpec, indexed: Sequence[str]) -> LookUp | None:
-    """What finds the only rows a statement can need, by an index if it can be; None when nothing does."""
-    found = [
-        LookUp(one.column, one.values, by_index=one.column in indexed)
-        for one in comparisons_on(ref, spec.schema.column_names)
-        if one.op in {"=", "in"} and len(one.values) <= _LOOKED_UP_MAX and _is_of_its_kind(one, spec)
+    """The lookup that selects every row a reference can need, preferably by an index; None when there is none."""
+    lookups = [
+        LookUp(clause.column, clause.values, by_index=clause.column in indexed)
+        for clause in comparisons_on(ref, spec.schema.column_names)
+        if clause.op in {"=", "in"} and len(clause.values) <= _LOOKED_UP_MAX and _is_of_its_kind(clause, spec)
     ]
-    return next((one for one in found if one.by_index), found[0] if found else None)
+    return next((lookup for lookup in lookups if lookup.by_index), lookups[0] if lookups else None)
 
 
 def _is_of_its_kind(comparison: Comparison, spec: TableSpec) -> bool:
@@ -167,23 +167,23 @@ def _is_of_its_kind(comparison: Comparison, spec: TableSpec) -> bool:
 
 
 def _is_alone(ref: TableMention) -> bool:
-    """Whether one value of a column is all that its SELECT asks of the reference's rows."""
+    """Whether an equality of one column is the only filter of the reference's SELECT, which neither sorts nor joins."""
     select = ref.node.find_ancestor(exp.Select)
-    if select is None or any(select.args.get(one) for one in _MORE):
+    if select is None or any(select.args.get(clause) for clause in _MORE):
         return False
     where = select.args.get("where")
     return where is not None and isinstance(where.this.unnest(), exp.EQ)
 
 
 def _needed(rewritten: Rewritten, spec: TableSpec) -> Sequence[str]:
-    """The columns it can need: planning takes longer with each."""
+    """The columns that the statement can need: planning takes longer with each."""
     named = rewritten.needed_columns
     needed = [name for name in sorted(spec.schema.column_names) if named is None or name.lower() in named]
     return needed or spec.schema.column_names[:1]
 
 
 def _shown(rewritten: Rewritten, served: ReadView, names: Sequence[str]) -> str:
-    """The columns; those that lie as ENUM become text where more is done with them than an ENUM does alike."""
+    """The select list; ENUM columns are cast to text unless the statement only shows, groups, counts or sorts them."""
     texts = {name for name in served.enums if name.lower() not in rewritten.shown}
     return ", ".join(
         f"{identifier(name)}::VARCHAR AS {identifier(name)}" if name in texts else identifier(name) for name in names

@@ -1,6 +1,6 @@
-"""The live tail: what Kafka holds beyond a position, as it arrives.
+"""The live tail: messages beyond a position, as Kafka receives them.
 
-Assign and seek, no consumer group, read committed.
+Read committed, by assign and seek, without a consumer group.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 _POLL_RECORDS = 20_000
 _METADATA_MS = 1000
-# How often Kafka is asked where it ends, and how long a broker may take to say so.
+# How often Kafka is asked for its end offsets: once the last ones are reached, and at the latest.
 _ENDS_S, _REACHED_S_MAX = 0.3, 5.0
 _SILENT_MS_MAX = 1000
 
 
 _FETCHING = {
-    # librdkafka wants a name for a group, though nothing is committed to it and nobody joins it.
+    # librdkafka requires a group id, though nothing is committed and no group is joined.
     "group.id": "hybrid-tail",
     "enable.auto.commit": False,
     "isolation.level": "read_committed",
@@ -43,14 +43,14 @@ _FETCHING = {
     "max.partition.fetch.bytes": 8 * 1024 * 1024,
     "queued.max.messages.kbytes": 64 * 1024,
 }
-_SILENT = logging.Logger("librdkafka", logging.CRITICAL + 1)  # we say what is wrong ourselves, once
+_SILENT = logging.Logger("librdkafka", logging.CRITICAL + 1)  # we report errors ourselves, once
 
 
 @dataclass(frozen=True)
 class Polled:
     """Messages in offset order by partition, and the positions after them.
 
-    `complete_at` is a moment (monotonic clock, s) whose whole stream has been polled; None: none is known anew.
+    `complete_at` is an instant (monotonic clock, s): all that Kafka held then has been polled. None: not known.
     """
 
     messages: Sequence[TailMessage] = ()
@@ -59,33 +59,33 @@ class Polled:
 
 
 class Stream(Protocol):
-    """A stream that is followed."""
+    """A stream as a follower reads it."""
 
     def poll(self, wait_s: float) -> Polled:
-        """What has come since the last call; waits so long when nothing has. StreamError when it is not as it was."""
+        """Messages since the last call; waits up to `wait_s` for the first. StreamError if the stream was replaced."""
 
     def ends(self) -> Mapping[PartitionKey, int]:
-        """Where it ends now, by partition: the position after what is there. Any thread may ask. StreamError."""
+        """The present end offsets (exclusive), by partition. Any thread may ask. StreamError when Kafka is silent."""
 
     def is_of(self, state: RealtimeState) -> bool:
-        """Whether it is the stream that a state's offsets are of, and not another one of the same name."""
+        """Whether a state's offsets belong to this stream, and not to another of the same name."""
 
     def close(self) -> None:
-        """Lets go of it."""
+        """Closes the connections."""
 
 
 class KafkaStream:
-    """The topics of a table from the committed offsets on.
+    """The topics of a table, from the committed offsets on.
 
-    Messages come by librdkafka, which fetches them beside Python's threads; what the topics are and where they end is
-    asked on a connection of its own, for a broker answers the requests of one in turn, and a fetch waits for rows.
+    librdkafka fetches the messages beside Python's threads. Metadata and end offsets are requested on a second
+    connection: a broker answers the requests of one connection in order, and a fetch waits for rows.
     """
 
     def __init__(self, spec: TableSpec, state: RealtimeState, brokers: str) -> None:
         from confluent_kafka import Consumer
 
         assert spec.stream is not None
-        if not broker_answers(brokers):  # asked first: a consumer that finds none leaves its sockets behind
+        if not broker_answers(brokers):  # asked first: a consumer that reaches no broker leaks its sockets
             raise StreamError(f"Kafka at {brokers} does not answer.", hint="hybrid kafka status")
         self._stream = spec.stream
         self._known_ids = state.known_ids(self._stream)
@@ -95,16 +95,16 @@ class KafkaStream:
         self._fetching = Consumer(settings, logger=_SILENT)
         self._asking = consumer(brokers, security, QUERY_TIMEOUT_MS, metadata_max_age_ms=_METADATA_MS)
         self._one_asks = threading.Lock()
-        # Rows do not wait for the answer.
+        # End offsets are requested in a thread, so that rows do not wait for the answer.
         self._asker = ThreadPoolExecutor(1, thread_name_prefix="ends")
         self._answer: Future[tuple[Mapping[PartitionKey, int], float]] | None = None
-        # It knows the topics' ids, which kafka-python shows by no method of its consumer.
+        # The cluster metadata hold the topics' ids, which no method of kafka-python's consumer returns.
         self._cluster = self._asking._cluster
         self._keys: dict[TopicPartition, PartitionKey] = {}
-        # The same as a message tells where it is from: of one topic its partition's number is enough, and the quickest.
+        # The keys by what a message names: the partition's number suffices for a single topic, and is the quickest.
         self._is_alone = len(self._stream.topics) == 1
         self._by_message: dict[int | tuple[str, int], PartitionKey] = {}
-        # The partitions that something was heard of: connecting takes a while.
+        # The partitions that have sent a message or an end: connecting takes a while.
         self._met: set[int | tuple[str, int]] = set()
         self._ends: Mapping[PartitionKey, int] = {}
         self._looked, self._asked = 0.0, 0.0
@@ -119,12 +119,12 @@ class KafkaStream:
         if time.monotonic() - self._looked > _METADATA_MS / 1000:
             self._look()
         first = self._fetching.poll(wait_s)
-        while first is not None and self._is_known_end(first):  # one follows each row
+        while first is not None and self._is_known_end(first):  # librdkafka reports an end after each row
             first = self._fetching.poll(wait_s)
-        found = [first, *self._fetching.consume(_POLL_RECORDS, 0)] if first is not None else []
+        polled = [first, *self._fetching.consume(_POLL_RECORDS, 0)] if first is not None else []
         keys, positions, messages, with_headers = self._by_message, self._positions, [], self._stream.metadata
         is_alone = self._is_alone
-        for message in found:
+        for message in polled:
             error, number, offset = message.error(), message.partition() or 0, message.offset() or 0
             place = number if is_alone else (message.topic() or "", number)
             if error is None:
@@ -133,7 +133,7 @@ class KafkaStream:
                 beside = (message.key(), message.headers() or ()) if with_headers else ()
                 messages.append(TailMessage(key, offset, message.timestamp()[1], message.value(), *beside))
             elif error.code() == error._PARTITION_EOF:
-                positions[keys[place]] = offset  # beyond what transactions leave in a log without being rows
+                positions[keys[place]] = offset  # beyond transaction markers, which are no rows
             elif error.retriable():
                 continue
             else:
@@ -144,7 +144,7 @@ class KafkaStream:
         return Polled(messages, dict(positions), self._complete_at())
 
     def _is_known_end(self, message: Message) -> bool:
-        """Whether it only tells that a partition ends where the row before it has said."""
+        """Whether the message only reports the end of a partition at the position that is known already."""
         error = message.error()
         if error is None or error.code() != error._PARTITION_EOF:
             return False
@@ -160,15 +160,15 @@ class KafkaStream:
         keys = self._keys
         try:
             with self._one_asks:
-                found = self._asking.end_offsets(
+                end_offsets = self._asking.end_offsets(
                     [kafka.TopicPartition(*place) for place in keys], timeout_ms=_SILENT_MS_MAX
                 )
         except (KafkaError, ValueError, OSError) as error:  # ValueError: it was closed meanwhile
             raise StreamError(f"Kafka does not answer for {self._stream.words}: {error}") from error
-        return {keys[TopicPartition(*part)]: end for part, end in found.items()}
+        return {keys[TopicPartition(*part)]: end for part, end in end_offsets.items()}
 
     def is_of(self, state: RealtimeState) -> bool:
-        """See `Stream`, by the topics' ids."""
+        """See `Stream`. Compares the topics' ids."""
         return {**self._known_ids, **state.known_ids(self._stream)} == self._known_ids
 
     def close(self) -> None:
@@ -179,9 +179,9 @@ class KafkaStream:
             self._asking.close(autocommit=False)
 
     def _complete_at(self) -> float | None:
-        """The moment at which Kafka was last asked where it ends, once all that was there then has been polled.
+        """The instant of the last request for end offsets, once all messages before these have been polled.
 
-        More may have come since: where rows never stop, no moment would find all of them polled.
+        Messages that arrived since do not matter: in a steady stream some message is always unread.
         """
         if self._answer is not None and self._answer.done():
             (self._ends, self._asked), self._answer = self._answer.result(), None
@@ -198,12 +198,12 @@ class KafkaStream:
         return heard and all(self._positions[key] >= end for key, end in self._ends.items())
 
     def _ask(self) -> tuple[Mapping[PartitionKey, int], float]:
-        """Where it ends, and a moment at which it did not end further."""
-        asked = time.monotonic()
-        return self.ends(), asked
+        """The end offsets, and an instant before they were read."""
+        asked_at = time.monotonic()
+        return self.ends(), asked_at
 
     def _check_identity(self) -> None:
-        """StreamError when a topic is another one of the same name, or has gone."""
+        """StreamError when a topic was recreated or deleted."""
         for topic in {place.topic for place in self._keys}:
             self._check_id(topic)
 
@@ -215,21 +215,23 @@ class KafkaStream:
             raise StreamError(f"Topic '{topic}' was recreated.")
 
     def _look(self) -> None:
-        """Takes up new partitions and topics; StreamError when a topic is another one."""
+        """Assigns new partitions and topics; StreamError when a topic was recreated."""
         import confluent_kafka
         import kafka
 
         self._looked = time.monotonic()
-        found = {topic: self._cluster.partitions_for_topic(topic) for topic in self._stream.topics}
-        if not all(found.values()):
+        found_partitions = {topic: self._cluster.partitions_for_topic(topic) for topic in self._stream.topics}
+        if not all(found_partitions.values()):
             with self._one_asks:
-                found = {topic: self._asking.partitions_for_topic(topic) for topic in self._stream.topics}
-        gone = [topic for topic, numbers in found.items() if not numbers]
-        needed = next((topic for topic in gone if topic in self._known_ids or len(gone) == len(found)), None)
+                found_partitions = {topic: self._asking.partitions_for_topic(topic) for topic in self._stream.topics}
+        gone = [topic for topic, numbers in found_partitions.items() if not numbers]
+        needed = next((topic for topic in gone if topic in self._known_ids or len(gone) == len(found_partitions)), None)
         if needed is not None:
             raise StreamError(f"Topic '{needed}' is not there.")
-        places = [place for topic, numbers in found.items() for place in read_places(self._stream, topic, numbers)]
-        for topic in found.keys() - set(gone):
+        places = [
+            place for topic, numbers in found_partitions.items() for place in read_places(self._stream, topic, numbers)
+        ]
+        for topic in found_partitions.keys() - set(gone):
             self._check_id(topic)
         if len(places) == len(self._keys):
             return
@@ -238,7 +240,7 @@ class KafkaStream:
         self._met.clear()
         starts = {place: self._positions.setdefault(key, 0) for place, key in keys.items()}
         self._fetching.assign([confluent_kafka.TopicPartition(*place, start) for place, start in starts.items()])
-        # So that it keeps asking about the topics; it is never polled.
+        # An assignment keeps the metadata fresh; this consumer is never polled.
         self._asking.assign([kafka.TopicPartition(*place) for place in places])
-        self._answer = None  # it would be of the partitions before
+        self._answer = None  # a pending answer covers the previous partitions only
         self._ends, self._asked = self._ask()

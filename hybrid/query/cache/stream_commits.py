@@ -1,4 +1,4 @@
-"""What the cache makes of a half's commit: whether its difference tells what is visible now, and the rows it brings."""
+"""Commits of a half as the cache applies them: whether the difference determines what is visible, and the new rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hybrid.table.state import OfflineState
 
 
 def is_onward(spec: TableSpec, files: Collection[str], boundary: Boundary | None, commit: Commit) -> bool:
-    """Whether an OFFLINE commit only adds rows and brings the boundary forward, by rows that it brings back.
+    """Whether an OFFLINE commit only adds rows and moves the boundary forward, over rows that it brings itself.
 
     `files` and `boundary` are what the half showed before it.
     """
@@ -30,6 +30,6 @@ def is_onward(spec: TableSpec, files: Collection[str], boundary: Boundary | None
 
 
 def staged_sql(scan: Scan, first: int, where: str) -> str:
-    """The visible rows of a scan's files as a generation takes them, its offline files numbered from `first` on."""
+    """A SELECT of the visible rows of a scan's files for a snapshot, its offline files numbered from `first` on."""
     number = f"CASE WHEN {FILE} = 0 THEN 0 ELSE {FILE} + {first - 1} END AS {FILE}"
     return f"SELECT {columns(scan.spec, OP)}, {number} FROM ({stored_sql(scan)}){where}"

@@ -1,6 +1,6 @@
-"""One laying of a table's visible rows: two relations in a database of their own, and what is known of them.
+"""An in-memory snapshot of a table's visible rows: two relations in a database of their own.
 
-Its database is its own: writing many rows down takes seconds, in which one that it shared would answer nobody.
+The database is not shared, because writing many rows takes seconds, in which a shared one would answer nobody.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _HIDDEN = tuple(name for name in HIDDEN_TYPES if name not in {SEGMENT, OP})
 
 @dataclass(frozen=True)
 class TableSnapshot:
-    """`room` is its database, which no user's statement can name.
+    """A snapshot's relations and counts. `room` is its database, which no user's statement can name.
 
-    `rows` and `marked` are how many rows and delete markers there are, `changed` how many came or went since it was
-    laid; `enums` the text columns of few values, and which these are; `index` the columns that have one.
+    `rows` and `marked` count rows and delete markers, `changed` those inserted or deleted since the build. `enums` maps
+    the text columns with few values to these values. `index` lists the indexed columns.
     """
 
     room: str
@@ -50,9 +50,9 @@ class TableSnapshot:
         return f"{self.room}.main.marks"
 
     def insert(self, spec: TableSpec, source: str, run: Run, *, marks: bool = True) -> TableSnapshot:
-        """The same after `source`'s rows came; `marks` False: there are no delete markers among them."""
-        kept = f" WHERE {OP} <> '{OP_DELETE}'" if marks else ""
-        rows = _number_of(run(f"INSERT INTO {self.relation} SELECT {columns(spec, FILE)} FROM {source}{kept}"))
+        """Inserts the rows of `source` and returns the changed snapshot; `marks` False: it has no delete markers."""
+        where = f" WHERE {OP} <> '{OP_DELETE}'" if marks else ""
+        rows = _number_of(run(f"INSERT INTO {self.relation} SELECT {columns(spec, FILE)} FROM {source}{where}"))
         marked = 0
         if marks:
             dead = f"SELECT {columns(spec, OP, FILE)} FROM {source} WHERE {OP} = '{OP_DELETE}'"
@@ -60,7 +60,7 @@ class TableSnapshot:
         return self._with_change(rows, marked)
 
     def delete(self, where: str, run: Run) -> TableSnapshot:
-        """The same after these rows and markers went."""
+        """Deletes rows and markers by a condition and returns the changed snapshot."""
         rows = _number_of(run(f"DELETE FROM {self.relation} WHERE {where}"))
         marked = _number_of(run(f"DELETE FROM {self.marks} WHERE {where}")) if self.marked else 0
         return self._with_change(-rows, -marked)
@@ -80,11 +80,11 @@ class TableSnapshot:
 
 def columns(spec: TableSpec, *more: str) -> str:
     """The user's columns, the hidden ones that both relations have, and `more`."""
-    return ", ".join([*(identifier(one.name) for one in spec.schema.fields), *_HIDDEN, *more])
+    return ", ".join([*(identifier(field.name) for field in spec.schema.fields), *_HIDDEN, *more])
 
 
 def among(spec: TableSpec, source: str) -> str:
-    """A condition that finds the rows whose key `source` has."""
+    """A condition for the rows whose key is in `source`."""
     key = f"({', '.join(identifier(name) for name in spec.primary_key)})"
     return f"{key} IN (SELECT {key} FROM {source})"
 
@@ -99,7 +99,7 @@ def build_snapshot(
     more: Texts | None = None,
     plain: Collection[str] = (),
 ) -> TableSnapshot:
-    """A new generation of staged rows, newest first. Its ENUMs take `more` texts too; columns in `plain` stay text."""
+    """Builds a snapshot of staged rows, newest first. Its ENUMs take `more` texts too; columns in `plain` stay text."""
     connection.execute(f"ATTACH ':memory:' AS {room} (COMPRESS)")
     try:
         return _fill(connection, spec, TableSnapshot(room), source, bytes_max, more or {}, plain)
@@ -130,7 +130,7 @@ def _fill(
     index = indexed_columns(connection, spec, new.relation, rows)
     for number, column in enumerate(index):
         connection.execute(f'CREATE INDEX "index {number}" ON {new.relation} ({identifier(column)})')
-    # Or the first rows that come would have to wait for it.
+    # Otherwise the first insert would have to wait for the checkpoint.
     connection.execute(f"CHECKPOINT {new.room}")
     return TableSnapshot(new.room, enums, index, rows, marked)
 

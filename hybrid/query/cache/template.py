@@ -1,11 +1,11 @@
-"""Statements that differ only in the values they compare with are rewritten once.
+"""Statement templates: statements that differ only in the values they compare with are rewritten once.
 
-Reading and rewriting a statement takes longer than a small one takes to run. So its text is cut at the values behind
-comparison signs, and what lies between is the template's name. A template is made by rewriting the statement with marks
-of several looks in the place of the values: when all come out alike but for the marks, and each mark just once, as a
-literal of its own, the values reach DuckDB as they were written, whatever they are, and any others may take their
-place. Otherwise (a number that becomes a timestamp, a text that becomes a name, `now()`) the statement is rewritten
-each time.
+Parsing and rewriting a statement takes longer than a small one takes to run. So its text is cut at the values behind
+comparison operators, and the text between them names the template. To make a template, the statement is rewritten
+several times with marks of different forms in place of the values. The results must be equal but for the marks, and
+contain each mark exactly once, as a literal. Then the values reach DuckDB as they were written, and any others may
+replace them. Otherwise (a number that becomes a timestamp, a text that becomes a name, `now()`) the statement is
+rewritten each time.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ from hybrid.sql.predicates import Constant
 
 _TEMPLATES_MAX = 1000
 _TEXT_MAX = 20_000
-# Names with the values of kinds: text, whole number, decimal number.
+# The kinds of values: text, whole number, decimal number.
 _TEXT, _WHOLE, _DECIMAL = "text", "whole", "decimal"
-# What is passed over whole, so that nothing inside of it looks like a value; then a value behind a comparison.
+# Comments and quoted names, which are skipped so that nothing inside looks like a value; then a value behind a
+# comparison; then other texts.
 _PIECES = re.compile(
     r"""--[^\n]*|/\*.*?(?:\*/|\Z)|"(?:[^"]|"")*"|
     (?P<lead>(?:(?<![-+*/%<>=!~^&|@\#?:$])(?:<>|!=|<=|>=|=|<|>)|\bBETWEEN\b|\bAND\b)\s*)
@@ -43,22 +44,22 @@ _PIECES = re.compile(
 _OPTIONS = re.compile(r"\b(?:set|option)\b", re.IGNORECASE)
 _LOOKS = (
     {_TEXT: "'hybrid mark {}'", _WHOLE: "7710000000000{:03d}", _DECIMAL: "0.771000{:03d}"},
-    # What an identifier, a pattern, a path or a number would write in another way.
+    # Marks that would change if they were rewritten as an identifier, a pattern, a path or a number.
     {_TEXT: "'$.m\"k[{:03d}].x/ %_'", _WHOLE: "8{:03d}77", _DECIMAL: "88{:03d}.625"},
     {_TEXT: "'88{:03d}77123'", _WHOLE: "9007199254{:03d}", _DECIMAL: "0.5{:03d}"},
 )
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between)
-# Rewrites a statement as at a moment, epoch ms.
+# Rewrites a statement with `now()` at an instant, epoch ms.
 Rewriter = Callable[[str, int], Rewritten]
 
 
 @dataclass
 class Template:
-    """A rewritten statement with marks in the place of its values.
+    """A rewritten statement with marks in place of its values.
 
-    Those of its marks that are `numbers` reach DuckDB as parameters: it need not parse the statement again then.
-    `checked`: DuckDB's parser has been asked. `over` is the statement over relations as they were the last time, behind
-    what tells that they still are. `took_s` is how long it ran the last time, if it has run, and `rows` what it gave.
+    The marks in `numbers` reach DuckDB as parameters, so that it need not parse the statement again. `checked`: the AST
+    passed the allow-list. `over` is the statement bound to the relations of the last run, with the relations it is
+    valid for. `took_s` and `rows` are the duration and the number of rows of the last run.
     """
 
     rewritten: Rewritten
@@ -75,9 +76,9 @@ class Template:
         return has_constant_cost(self.rewritten.statement.tree)
 
     def fill(self, sql: str, values: Sequence[str], before: int = 0) -> tuple[str, list[int]]:
-        """SQL of this template's with values in the place of its marks, and its parameters, which follow `before`.
+        """SQL of this template with values in place of its marks, and its parameters, numbered after `before`.
 
-        Equal numbers are one parameter: `GROUP BY a > $1` names `a > $1`, and no `a > $2`.
+        Equal numbers share a parameter: `GROUP BY a > $1` must match `a > $1`, not `a > $2`.
         """
         if not self.marks:
             return sql, []
@@ -87,24 +88,24 @@ class Template:
             for mark, value in zip(self.marks, values, strict=True)
         }
         # In one pass: a value may look like another's mark.
-        return re.sub("|".join(map(re.escape, self.marks)), lambda found: by_mark[found.group()], sql), list(places)
+        return re.sub("|".join(map(re.escape, self.marks)), lambda match: by_mark[match.group()], sql), list(places)
 
     def given(self, values: Sequence[str]) -> Callable[[Constant], Constant]:
-        """What a constant of the template's stands for when these are the values: itself, if it is no mark."""
+        """A function from a constant of the template to its value in `values`; other constants map to themselves."""
         by_mark = dict(zip(self.marks, values, strict=True))
 
         def given(constant: Constant) -> Constant:
             if isinstance(constant, str):
-                found = by_mark.get(quoted(constant))
-                return constant if found is None else found[1:-1]  # no quote is inside
-            found = by_mark.get(str(constant))
-            return constant if found is None else int(found)
+                value = by_mark.get(quoted(constant))
+                return constant if value is None else value[1:-1]  # no quote is inside
+            value = by_mark.get(str(constant))
+            return constant if value is None else int(value)
 
         return given
 
 
 class Templates:
-    """The templates of a server's statements; the oldest go first."""
+    """The templates of a server's statements; beyond a maximum the oldest are dropped."""
 
     def __init__(self, rewrite: Rewriter) -> None:
         self._rewrite = rewrite
@@ -128,7 +129,7 @@ class Templates:
         return template, values
 
     def known(self, sql: str) -> tuple[Template, Sequence[str]] | None:
-        """The same for a statement whose template is there; whether its tables are what they were is not asked."""
+        """The template and values of a statement if its template exists already; its tables are not checked."""
         if not _may_have(sql):
             return None
         name, values, _ = cut(sql)
@@ -141,21 +142,21 @@ class Templates:
         try:
             made = [self._rewrite(_put(name, marked), moment) for marked, moment in zip(marks, moments, strict=True)]
         except QueryError:
-            return None  # as written it may be right, or wrong in a way that is told with its own values
+            return None  # with its own values it may be valid, or its error must name these
         first = made[0]
-        plain = [_unmarked(one.sql, marked) for one, marked in zip(made, marks, strict=True)]
-        if plain[0] is None or any(one != plain[0] for one in plain) or not first.exact:
+        plain = [_unmarked(rewritten.sql, marked) for rewritten, marked in zip(made, marks, strict=True)]
+        if plain[0] is None or any(sql != plain[0] for sql in plain) or not first.exact:
             return None
-        if any(one.rows_max != first.rows_max for one in made):
+        if any(rewritten.rows_max != first.rows_max for rewritten in made):
             return None
         return Template(first, marks[0], _compared(first.statement.tree) & frozenset(marks[0]))
 
 
 def _may_have(sql: str) -> bool:
-    """Whether a statement may have a template: options are of its text."""
+    """Whether a statement may have a template. Statements with options have none."""
     if len(sql) > _TEXT_MAX or "\0" in sql:
         return False
-    lower = sql.lower()  # which nearly always spares the search, ten times as long
+    lower = sql.lower()  # nearly always avoids the search, which takes ten times as long
     return ("set" not in lower and "option" not in lower) or _OPTIONS.search(sql) is None
 
 
@@ -176,18 +177,18 @@ def cut(sql: str) -> tuple[str, list[str], list[str]]:
 
 
 def _put(name: str, values: Sequence[str]) -> str:
-    given = iter(values)
-    return re.sub("\0[a-z]+\0", lambda _: next(given), name)
+    remaining = iter(values)
+    return re.sub("\0[a-z]+\0", lambda _: next(remaining), name)
 
 
 def _compared(tree: exp.Expr) -> frozenset[str]:
-    """The numbers that columns are compared with, and nothing else: there a parameter is what a literal is."""
-    operands = (list(one.iter_expressions()) for one in tree.find_all(*_COMPARISONS))
+    """The numbers in comparisons of columns and numbers only: there a parameter means the same as a literal."""
+    operands = (list(comparison.iter_expressions()) for comparison in tree.find_all(*_COMPARISONS))
     return frozenset(
         operand.name
-        for those in operands
-        if all(isinstance(operand, exp.Column) or _is_number(operand) for operand in those)
-        for operand in those
+        for group in operands
+        if all(isinstance(operand, exp.Column) or _is_number(operand) for operand in group)
+        for operand in group
         if _is_number(operand)
     )
 

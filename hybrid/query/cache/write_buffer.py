@@ -1,15 +1,14 @@
-"""Rows of the stream that readers see before they are laid.
+"""The write buffer of a cached table: rows of the stream that readers see before they are inserted.
 
-Few rows take DuckDB as long to lay as many, and longer than a small statement takes: a row that is asked for as soon as
-it is there, and a script does that, is seen in half the time when it need not be laid first. So a few rows wait for
-others to be laid with. A statement that looks rows up finds those that wait in Python (`relations.py`); for any other
-one they are laid first, and for a while rows are laid as they come.
+A small INSERT costs DuckDB as much as a large one, and more than a small statement, so small batches are buffered. A
+script that asks for a row as soon as it has arrived gets it in half the time. A statement that looks rows up finds
+buffered rows in Python (`relations.py`). Any other statement waits for a flush, and for a while nothing is buffered.
 
-    row comes, is asked for            it is among those that wait: the answer's revision holds it
-    rows are laid while one reads      that is a commit: the answer does not count, or its transaction does not see it
-    statement needs all rows           their writer lays them within a poll of the stream; the statement waits
-    a commit of either half, a fold    rows are laid before it is looked at; while a fold reads none wait
-    rows are lost, or built anew       those that wait go with them: the stream brings them again
+    a row arrives and is asked for     it is in the buffer: the answer's revision includes it
+    a flush during a statement         is a commit: the answer is discarded, or its transaction does not see the flush
+    a statement needs all rows         the writer flushes within one poll of the stream; the statement waits
+    a commit of a half, or a rebuild   the buffer is flushed first; during a background rebuild nothing is buffered
+    rows are invalidated or rebuilt    the buffer is dropped: the stream delivers its rows again
 """
 
 from __future__ import annotations
@@ -18,51 +17,51 @@ import time
 
 from hybrid.query.tailrows import TailRows
 
-# So many rows wait, and so long.
+# How many rows are buffered at most, and how long.
 _ROWS_MAX, _WAIT_S = 200, 0.02
-# Rows end a poll of the stream at once; an idle one costs a thread of the process that answers. While rows wait it is
-# shorter, for somebody may need them laid.
+# How long a poll of the stream lasts without rows. Rows end it at once; short polls cost the answering process time.
+# While rows are buffered a poll is shorter, because a statement may need a flush.
 _POLL_S, _TURN_S = 0.1, 0.005
-# Who needs all rows laid asks again soon.
+# For so long after a requested flush nothing is buffered: such statements tend to repeat.
 _LAID_S = 5.0
 
 
 class WriteBuffer:
-    """The rows of one table that wait. All but `lay_soon` is their writer's."""
+    """The buffered rows of one table. Any thread may call `lay_soon`, only the writer the rest."""
 
     def __init__(self) -> None:
-        # What waits; never changed, for readers hold on to it.
+        # The rows; replaced and never changed, because readers hold references.
         self.rows: TailRows | None = None
         self._since, self._laid_until = 0.0, 0.0
 
     def lay_soon(self) -> None:
-        """No row may wait from now on, for a while."""
+        """Requests a flush; for a while no row is buffered."""
         self._laid_until = time.monotonic() + _LAID_S
 
     def has_room(self, rows: TailRows) -> bool:
-        """Whether these may wait besides."""
+        """Whether these rows may be buffered too."""
         count = self.rows.count if self.rows is not None else 0
         return count + rows.count <= _ROWS_MAX and time.monotonic() >= self._laid_until
 
     def add(self, rows: TailRows) -> None:
-        """These wait too, behind the others."""
+        """Appends rows to the buffer."""
         if self.rows is None:
             self.rows, self._since = rows, time.monotonic()
         else:
             self.rows = self.rows.joined(rows)
 
     def take(self) -> TailRows | None:
-        """What waits; nothing does any more."""
+        """Empties the buffer and returns its rows."""
         rows, self.rows = self.rows, None
         return rows
 
     @property
     def is_due(self) -> bool:
-        """Whether rows have waited long enough, or somebody needs them laid."""
+        """Whether a flush is due: rows have waited long enough, or a statement needs them."""
         now = time.monotonic()
         return self.rows is not None and (now >= self._since + _WAIT_S or now < self._laid_until)
 
     @property
     def patience_s(self) -> float:
-        """How long the stream may be waited for."""
+        """How long a poll of the stream may last, s."""
         return _POLL_S if self.rows is None else _TURN_S

@@ -1,6 +1,7 @@
 """A view as Python code for DuckDB: one SELECT over the list of the revision's files.
 
-DuckDB without its delta extension cannot read a version, and a folder's Parquet files are those of all versions.
+The files are listed because DuckDB cannot read a version without its delta extension, and a folder holds the files of
+all versions.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from hybrid.schema.types import DataType
 
 
 def duckdb_code(reads: ViewReads) -> str:
-    """The code; `view` in it is a DuckDBPyRelation."""
+    """The code of a view; its variable `view` is a DuckDBPyRelation."""
     sources = [ViewSource(part, _relation(reads, part), part.columns) for part in reads.parts.values()]
     words = ViewDialect(identifier, quoted, duckdb_type, partial(_shown, reads), "[{}]".format, fold.DUCKDB)
     sql = statement(reads, words, sources)

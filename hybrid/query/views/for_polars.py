@@ -1,6 +1,7 @@
 """A view as Python code for Polars: lazy scans of the revision's files, and the rules as expressions.
 
-Files rather than `scan_delta`, which would need a second package, and reads no rows of later versions for the tail.
+It lists files instead of using `scan_delta`, which needs a second package and cannot read the tail's rows from later
+versions.
 """
 
 from __future__ import annotations
@@ -35,8 +36,9 @@ _HIDDEN = {"string": "pl.String", "int": "pl.Int32", "bigint": "pl.Int64"}
 
 
 def polars_code(reads: ViewReads) -> str:
-    """The code; `view` in it is a LazyFrame. QueryError for a column whose name Polars takes for a pattern,
-    and for a table that folds.
+    """The code of a view; its variable `view` is a LazyFrame.
+
+    QueryError for a column whose name Polars takes for a pattern, and for a table with partial upsert.
     """
     if reads.spec.folds:
         raise QueryError(
@@ -89,8 +91,8 @@ if __name__ == "__main__":
 
 
 def _type(field: FieldSpec) -> str:
-    one = _TYPES[field.data_type]
-    return one if field.single_value else f"pl.List({one})"
+    kind = _TYPES[field.data_type]
+    return kind if field.single_value else f"pl.List({kind})"
 
 
 def _list(name: str, files: object) -> str:
@@ -99,18 +101,18 @@ def _list(name: str, files: object) -> str:
 
 
 def _named(reads: ViewReads) -> str:
-    """What the boundary hides and where the tail ends, as expressions by name."""
-    found, covered = "", _covered(reads)
+    """Assignments of named expressions: what the boundary hides, and where the tail ends."""
+    code, covered = "", _covered(reads)
     if covered is not None:
-        found += f"# What the OFFLINE half has taken over.\ncovered = {covered}\n"
+        code += f"# What the OFFLINE half has taken over.\ncovered = {covered}\n"
     if "LATER" in reads.parts:
         ends = f'pl.col("{columns.OFFSET}") < {_frontier(reads.scan.ends)}'
-        found += f"# Up to where the revision had read the stream.\nin_tail = {ends}\n"
-    return found
+        code += f"# Up to where the revision had read the stream.\nin_tail = {ends}\n"
+    return code
 
 
 def _scans(reads: ViewReads, part: str) -> str:
-    """The scans of a part's files, each with what the boundary shows of it."""
+    """The scans of a part's files, each filtered by the boundary."""
     boundary, shown = reads.scan.boundary, ""
     if part == "OFFLINE" and boundary is not None and boundary.restricts_offline:
         within = "False" if boundary.limit_ms is None else f'pl.col("{columns.TIME}") < {boundary.limit_ms}'
@@ -123,7 +125,7 @@ def _scans(reads: ViewReads, part: str) -> str:
 
 
 def _covered(reads: ViewReads) -> str | None:
-    """True for the realtime rows that are hidden; None where there is none."""
+    """The expression for hidden realtime rows; None where none is hidden."""
     boundary = reads.scan.boundary
     if boundary is None or boundary.limit_ms is None or not (boundary.time_alone or boundary.frontier):
         return None
@@ -147,7 +149,7 @@ def _is_partition(key: PartitionKey) -> str:
 
 
 def _defaults(reads: ViewReads) -> str:
-    """Columns that came to the table later show their defaults."""
+    """The code that replaces nulls of columns added later by their defaults; empty without such columns."""
     filled = [
         f"    pl.col({field.name!r}).fill_null({_default(field)}),\n"
         for field in reads.fields
@@ -157,8 +159,8 @@ def _defaults(reads: ViewReads) -> str:
 
 
 def _default(field: FieldSpec) -> str:
-    one = f"pl.lit({_literal(field.default_null)}).cast({_TYPES[field.data_type]})"
-    return one if field.single_value else f"pl.concat_list({one})"
+    element = f"pl.lit({_literal(field.default_null)}).cast({_TYPES[field.data_type]})"
+    return element if field.single_value else f"pl.concat_list({element})"
 
 
 def _literal(default: object) -> str:
@@ -170,15 +172,15 @@ def _literal(default: object) -> str:
 
 
 def _living(reads: ViewReads) -> str:
-    """Of an upsert table the newest row of each key, and where deletes net, what they leave; else nothing."""
-    kept = f'pl.col("{OP}").ne_missing("{OP_DELETE}")'
+    """The code that keeps the winner of each key, or the rows that deletes of equal rows leave; else empty."""
+    not_deleted = f'pl.col("{OP}").ne_missing("{OP_DELETE}")'
     if reads.spec.upsert is not None:
         key, order = list(reads.spec.primary_key), list(dict.fromkeys(winning_order(reads.spec)))
         least = first_wins(reads.spec)
         return (
             f"# The {'first' if least else 'newest'} row of each key, unless it is a delete marker.\n"
             f"stored = stored.sort({order!r}, descending={not least}, nulls_last={not least})\n"
-            f'stored = stored.unique({key!r}, keep="first", maintain_order=True).filter({kept})\n'
+            f'stored = stored.unique({key!r}, keep="first", maintain_order=True).filter({not_deleted})\n'
         )
     if not reads.scan.nets:
         return ""
@@ -188,5 +190,5 @@ def _living(reads: ViewReads) -> str:
         f'    _hy_place=pl.int_range(1, pl.len() + 1).over([*COLUMNS, "{OP}"]),\n'
         f'    _hy_deletes=(pl.col("{OP}") == "{OP_DELETE}").sum().over(COLUMNS),\n'
         ")\n"
-        f'stored = stored.filter({kept} & (pl.col("_hy_place") > pl.col("_hy_deletes")))\n'
+        f'stored = stored.filter({not_deleted} & (pl.col("_hy_place") > pl.col("_hy_deletes")))\n'
     )

@@ -19,10 +19,10 @@ from hybrid.table.coverage_sql import frontier_sql
 
 
 def spark_code(reads: ViewReads) -> str:
-    """The code; `view` in it is a DataFrame.
+    """The code of a view; its variable `view` is a DataFrame.
 
-    QueryError when no version of REALTIME holds the revision's tail, or Delta does not read a version any more: it
-    reads versions whole, also files that the boundary covers, and none that is older than the revert window.
+    QueryError when no version of REALTIME holds the revision's tail, or when Delta no longer reads a version. Delta
+    reads whole versions, including files that the boundary covers, and none older than the revert window.
     """
     sources, loads = [], []
     for part in reads.parts.values():
@@ -36,13 +36,13 @@ def spark_code(reads: ViewReads) -> str:
             conditions.append(f"{OFFSET} >= {frontier_sql(reads.starts)}")
         sources.append(ViewSource(part, f"{{{name}}}", stored_columns(half), conditions))
         loads.append((name, half))
-    # What stands in braces are the names of the DataFrames.
+    # Names in braces refer to DataFrames.
     words = ViewDialect(
         _identifier, _text, lambda field: field.spark_type, partial(_shown, reads), "array({})".format, _FOLDING
     )
     sql = statement(reads, words, sources)
     lines = [f"{name} = {_load(half)}" for name, half in loads]
-    given = "".join(f"\n    {name}={name}," for name, _ in loads)
+    arguments = "".join(f"\n    {name}={name}," for name, _ in loads)
     return f"""{commented([*reads.header, "Needs: pip install pyspark delta-spark (of versions that fit together)"])}
 from delta import configure_spark_with_delta_pip
 from pyspark.sql import SparkSession
@@ -53,7 +53,7 @@ builder = (
 )
 spark = configure_spark_with_delta_pip(builder).getOrCreate()
 {"".join(f"{line}{chr(10)}" for line in lines)}view = spark.sql(
-    {long_text(sql)},{given}
+    {long_text(sql)},{arguments}
 )
 
 if __name__ == "__main__":
@@ -65,9 +65,9 @@ def _half(reads: ViewReads, part: str) -> HalfSnapshot:
     if part == "LATER":
         return version_with(reads, reads.parts[part])
     halves = reads.pinned.halves
-    found = halves.offline if part == "OFFLINE" else halves.realtime
-    assert found is not None
-    return found
+    snapshot = halves.offline if part == "OFFLINE" else halves.realtime
+    assert snapshot is not None
+    return snapshot
 
 
 def _refuse_old(reads: ViewReads, half: HalfSnapshot) -> None:
@@ -89,7 +89,7 @@ def _identifier(name: str) -> str:
 
 
 def _text(text: str) -> str:
-    """A literal; braces stand twice, because single ones name DataFrames."""
+    """A SQL literal; braces are doubled, because single ones name DataFrames."""
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
     return "'" + escaped.replace("{", "{{").replace("}", "}}") + "'"
 
@@ -100,7 +100,7 @@ def _shown(reads: ViewReads, field: FieldSpec) -> str:
 
 
 def _listed(value: str, place: str) -> str:
-    """In order; null rather than an empty list."""
+    """All values in order as a list; null instead of an empty list."""
     pairs = f"collect_list(CASE WHEN {value} IS NOT NULL THEN named_struct('place', {place}, 'value', {value}) END)"
     return f"CASE WHEN count({value}) > 0 THEN transform(array_sort({pairs}), one -> one.value) END"
 

@@ -1,4 +1,4 @@
-"""Pieces of printed Python code."""
+"""Helpers for generated Python code."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 
 def commented(lines: Sequence[str]) -> str:
-    """Lines as comments."""
+    """The lines as Python comments."""
     return "\n".join(f"# {line}" for line in lines)
 
 
 def long_text(text: str) -> str:
-    """A text of several lines as a literal."""
+    """A text of several lines as a Python literal."""
     escaped = text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
     return f'"""\n{escaped}\n"""'

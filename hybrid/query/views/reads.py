@@ -1,4 +1,4 @@
-"""What a view of a table at one revision reads: the files, the boundary and the rules, for code in any engine."""
+"""The input of a view: a table's files, boundary and rules at one revision, for code in any engine."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _DAY_MS = 86_400_000
 
 @dataclass(frozen=True)
 class ViewPart:
-    """Rows of one half: their files, and the columns that at least one of these has."""
+    """The files of some rows of one half, and the columns that at least one of these files has."""
 
     name: str
     files: Sequence[str]
@@ -44,8 +44,8 @@ class ViewPart:
 class ViewReads:
     """A table at one revision. `parts` are OFFLINE, REALTIME and LATER (the tail's rows that are committed by now).
 
-    `evolved`: some file lacks a column that the table has. `added`: columns that rows may lack; `widened`: those that
-    some file holds in a narrower type. `now_ms` is the clock.
+    `evolved`: some file lacks a column of the table. `added`: columns that rows may lack; `widened`: columns that some
+    file holds in a narrower type. `now_ms` is the present time.
     """
 
     pinned: PinnedTable
@@ -69,28 +69,28 @@ class ViewReads:
 
     @property
     def is_append(self) -> bool:
-        """Whether every row that the boundary shows counts by itself."""
+        """Whether every row that the boundary shows is visible: no keys, and no deletes of equal rows."""
         return self.spec.upsert is None and not self.scan.nets
 
     @property
     def hidden(self) -> tuple[str, ...]:
-        """The hidden columns that decide which rows of a key, or of equal rows, are seen."""
+        """The hidden columns that decide which rows of a key, or of equal rows, are visible."""
         return () if self.is_append else (OP, *ARRIVAL)
 
     @property
     def starts(self) -> Offsets:
-        """The offsets that the pinned REALTIME version had reached, of the partitions of the tail."""
+        """The offsets that the pinned REALTIME version had reached, for the partitions of the tail."""
         realtime = self.pinned.halves.realtime
         reached = realtime.realtime.offsets if realtime is not None else {}
         return {key: reached.get(key, 0) for key in self.scan.ends}
 
     def default_of(self, field: FieldSpec) -> str | None:
-        """What a null of the column is shown as, as text; of a list, its one element. None where nulls are nulls."""
+        """The default shown for a null of the column, as text; of a list, its one element. None: nulls are shown."""
         return shown_default(field) if field.name in self.added and not self.spec.null_handling else None
 
     @cached_property
     def header(self) -> list[str]:
-        """What whoever reads the code must know, in lines."""
+        """The comment at the head of the code, in lines: the revision, and how long its files are kept."""
         days = self.spec.revert_window_ms / _DAY_MS
         return [
             f"Table '{self.spec.name}' at one revision, as hybrid's queries show it:",
@@ -101,7 +101,7 @@ class ViewReads:
 
 
 class ViewTime:
-    """How long a view may take to make: `timeout_ms` from now on, None without a bound."""
+    """The time limit for making a view: `timeout_ms` from now on; None: no limit."""
 
     def __init__(self, timeout_ms: int | None = None) -> None:
         self._timeout_ms, self._began = timeout_ms, time.monotonic()
@@ -119,12 +119,12 @@ class ViewTime:
 
 
 def view_reads(table: QueryTable, now_ms: int, as_of: str | None = None, bound: ViewTime | None = None) -> ViewReads:
-    """What a view reads: the newest commits, or a revision or time.
+    """Collects what a view reads: the newest commits, or a revision or time.
 
-    QueryError when its rows are not all in files, or when it takes longer than `bound` allows.
+    QueryError when files do not hold all of its rows, or when it takes longer than `bound` allows.
     """
     name, bound = table.spec.name, bound or ViewTime()
-    # Without a revision that names one, a view has no tail: Kafka is no file.
+    # Only a revision that names a tail has one, because views read files and not Kafka.
     tail = NoTail() if as_of is None else bound.tail()
     plan = plan_query(parse_statement(f'select * from "{name}"'), _One(table), tail, now_ms, as_of=as_of)
     bound.check()
@@ -139,17 +139,21 @@ def view_reads(table: QueryTable, now_ms: int, as_of: str | None = None, bound: 
     files = {"OFFLINE": scan.offline, "REALTIME": scan.realtime, "LATER": scan.later}
     refuse_missing(name, [file for group in files.values() for file in group])
     stored = {half: [_columns(file.path, bound) for file in group] for half, group in files.items() if group}
-    there = {half: [frozenset(one) for one in columns] for half, columns in stored.items()}
-    wanted = frozenset(table.spec.schema.column_names)
+    there = {half: [frozenset(file_columns) for file_columns in columns] for half, columns in stored.items()}
+    table_columns = frozenset(table.spec.schema.column_names)
     parts = {
         half: ViewPart(half, [str(Path(file.path).absolute()) for file in files[half]], frozenset().union(*columns))
         for half, columns in there.items()
     }
-    kinds = [one for columns in stored.values() for one in columns]
+    kinds = [file_columns for columns in stored.values() for file_columns in columns]
     widened = frozenset(
-        field.name for field in table.spec.schema.fields if any(_is_narrower(one, field) for one in kinds)
+        field.name
+        for field in table.spec.schema.fields
+        if any(_is_narrower(file_columns, field) for file_columns in kinds)
     )
-    lacked = frozenset().union(*(wanted - one for columns in there.values() for one in columns))
+    lacked = frozenset().union(
+        *(table_columns - file_columns for columns in there.values() for file_columns in columns)
+    )
     added = lacked | (ref.pinned.grown or frozenset())
     return ViewReads(ref.pinned, scan, str(plan.revision), parts, bool(lacked), added, widened, now_ms)
 
@@ -160,22 +164,22 @@ def stored_columns(half: HalfSnapshot) -> frozenset[str]:
 
 
 def version_with(reads: ViewReads, later: ViewPart) -> HalfSnapshot:
-    """The REALTIME version that holds the rows of the tail. QueryError when they have been laid anew since."""
+    """The REALTIME version that holds the rows of the tail. QueryError when their files have been rewritten since."""
     realtime, version = reads.pinned.halves.realtime, reads.pinned.later.version
     assert realtime is not None
-    found = open_half(realtime.path, version)
-    there = {str(Path(file.path).absolute()) for file in found.files}
+    snapshot = open_half(realtime.path, version)
+    there = {str(Path(file.path).absolute()) for file in snapshot.files}
     if not there.issuperset(later.files):
         raise QueryError(
             f"No version of REALTIME of '{reads.spec.name}' holds the tail of the revision as it came: its files were "
             "laid anew meanwhile.",
             hint="Ask for the versions alone, or for DuckDB or Polars, which read the files.",
         )
-    return found
+    return snapshot
 
 
 class _One:
-    """A source of one table."""
+    """A table source with one table."""
 
     def __init__(self, table: QueryTable) -> None:
         self._table = table
@@ -199,5 +203,5 @@ def _is_narrower(stored: Mapping[str, pa.DataType], field: FieldSpec) -> bool:
     kind = stored.get(field.name)
     if kind is None:
         return False
-    one = kind.value_type if not field.single_value else kind
-    return any(is_wider(narrow, field.data_type) and one == narrow.arrow_type() for narrow in DataType)
+    stored_type = kind.value_type if not field.single_value else kind
+    return any(is_wider(narrow, field.data_type) and stored_type == narrow.arrow_type() for narrow in DataType)

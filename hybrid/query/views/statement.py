@@ -1,6 +1,6 @@
-"""The statement of a view, in SQL that DuckDB and Spark read alike but for quotes and names of types.
+"""The SELECT of a view, the same for DuckDB and Spark except for quotes and names of types.
 
-It keeps to what both have: no QUALIFY, and no FILTER in windows.
+It uses only SQL that both support: no QUALIFY, and no FILTER in windows.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ from hybrid.table.upsert_order import first_wins, winners_first_sql
 
 @dataclass(frozen=True)
 class ViewDialect:
-    """An engine's words: a quoted name, a quoted text, the type of a column, a stored column as it is shown, a list of
-    one value, and those by which rows are folded.
+    """An engine's SQL: a quoted name, a quoted text, and the type of a column.
+
+    `shown` is a stored column as queries show it, `listed` a list of one value, `folding` the functions of partial
+    upsert.
     """
 
     identifier: Callable[[str], str]
@@ -32,7 +34,7 @@ class ViewDialect:
 
 @dataclass(frozen=True)
 class ViewSource:
-    """Where a part's rows are read: `relation` in FROM, its columns, and what else holds of its rows."""
+    """The source of a part's rows: `relation` in FROM, its columns, and further conditions on its rows."""
 
     part: ViewPart
     relation: str
@@ -41,7 +43,7 @@ class ViewSource:
 
 
 def statement(reads: ViewReads, words: ViewDialect, sources: Sequence[ViewSource]) -> str:
-    """One SELECT with the user's columns in the order of `select *`."""
+    """The SELECT of a view, with the user's columns in the order of `select *`."""
     if not sources:
         nulls = ",\n  ".join(_column(reads, words, field, is_there=False) for field in reads.fields)
         return f"SELECT\n  {nulls}\nWHERE FALSE"
@@ -60,14 +62,14 @@ def statement(reads: ViewReads, words: ViewDialect, sources: Sequence[ViewSource
             f"    sum(CASE WHEN {OP} = '{OP_DELETE}' THEN 1 ELSE 0 END) OVER (PARTITION BY {', '.join(names)})"
             " AS _hy_deletes"
         )
-        kept = f"{not_deleted} AND _hy_place > _hy_deletes -- a delete takes one equal row away"
+        condition = f"{not_deleted} AND _hy_place > _hy_deletes -- a delete takes one equal row away"
     else:
         key = ", ".join(words.identifier(name) for name in reads.spec.primary_key)
         order, which = winners_first_sql(reads.spec, words.identifier), "first" if first_wins(reads.spec) else "newest"
         counted = f"row_number() OVER (PARTITION BY {key} ORDER BY {order}) AS _hy_place"
-        kept = f"_hy_place = 1 AND {not_deleted} -- the {which} row of each key, unless it is a delete marker"
+        condition = f"_hy_place = 1 AND {not_deleted} -- the {which} row of each key, unless it is a delete marker"
     ranked = f"SELECT *,\n    {counted}\n  FROM (\n{stored}\n  ) AS stored"
-    return f"SELECT\n  {shown}\nFROM (\n  {ranked}\n) AS ranked\nWHERE {kept}"
+    return f"SELECT\n  {shown}\nFROM (\n  {ranked}\n) AS ranked\nWHERE {condition}"
 
 
 def _part(reads: ViewReads, words: ViewDialect, source: ViewSource) -> str:
@@ -79,19 +81,19 @@ def _part(reads: ViewReads, words: ViewDialect, source: ViewSource) -> str:
 
 
 def _visible(reads: ViewReads, part: ViewPart) -> list[str]:
-    """What the boundary says of a part's rows, and the end of the tail."""
-    boundary, found = reads.scan.boundary, list[str]()
+    """The conditions of the boundary on a part's rows, and of the end of the tail."""
+    boundary, conditions = reads.scan.boundary, list[str]()
     if boundary is not None and part.name == "OFFLINE" and boundary.restricts_offline:
-        found.append(visible_offline_sql(boundary))
+        conditions.append(visible_offline_sql(boundary))
     if boundary is not None and part.name != "OFFLINE":
-        found.append(visible_realtime_sql(boundary))
-    return [*found, *([below_sql(reads.scan.ends)] if part.name == "LATER" else [])]
+        conditions.append(visible_realtime_sql(boundary))
+    return [*conditions, *([below_sql(reads.scan.ends)] if part.name == "LATER" else [])]
 
 
 def _column(reads: ViewReads, words: ViewDialect, field: FieldSpec, *, is_there: bool) -> str:
     name, kind, default = words.identifier(field.name), words.type_of(field), reads.default_of(field)
     value = words.shown(field) if is_there else f"CAST(NULL AS {kind})"
     if default is not None:
-        one = f"CAST({words.text(default)} AS {words.type_of(replace(field, single_value=True))})"
-        value = f"coalesce({value}, {one if field.single_value else words.listed(one)})"
+        element = f"CAST({words.text(default)} AS {words.type_of(replace(field, single_value=True))})"
+        value = f"coalesce({value}, {element if field.single_value else words.listed(element)})"
     return name if value == name else f"{value} AS {name}"

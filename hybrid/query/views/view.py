@@ -1,4 +1,4 @@
-"""A table at one revision as code that runs without this product, and gives the rows that a query would."""
+"""A view: a table at one revision as code that runs without this product and returns the rows of a query."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ENGINES: Mapping[str, Callable[[ViewReads], str]] = {
 
 @dataclass(frozen=True)
 class TableView:
-    """Python code for an engine; `view` in it holds the rows of `table` at `revision`, lazily."""
+    """Python code for an engine. Its variable `view` holds the rows of `table` at `revision`, lazily."""
 
     table: str
     engine: str
@@ -34,11 +34,11 @@ def table_view(
 ) -> TableView:
     """The newest commits of a table, or a revision or time, as code for one of ENGINES.
 
-    UsageError for another engine, QueryError when the revision is not to be had from files, or not in `timeout_ms`.
+    UsageError for another engine. QueryError when files do not hold the revision, or `timeout_ms` is over.
     """
     code = ENGINES.get(engine)
     if code is None:
-        known = ", ".join(ENGINES)
-        raise UsageError(f"There is no view for '{engine}': it is one of {known}.{suggestion(engine, ENGINES)}")
+        engines = ", ".join(ENGINES)
+        raise UsageError(f"There is no view for '{engine}': it is one of {engines}.{suggestion(engine, ENGINES)}")
     reads = view_reads(table, now_ms, as_of, ViewTime(timeout_ms))
     return TableView(table.spec.name, engine, reads.revision, code(reads))
