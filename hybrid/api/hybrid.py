@@ -1,4 +1,4 @@
-"""`hybrid.connect()`: the product as a library, one method per verb. It only delegates to `hybrid.operations`."""
+"""`hybrid.connect()`: the product as a library, one method per verb. Everything delegates to `hybrid.operations`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,11 @@ if TYPE_CHECKING:
 
 
 def connect(home: str | Path | None = None, *, progress: Progress | None = None) -> Hybrid:
-    """Opens a home (a folder with warehouse, catalog and logs); without one, `.hybrid` is searched upward."""
+    """Opens a home: the folder with warehouse, catalog and logs of an installation.
+
+    Without `home`, HYBRID_HOME names it, else `.hybrid` is searched from the current folder upward. `progress` receives
+    messages about long work.
+    """
     return Hybrid(load_settings(home=Path(home) if home is not None else None), progress or Silent())
 
 
@@ -39,7 +43,7 @@ _INTERNAL = frozenset({"add_table", "cached_sizes", "context", "of", "query_at_o
 
 
 class Hybrid:
-    """A home and everything in it. `now_ms` is the clock that buckets are closed by."""
+    """A home: its tables, queries, jobs and runs. `now_ms` is the clock in epoch milliseconds; it closes buckets."""
 
     def __init__(self, settings: Settings, progress: Progress, now_ms: Callable[[], int] = wall_clock_ms) -> None:
         self._open(Home(settings, progress, now_ms))
@@ -49,7 +53,7 @@ class Hybrid:
 
     @classmethod
     def of(cls, context: Home) -> Hybrid:
-        """The same over a home that is open already."""
+        """The API over a home that is already open."""
         hybrid = cls.__new__(cls)
         hybrid._open(context)
         return hybrid
@@ -69,42 +73,46 @@ class Hybrid:
         return self.context.folder
 
     def close(self) -> None:
-        """Gives up the catalog; a Spark session ends with the process."""
+        """Closes the catalog; a Spark session ends with the process."""
         self.context.close()
 
     # Tables
 
     def table_names(self) -> list[str]:
-        """All tables, sorted. NotFoundError when the home does not exist."""
+        """The names of all tables, sorted. NotFoundError when the home does not exist."""
         return self.context.table_names()
 
     def table(self, name: str) -> Table:
-        """A table by its name; NotFoundError, with a suggestion, when there is none."""
+        """A table by its name; NotFoundError, with a suggestion, for an unknown name."""
         from hybrid.api.table import Table
 
         return Table(self.context, self.context.table(name))
 
     def spec(self, name: str) -> TableSpec:
-        """A table's definition; NotFoundError, with a suggestion, when there is none of that name."""
+        """A table's definition; NotFoundError, with a suggestion, for an unknown name."""
         return self.context.spec(name)
 
     def validate(self, given: TableDocuments) -> TableSpec:
-        """Checks the documents of a table. Nothing is written, nobody is asked."""
+        """Checks the documents of a table; SpecError when they are invalid. Nothing is written, Kafka is not asked."""
         from hybrid.operations.tables.create import validate_documents
 
         return validate_documents(self.context, given)
 
     def create_table(self, given: TableDocuments) -> Creation:
-        """Creates a table: resolves where it starts in Kafka, writes its empty halves, records it.
+        """Creates a table: resolves its start offsets in Kafka, writes its empty halves, stores its definition.
 
-        ConflictError when there is one of that name; StreamError when Kafka does not answer. Nothing is created then.
+        ConflictError when the name is taken; StreamError when Kafka does not answer. Nothing is created then.
         """
         from hybrid.operations.tables.create import create_table
 
         return create_table(self.context, given)
 
     def apply_table(self, given: TableDocuments, *, dry_run: bool = False) -> Creation:
-        """Creates a table, or changes the existing one to what the documents say; the differences are in the result."""
+        """Creates a table, or changes the existing one to match the documents; the result lists the differences.
+
+        SpecError for a change that would lose rows or values, or change their meaning. Nothing is changed then, or with
+        `dry_run`.
+        """
         from hybrid.operations.tables.apply import apply_table
 
         return apply_table(self.context, given, dry_run=dry_run)
@@ -116,13 +124,19 @@ class Hybrid:
         return add_table(self.context, given, update=update)
 
     def drop_table(self, name: str, *, purge: bool = False) -> str:
-        """Drops a table; its data is kept aside unless it is purged. Returns a sentence."""
+        """Drops a table; its data is kept for `undrop_table` unless `purge` is set. Returns a sentence.
+
+        `purge` also removes copies dropped earlier under this name.
+        """
         from hybrid.operations.tables.drop import drop_table
 
         return drop_table(self.context, name, purge=purge)
 
     def undrop_table(self, name: str) -> str:
-        """Brings back the table of that name that was dropped last. Returns a sentence."""
+        """Restores the table of this name that was dropped last, or the older copy `NAME@TIME`. Returns a sentence.
+
+        NotFoundError, with a suggestion, for an unknown name; ConflictError when there is a table of this name now.
+        """
         from hybrid.operations.tables.drop import undrop_table
 
         return undrop_table(self.context, name)
@@ -130,22 +144,25 @@ class Hybrid:
     # Queries
 
     def query(self, sql: str, options: QueryOptions | None = None, *, as_of: AsOfText | None = None) -> QueryResult:
-        """Answers a statement from one revision, rows in Kafka that are not committed yet included.
+        """Answers a statement from one revision, including rows in Kafka that are not committed yet.
 
         `as_of` is the revision of another answer or a time, instead of now; see `hybrid.query.time_travel`.
         """
         return self._queries.query(sql, options, as_of=as_of)
 
     def query_at_once(self, sql: str, options: QueryOptions) -> QueryResult | None:
-        """The same where memory answers in a moment, without waiting for anything; None: ask `query`."""
+        """Answers a statement from the cache if that needs no waiting; None: use `query`."""
         return self._queries.query_at_once(sql, options)
 
     def serve_from_memory(self, bytes_max: int) -> None:
-        """Keeps the tables in memory from now on, which answers `query` in milliseconds; for a server's process."""
+        """Keeps the tables in a cache of at most `bytes_max` bytes from now on, for a server's process.
+
+        `query` then answers in milliseconds.
+        """
         self._queries.serve_from_memory(bytes_max)
 
     def cached_sizes(self) -> Sequence[tuple[str, int, int]]:
-        """What is kept by `serve_from_memory`: bytes in memory and on disk, by kind."""
+        """The sizes of the cache: bytes in memory and on disk, by kind. Empty without `serve_from_memory`."""
         return self._queries.cached_sizes()
 
     def explain(self, sql: str, *, as_of: AsOfText | None = None, options: QueryOptions | None = None) -> Explanation:
@@ -164,26 +181,30 @@ class Hybrid:
         sql: str | None = None,
         **options: Any,
     ) -> JobReport:
-        """Runs an ingestion job spec on the table it names; options as `Table.replace` takes them.
+        """Runs an ingestion job spec on the table it names; `options` are those of `Table.replace`.
 
-        `covers` (FROM/TO, `day` or `all`) is what the job answers for: other segments in it are removed. With `sql`,
-        the rows of that statement are its input.
+        `input_dir` replaces the spec's inputDirURI. `covers` (FROM/TO, `day` or `all`) is the time that the job is
+        responsible for: other segments in it are removed. With `sql`, the rows of that statement are the input.
+        UsageError when both `input_dir` and `sql` are given.
         """
         from hybrid.config.job_spec import load_job_spec
         from hybrid.operations.job_input import GivenToJob, run_given
 
-        given = GivenToJob(covers, sql)
-        job = load_job_spec(path, dict(variables), given.input_dir(input_dir), self.context.now_ms())
-        return run_given(self.context, job, given, options)
+        arguments = GivenToJob(covers, sql)
+        job = load_job_spec(path, dict(variables), arguments.input_dir(input_dir), self.context.now_ms())
+        return run_given(self.context, job, arguments, options)
 
     def load_flows(self, path: Path, variables: Mapping[str, str]) -> FlowSession:
-        """What the flow file at `path` (.py or .sql) declares. Nothing runs, and no JVM is started."""
+        """Reads what the flow file at `path` (.py or .sql) declares. Nothing runs, and no JVM is started."""
         from hybrid.operations.flows import load_flows
 
         return load_flows(self.context, path, variables)
 
     def run_flows(self, session: FlowSession, refresh: Sequence[Flow] = ()) -> list[FlowReport]:
-        """Runs every flow of a loaded file, in parallel; those in `refresh` load everything once again."""
+        """Runs every flow of a loaded file, in parallel; flows in `refresh` load everything again.
+
+        Returns a report for each flow, in the order of the file. A flow that fails stops no other.
+        """
         from hybrid.operations.flows import run_flows
 
         return run_flows(self.context, session, refresh)
@@ -196,17 +217,17 @@ class Hybrid:
 
     @property
     def backfills(self) -> Backfills:
-        """Corrections of stretches of time: planned, looked at, run."""
+        """The backfills of all tables: plan, show, run, pause, cancel, revert."""
         from hybrid.operations.backfills import Backfills
 
         return Backfills(self.context)
 
     def runs(self, table: str | None = None) -> list[RunRecord]:
-        """The newest runs of tasks and jobs, newest first."""
+        """The newest runs of tasks and jobs, of one table or of all, newest first."""
         return self.context.runs(table)
 
     def run(self, run_id: str) -> RunRecord:
-        """One run; NotFoundError, with a suggestion, when there is none of that id."""
+        """One run; NotFoundError, with a suggestion, for an unknown id."""
         return self.context.run(run_id)
 
     def schedules(self, table: str | None = None) -> list[Schedule]:
@@ -214,10 +235,10 @@ class Hybrid:
         from hybrid.operations.schedules import schedules_of
 
         names = [table] if table is not None else self.table_names()
-        return [found for name in names for found in schedules_of(self.context, self.spec(name))]
+        return [schedule for name in names for schedule in schedules_of(self.context, self.spec(name))]
 
     def status(self) -> list[TableStatus]:
-        """Every table at a glance."""
+        """The status of every table, by name."""
         from hybrid.operations.tables.status import status_of_all
 
         return status_of_all(self.context)

@@ -1,4 +1,4 @@
-"""`Table`: the operations of one table and what can be seen of it. It only delegates to `hybrid.operations`."""
+"""`Table`: the operations and the state of one table. Everything delegates to `hybrid.operations`."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _INTERNAL = frozenset({"catch_up", "has_committed", "ingest_batch", "rejected_pa
 
 
 class Table:
-    """A table of a home."""
+    """A table of a home: its operations and state."""
 
     def __init__(self, home: Home, table: TableRef) -> None:
         self._home, self._ref = home, table
@@ -69,21 +69,21 @@ class Table:
 
     @property
     def connectors(self) -> TableConnectors:
-        """Its connectors, where a DDL or a config names some."""
+        """The table's connectors, or the stream of its config: status, pause, start, reset."""
         from hybrid.operations.connectors.run import TableConnectors
 
         return TableConnectors(self._home, self._ref)
 
     @property
     def replacing(self) -> Replacing:
-        """Replacements in several requests: started, pushed to by jobs, ended or reverted."""
+        """Replacements in several requests: start, let jobs push to them, end or revert."""
         from hybrid.operations.segment_replacement import Replacing
 
         return Replacing(self._home, self._ref)
 
     @property
     def upkeep(self) -> Upkeep:
-        """What keeps its halves small and tidy."""
+        """Upkeep of the halves: retention, merge, compaction, optimize, vacuum."""
         from hybrid.operations.maintenance import Upkeep
 
         return Upkeep(self._home, self._ref)
@@ -91,22 +91,22 @@ class Table:
     # Operations
 
     def ingest_batch(self) -> BatchReport | None:
-        """Commits one batch of what Kafka holds; None when there is nothing new. No run is recorded."""
+        """Commits one batch of Kafka's messages; None when there is nothing new. No run is recorded."""
         return ingestion.ingest_batch(self._home, self._ref)
 
     def ingest(self, stop: Callable[[], bool] | None = None) -> IngestReport:
-        """Loads the history whose turn it is, then ingests until caught up; with `stop`, until it returns true.
+        """Runs the connectors that are due, then ingests until caught up; with `stop`, until it returns true.
 
         The error of a connector that failed is raised at the end.
         """
         return ingestion.ingest(self._home, self._ref, stop)
 
     def replay_rejected(self, *, dry_run: bool = False) -> ReplayReport:
-        """Brings the rejected rows that convert by the settings of now; see `hybrid.ingest.replay`."""
+        """Replays the rejected rows that convert by the current settings; see `hybrid.ingest.replay`."""
         return ingestion.replay_rejected(self._home, self._ref, dry_run=dry_run)
 
     def seal(self, segment: str | None = None) -> SealReport:
-        """Commits what Kafka holds, then seals the consuming segments, or the one of that name."""
+        """Commits what Kafka holds, then seals the consuming segments, or only the named one."""
         return ingestion.seal(self._home, self._ref, segment)
 
     def move(self, *, max_buckets: int | None = 1, dry_run: bool = False) -> MoveReport:
@@ -114,13 +114,16 @@ class Table:
         return moves.move(self._home, self._ref, max_buckets=max_buckets, dry_run=dry_run)
 
     def catch_up(self) -> list[str]:
-        """Commits what Kafka holds, so that an act sees the rows that queries show; what came in the way."""
+        """Commits what Kafka holds, so that an operation sees the rows that queries show.
+
+        Returns warnings: what prevented it.
+        """
         return ingestion.catch_up(self._home, self._ref)
 
     def purge(self, erasure: Erasure) -> PurgeReport:
-        """Removes the rows that match and that no query shows from every place, and reads all of them again.
+        """Removes the matching rows that no query shows from every place, and verifies it by reading all places again.
 
-        ConflictError while queries show a row that matches, or a plan has staged one; see `hybrid.replace.purge`.
+        ConflictError while queries show a matching row, or a plan has staged one; see `hybrid.replace.purge`.
         """
         from hybrid.operations.purge import purge_table
 
@@ -133,37 +136,44 @@ class Table:
         return purge_records(self.layout)
 
     def set_boundary(self, time_ms: int | None, *, accepted: bool = False) -> BoundaryReport:
-        """Sets the boundary by hand, until it is cleared: offline rows before `time_ms` (epoch ms) are visible.
+        """Overrides the boundary until it is cleared: offline rows before `time_ms` (epoch milliseconds) are visible.
 
-        None stands for the last offline time, as in Pinot; mode `exact` has nothing to do then. ConflictError beyond
-        what the offline half covers, or where all its rows would be hidden and that is not `accepted`; NotFoundError
-        on a table with one half, SpecError without a time column.
+        None means the last offline time, as in Pinot; it changes nothing in mode `exact`. ConflictError beyond what the
+        offline half covers, where a purge or retention has removed rows, or when all offline rows would be hidden and
+        that is not `accepted`. NotFoundError on a table with one half, SpecError without a time column.
         """
         return set_boundary(self._home, self._ref, time_ms, accepted=accepted)
 
     def clear_boundary(self) -> BoundaryReport:
-        """Takes back what `set_boundary` has set."""
+        """Clears the override of `set_boundary`."""
         return clear_boundary(self._home, self._ref)
 
     def replace(self, job: JobSpec, *, dry_run: bool = False, **options: Any) -> JobReport:
-        """Puts a job's rows in place of offline segments, or adds them, in one swap."""
+        """Replaces offline segments by a job's rows, or adds the rows, in one commit.
+
+        `options`: `append` adds a segment beside others of the same times, `allow_empty` accepts an input without rows,
+        `reason` and `user` are recorded in lineage, `expect` adds expectations. DataError for rows that cannot be
+        converted or fail expectations; ConflictError for rows that collide with others or reach past the boundary.
+        """
         from hybrid.operations.replacement_jobs import run_replacement_job
 
         return run_replacement_job(self._home, self._ref, job, dry_run=dry_run, **options)
 
     def revert(self, replacement: str, *, dry_run: bool = False, **options: Any) -> JobReport:
-        """Puts back what a replacement replaced, as a new commit.
+        """Brings back what a replacement replaced, as a new commit.
 
-        One in several requests that has not ended is taken back: what was pushed to it goes.
+        `options` are `reason` and `user`. A replacement in several requests that has not ended is discarded with the
+        segments that were pushed to it. NotFoundError for an unknown id; ConflictError when it is reverted already,
+        when newer commits have changed its segments, or when the old rows are no longer retained.
         """
         from hybrid.operations.revert import revert_replacement
 
         return revert_replacement(self._home, self._ref, replacement, dry_run=dry_run, **options)
 
-    # What can be seen; no JVM
+    # State; no JVM
 
     def stream_ends(self) -> Mapping[TopicPartition, int] | None:
-        """Where Kafka ends at this moment; None where nobody commits it, or it cannot be asked."""
+        """Kafka's end offsets now; None without a stream, while it is paused, or when Kafka does not answer."""
         return ingestion.stream_ends(self._home, self._ref)
 
     def has_committed(self, ends: Mapping[TopicPartition, int]) -> bool:
@@ -173,25 +183,28 @@ class Table:
     def view(self, for_: str, *, as_of: AsOfText | None = None, timeout_ms: int | None = None) -> TableView:
         """The table at one revision as Python code for `spark`, `duckdb` or `polars`, which runs without this product.
 
-        Without `as_of` (see `Hybrid.query`) it is of the newest commits. QueryError when it takes longer than
+        `as_of` is as in `Hybrid.query`; without it, the newest commits. QueryError when it takes longer than
         `timeout_ms`.
         """
         return view_table(self._ref, for_, wall_clock_ms(), as_of, timeout_ms)
 
     def half(self, half: Half) -> HalfSnapshot:
-        """A half as it is now; NotFoundError when the table has no such half."""
+        """The newest snapshot of a half; NotFoundError when the table has no such half."""
         return self._ref.half(half)
 
     def boundary(self) -> Boundary | None:
-        """What moves have taken over, with mode and override; None on a table that has one half only."""
+        """The stored boundary: time, frontier, mode and override; None on a table with one half."""
         return self._ref.boundary()
 
     def effective_boundary(self) -> EffectiveBoundary | None:
-        """What the boundary makes visible now; None on a table that has one half only."""
+        """The boundary in effect, by mode and override; None on a table with one half."""
         return self._ref.effective_boundary()
 
     def time_boundary(self) -> TimeBoundary | None:
-        """The last offline time that is covered; None without offline rows, or where no time divides the halves."""
+        """Pinot's time boundary, the last covered offline time.
+
+        None without offline rows, on a table with one half, or where no time divides the halves.
+        """
         return time_boundary_of(self.spec, self.half(Half.OFFLINE)) if len(self.spec.halves) == len(Half) else None
 
     def replacements(self) -> list[ReplacementEntry]:
@@ -201,7 +214,7 @@ class Table:
         return entries_of(self.half(Half.OFFLINE))
 
     def replacement(self, entry_id: str) -> ReplacementEntry:
-        """One of them; NotFoundError, with a suggestion, when there is none of that id."""
+        """One lineage entry; NotFoundError, with a suggestion, for an unknown id."""
         from hybrid.replace.lineage import find_entry
 
         return find_entry(self.replacements(), entry_id)
@@ -211,40 +224,40 @@ class Table:
         return segments_of(self._ref)
 
     def segment(self, name: str) -> Segment:
-        """A segment by its name; NotFoundError, with a suggestion, when there is none."""
+        """A segment by its name; NotFoundError, with a suggestion, for an unknown name."""
         return find_segment(self._ref, name)
 
     def origins(self, name: str) -> list[Origin]:
-        """The acts that wrote to a segment, newest first: where its rows come from."""
+        """The commits that wrote to a segment, newest first."""
         return segment_origins(self._ref, name)
 
     def rejected(
         self, limit: int = 1000, offset: int = 0, *, everything: bool = False, bounds: Bounds | None = None
     ) -> list[dict[str, Any]]:
-        """Rejected rows by offset: topic, partition, offset, reason, value (text, or hex where it is none).
+        """Rejected rows by offset: topic, partition, offset, reason, value (text, or hex where it is not UTF-8).
 
-        With `everything` also those that were brought since, each with its `state`.
+        `everything` adds the rows that were replayed since; each row then has its `state`.
         """
         return self.rejected_page(limit, offset, everything=everything, bounds=bounds).rows
 
     def rejected_page(
         self, limit: int, offset: int = 0, *, everything: bool = False, bounds: Bounds | None = None
     ) -> RejectedPage:
-        """The same with how many there are in all, of one version of the table."""
+        """Rejected rows as in `rejected`, and their total number, of one version of the table."""
         return rejected_rows.rejected_page(self._ref, limit, offset, everything=everything, bounds=bounds)
 
     def pause(self, comment: str | None = None) -> PauseStatus:
-        """Pauses ingestion by a server until it is resumed."""
+        """Pauses ingestion until it is resumed: servers stop reading the stream."""
         return pauses.pause(self._home, self._ref, comment)
 
     def resume(self) -> PauseStatus:
-        """Takes a pause back."""
+        """Ends a pause; the sentence says so when there was none."""
         return pauses.resume(self._home, self._ref)
 
     def pause_status(self) -> PauseStatus:
-        """Whether ingestion is paused, and what it last said of itself."""
+        """Whether ingestion is paused, and what the server's ingestion last reported."""
         return pauses.pause_status(self._home, self._ref)
 
     def consuming(self) -> list[ConsumingInfo]:
-        """How far each consuming segment has come, and where Kafka ends."""
+        """The consuming segments with their next offsets and Kafka's end offsets."""
         return pauses.consuming_info(self._home, self._ref)

@@ -1,4 +1,4 @@
-"""Takes back replacements that somebody started and never ended, after the age in the settings."""
+"""Reverts replacements that were started and never ended, once they are older than the setting allows."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _DAY_MS = 86_400_000
 
 
 def take_back_abandoned(home: Home) -> list[str]:
-    """Takes back each replacement that is IN_PROGRESS for longer than the setting says; a sentence for each."""
+    """Reverts every replacement that is IN_PROGRESS for longer than the setting allows. Returns a sentence for each."""
     days = home.settings.replacement_days_max
-    said: list[str] = []
+    sentences: list[str] = []
     for name in home.table_names() if days > 0 else ():
         try:
             replacing = Replacing(home, home.table(name))
-            for one in replacing.in_progress():
-                if home.now_ms() - epoch_ms(one.entry.created_at) > days * _DAY_MS:
-                    said.append(replacing.throw_away(one.entry.id).sentence)
-        except HybridError as error:  # the other tables are looked at all the same
+            for pending in replacing.in_progress():
+                if home.now_ms() - epoch_ms(pending.entry.created_at) > days * _DAY_MS:
+                    sentences.append(replacing.throw_away(pending.entry.id).sentence)
+        except HybridError as error:  # one table's error must not keep the others from their check
             _LOG.warning("Replacements of '%s' cannot be taken back: %s", name, error)
-    for sentence in said:
+    for sentence in sentences:
         _LOG.warning("%s It was older than %d days.", sentence, days)
-    return said
+    return sentences

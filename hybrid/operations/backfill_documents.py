@@ -9,7 +9,7 @@ from hybrid.table.plans import Plan
 
 
 def plan_document(plan: Plan) -> dict[str, Any]:
-    """The plan of a backfill: what PLAN.json holds. Times as in a segment; row counts."""
+    """The content of PLAN.json. Times are written as in a segment; counts are rows."""
     buckets = [
         {
             "start": instant(bucket.start),
@@ -21,7 +21,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         }
         for bucket in plan.buckets
     ]
-    told = ("id", "table", "base_revision", "created_at", "change", "reason", "user", "sentence", "rows", "bytes")
-    more = ("seconds", "checks", "failed_checks", "warnings", "inputs")
-    shown = {name: getattr(plan, name) for name in (*told, *more)}
-    return json_document({**shown, "buckets": buckets})
+    names = ("id", "table", "base_revision", "created_at", "change", "reason", "user", "sentence", "rows", "bytes")
+    details = ("seconds", "checks", "failed_checks", "warnings", "inputs")
+    fields = {name: getattr(plan, name) for name in (*names, *details)}
+    return json_document({**fields, "buckets": buckets})

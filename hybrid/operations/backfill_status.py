@@ -1,4 +1,4 @@
-"""How a backfill stands: what the OFFLINE half's log says is done, and what the plan's folder says is wanted."""
+"""The status of a backfill: what the OFFLINE half's log says is done, and the desired state in the plan's folder."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ PAUSED, CANCELLED, FAILED, DONE, REVERTED = "PAUSED", "CANCELLED", "FAILED", "DO
 
 @dataclass(frozen=True)
 class BackfillStatus:
-    """How a backfill stands. `result` is the sentence of the plan, or what the last run said.
+    """The status of a backfill. `result` is the sentence of the plan, or that of the last run.
 
-    `taken` counts rejected rows that it has taken and that are not in the table: to be brought, or to be given back.
+    `taken` counts the rejected rows that the backfill has claimed and that are not in the table. A run brings them, or
+    `release` gives them back.
     """
 
     id: str
@@ -39,33 +40,33 @@ class BackfillStatus:
 
 
 def status_of(layout: TableLayout, plan: Plan, entries: Sequence[ReplacementEntry]) -> BackfillStatus:
-    """How a plan stands; `entries` are all of its table, newest first."""
+    """The status of a plan; `entries` are all lineage entries of its table, newest first."""
     mine = [entry for entry in entries if entry.lineage.backfill == plan.id]
-    done = {one for entry in mine for one in entry.lineage.buckets}
+    done = {place for entry in mine for place in entry.lineage.buckets}
     corrected = [span(bucket) for bucket in plan.buckets if bucket.unit is not None]
-    wanted = plans.desired_state_of(layout, plan.id)
-    has_ended = wanted.wish is DesiredState.ENDED  # entries of long ago may have left the log
-    left = 0 if has_ended else sum(one not in done for one in corrected)
+    desired = plans.desired_state_of(layout, plan.id)
+    has_ended = desired.wish is DesiredState.ENDED  # old entries may have left the log
+    remaining = 0 if has_ended else sum(place not in done for place in corrected)
     if mine and all(entry.state is EntryState.REVERTED for entry in mine):
         state = REVERTED
-    elif has_ended or (mine and not left):
+    elif has_ended or (mine and not remaining):
         state = DONE
     elif plans.is_running(layout, plan.id):
         state = RUNNING
     else:
-        state = _waiting_state(plan, wanted)
+        state = _waiting_state(plan, desired)
     return BackfillStatus(
         id=plan.id,
         table=plan.table,
         created_at=plan.created_at,
         state=state,
-        buckets_done=len(corrected) - left,
+        buckets_done=len(corrected) - remaining,
         buckets_total=len(corrected),
         change=plan.change,
         result=corrected_sentence(plan, _done(plan, done, has_ended)) if mine else plan.sentence,
         reason=next((entry.reason for entry in mine if entry.reason), plan.reason),
         user=next((entry.lineage.user for entry in mine if entry.lineage.user), plan.user),
-        error=wanted.error,
+        error=desired.error,
         taken=taken_of(layout, plan, entries),
     )
 

@@ -1,6 +1,6 @@
-"""Backfills as the API has them: plan, look, run, pause, cancel, revert.
+"""Backfills: plan, show, run, pause, cancel, revert.
 
-It owns the order of acts: what Kafka holds is committed, what the window reaches is moved, and then it is planned.
+A plan follows two other operations: it commits what Kafka holds, then moves the rows of the window.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ _MOVES_MAX = 3
 
 @dataclass(frozen=True)
 class Change:
-    """What is asked for: exactly one of `update`, `delete`, `input`, `sql`, `from_rejected` and `from_kafka`.
+    """A requested correction: exactly one of `update`, `delete`, `input`, `sql`, `from_rejected` and `from_kafka`.
 
-    `start` and `end` in ISO 8601 or as the time column writes times; `update` as `a = expr, b = expr` and `where` as a
-    condition, in Pinot's SQL; `input` a file or a folder of files, `sql` a statement whose rows come; `from_rejected`
-    brings the rejected rows that convert now, `from_kafka` what Kafka still holds; `expect` more expectations than the
-    table has.
+    `start` and `end` are ISO 8601, or written as in the time column. `update` is `a = expr, b = expr` and `where` a
+    condition, both in Pinot's SQL. `input` is a file or a folder of files, `sql` a statement whose rows are brought.
+    `from_rejected` brings the rejected rows that convert now, `from_kafka` what Kafka still holds. `expect` adds
+    expectations to those of the table.
     """
 
     start: str | None = None
@@ -66,7 +66,7 @@ class Change:
 
     @property
     def words(self) -> str:
-        """The change as a sentence says it."""
+        """The change in words, for a sentence."""
         if self.from_rejected:
             return "rejected rows that convert now"
         if self.from_kafka:
@@ -86,31 +86,32 @@ class Backfills:
     def plan(self, table: str, change: Change) -> Plan:
         """Plans a correction and stages its rows; nothing of it is visible yet. See `hybrid.replace.backfill`.
 
-        UsageError for a change that is none, DataError for rows that cannot be computed or converted.
+        UsageError for a change that does not name exactly one correction. DataError for rows that cannot be computed or
+        converted.
         """
         from hybrid.replace.backfill.planning import plan_backfill
 
-        found = self._home.table(table)
-        require_offline(found.spec)
-        offline = found.half(Half.OFFLINE).offline
-        window = _window(found.spec, offline.boundary, change, self._home.bench.now_ms())
-        request = self._request(found.spec, change, window)
-        require_correctable(found.spec, offline, request.kind)
-        with self._home.recorded(found.name, "backfill-plan") as run:
-            warnings = catch_up(self._home, found)
-            halves, late = self._move_first(found, window)
-            spec = self._home.spec(found.name)  # after the halves: columns of their rows are in it by then
+        ref = self._home.table(table)
+        require_offline(ref.spec)
+        offline = ref.half(Half.OFFLINE).offline
+        window = _window(ref.spec, offline.boundary, change, self._home.bench.now_ms())
+        request = self._request(ref.spec, change, window)
+        require_correctable(ref.spec, offline, request.kind)
+        with self._home.recorded(ref.name, "backfill-plan") as run:
+            warnings = catch_up(self._home, ref)
+            halves, late = self._move_first(ref, window)
+            spec = self._home.spec(ref.name)  # read after the halves, so that it has every column of their rows
             plan = _blank(change, spec, halves, (*warnings, *late))
             if change.from_kafka:
                 request = replace(request, held=self._held(spec, halves[1]))
-            with self._with_rows(found, change, request, halves[0]) as (ready, inputs):
+            with self._with_rows(ref, change, request, halves[0]) as (ready, inputs):
                 plan = replace(plan, created_at=self._home.bench.now_iso(), inputs=inputs)
-                made = plan_backfill(self._home.bench, spec, found.layout, halves, ready, plan)
+                made = plan_backfill(self._home.bench, spec, ref.layout, halves, ready, plan)
             run.ended(made.sentence, did_something=bool(made.units))
         return made
 
     def _held(self, spec: TableSpec, realtime: HalfSnapshot | None) -> RefetchedRows:
-        """What Kafka holds of the offsets that are committed in that version."""
+        """The messages that Kafka still holds of the offsets committed in this version."""
         from hybrid.ingest.refetch import held_rows
 
         assert realtime is not None, "a table with a stream has a REALTIME half"
@@ -120,10 +121,10 @@ class Backfills:
     def _with_rows(
         self, table: TableRef, change: Change, request: Request, offline: HalfSnapshot
     ) -> Iterator[tuple[Request, tuple[Mapping[str, object], ...]]]:
-        """The request with the rows of its statement, if it has one; and what lineage keeps of its input.
+        """The request with the rows of its statement, if it has one, and the inputs that lineage records.
 
-        The statement sees committed rows only, and none of the window that no move has taken over: such a row would
-        stand beside itself.
+        The statement sees committed rows only. ConflictError when rows of the window are not moved yet: a corrected
+        copy would be added beside such a row.
         """
         from hybrid.operations.job_input import answered
         from hybrid.query.tail import NoTail
@@ -144,18 +145,18 @@ class Backfills:
                     hint="Plan it again.",
                 )
             files, csv_format = inspect_input(table.spec, path)
-            told = {"statement": statement.sql, "revision": statement.revision}
-            yield replace(request, files=files, csv_format=csv_format), (told,)
+            input_record = {"statement": statement.sql, "revision": statement.revision}
+            yield replace(request, files=files, csv_format=csv_format), (input_record,)
 
     def run(self, plan_id: str, how: How, document: Mapping[str, Any] | None = None) -> RunReport:
-        """Swaps in what is left of a plan. ConflictError (exit 4) when what it was planned on has changed.
+        """Swaps in the remaining buckets of a plan. ConflictError (exit 4) when what it was planned on has changed.
 
-        `document` is the plan as its author looked at it; it must still say the same.
+        `document` is the plan as its author reviewed it; ConflictError when it differs from the stored plan.
         """
         from hybrid.replace.backfill.plan_run import run_plan
 
         table, plan = self._find(plan_id)
-        # A purge may have taken the samples out.
+        # Samples are left out of the comparison: a purge may have removed them.
         if document is not None and without_samples(dict(document)) != without_samples(plan_document(plan)):
             raise ConflictError(
                 f"The file does not say what '{plan_id}' was planned to do: it was changed by hand. "
@@ -172,7 +173,7 @@ class Backfills:
                 self._home.progress.say(self._interrupted_words(table, plan))
                 raise
             except HybridError as error:
-                wish = plans.desired_state_of(table.layout, plan.id).wish  # what was asked for meanwhile stands
+                wish = plans.desired_state_of(table.layout, plan.id).wish  # keeps a pause or cancel requested meanwhile
                 self._wish(table, plan, wish, error=str(error))
                 if wish is DesiredState.CANCEL:
                     self._settle(table, plan, ended=True)
@@ -188,41 +189,41 @@ class Backfills:
         return report
 
     def _interrupted_words(self, table: TableRef, plan: Plan) -> str:
-        """What stands after a run that was interrupted, and how it goes on."""
+        """The sentence after an interrupted run: what is corrected, and the command that resumes it."""
         status = status_of(table.layout, plan, self._entries(table))
         done, all_ = status.buckets_done, counted(status.buckets_total, "bucket")
         return f"{done} of {all_} of '{plan.table}' are corrected and visible. Go on: hybrid backfill resume {plan.id}"
 
     def statuses(self, table: str | None = None) -> list[BackfillStatus]:
-        """Every backfill, of one table or of all, newest first."""
+        """The status of every backfill, of one table or of all, newest first."""
         names = [table] if table is not None else self._home.table_names()
-        found = [status for name in names for status in self._of_table(self._home.table(name))]
-        return sorted(found, key=lambda status: status.created_at, reverse=True)
+        statuses = [status for name in names for status in self._of_table(self._home.table(name))]
+        return sorted(statuses, key=lambda status: status.created_at, reverse=True)
 
     def status(self, plan_id: str) -> BackfillStatus:
-        """One of them; NotFoundError, with a suggestion, when there is none of that id."""
+        """The status of one backfill; NotFoundError, with a suggestion, for an unknown id."""
         table, plan = self._find(plan_id)
         return status_of(table.layout, plan, self._entries(table))
 
     def show(self, plan_id: str) -> Plan:
-        """The plan of that id."""
+        """The plan with this id; NotFoundError, with a suggestion, for an unknown id."""
         return self._find(plan_id)[1]
 
     def pause(self, plan_id: str) -> BackfillStatus:
-        """Has a run stop after the commit under way."""
+        """Pauses a backfill: its run stops after the commit in progress."""
         return self._stop(plan_id, DesiredState.PAUSE)
 
     def cancel(self, plan_id: str) -> BackfillStatus:
-        """Has a run stop for good. What it has corrected stays; its staged rows go.
+        """Cancels a backfill for good. What it has corrected stays; its staged rows are deleted.
 
-        Where its status says that rejected rows are `taken`, `release` gives them back.
+        Where its status counts rejected rows as `taken`, `release` gives them back.
         """
         return self._stop(plan_id, DesiredState.CANCEL)
 
     def release(self, plan_id: str) -> str:
-        """Gives the rejected rows back that a backfill has taken, after its end, and that are not in the table.
+        """Gives back the rejected rows that an ended backfill has claimed and that are not in the table.
 
-        A sentence. ConflictError while the backfill may go on.
+        Returns a sentence. ConflictError while the backfill may go on.
         """
         table, plan = self._find(plan_id)
         with plans.runner(table.layout, plan.id), self._home.recorded(table.name, "backfill") as run:
@@ -239,27 +240,28 @@ class Backfills:
 
     @contextmanager
     def reverting(self, table: TableRef, entry_id: str) -> Iterator[None]:
-        """Around a revert of one entry: what it takes out of the table is rejected again, as it was before.
+        """Wraps the revert of one entry: rows that the revert takes out of the table become rejected rows again.
 
-        What it brings back is taken first. ConflictError when something else has brought it since.
+        Rejected rows that the revert brings back are claimed first. ConflictError when something else has brought them
+        since.
         """
         from hybrid.replace.backfill.claims import brought_back, claim, units_of
 
         entries = self._entries(table)
-        entry = next((one for one in entries if one.id == entry_id), None)
-        found = brought_back(plans.plan_ids(table.layout), entries, entry) if entry is not None else None
-        plan = plans.find_plan(table.layout, found[0]) if found is not None else None
-        if found is None or plan is None or plans.claims_folder(table.layout, plan.id) is None:
+        entry = next((candidate for candidate in entries if candidate.id == entry_id), None)
+        plan_part = brought_back(plans.plan_ids(table.layout), entries, entry) if entry is not None else None
+        plan = plans.find_plan(table.layout, plan_part[0]) if plan_part is not None else None
+        if plan_part is None or plan is None or plans.claims_folder(table.layout, plan.id) is None:
             yield
             return
-        claim(self._home.bench, table.spec, table.layout, plan, units_of(plan, found[1]))
+        claim(self._home.bench, table.spec, table.layout, plan, units_of(plan, plan_part[1]))
         try:
             yield
         finally:
             self._settle(table, plan, ended=plans.desired_state_of(table.layout, plan.id).wish is DesiredState.CANCEL)
 
     def revert(self, plan_id: str, *, reason: str | None = None, user: str | None = None) -> JobReport:
-        """Takes back all that a backfill has corrected, in one commit."""
+        """Reverts everything that a backfill has corrected, in one commit."""
         from hybrid.replace.revert import revert_backfill
 
         table, plan = self._find(plan_id)
@@ -272,7 +274,7 @@ class Backfills:
             run.ended(report.sentence, did_something=report.committed)
         return report
 
-    # What comes before a plan
+    # Before planning
 
     def _request(self, spec: TableSpec, change: Change, window: CorrectionWindow | None) -> Request:
         from hybrid.ingest.batch import stream_of
@@ -313,9 +315,9 @@ class Backfills:
     def _move_first(
         self, table: TableRef, window: CorrectionWindow | None
     ) -> tuple[tuple[HalfSnapshot, HalfSnapshot | None], list[str]]:
-        """Moves the rows of the window that the REALTIME half still shows; the halves, then, and what stayed.
+        """Moves the rows of the window that are still visible in REALTIME. Returns the halves after it, and warnings.
 
-        ConflictError when rows stay that would not be corrected.
+        ConflictError when rows remain in REALTIME that the backfill would not correct.
         """
         from hybrid.move.move import run_move
         from hybrid.move.plan import Reach
@@ -325,23 +327,23 @@ class Backfills:
         reach = Reach(None, window.end if window is not None else None)
         for turn in range(_MOVES_MAX + 1):
             halves = _pinned(table)
-            left = unmoved(bench, spec, halves, window)
-            if not left:
+            rows = unmoved(bench, spec, halves, window)
+            if not rows:
                 return halves, []
             if spec.move is None and halves[0].offline.boundary.mode is BoundaryMode.PINOT:
-                return halves, [f"{left} rows of the window are in REALTIME, which outside jobs push past: they stay."]
-            _refuse_beyond_limit(spec, halves[0], left)
+                return halves, [f"{rows} rows of the window are in REALTIME, which outside jobs push past: they stay."]
+            _refuse_beyond_limit(spec, halves[0], rows)
             if spec.move is None or turn == _MOVES_MAX:
                 break
             report = run_move(bench, spec, table.layout, reach=reach, newest=lambda: self._home.spec(table.name))
             bench.progress.say(f"Before it is planned: {report.sentence}")
         raise ConflictError(
-            f"{left} rows of the window are in REALTIME of '{spec.name}' and cannot be moved, so a backfill would not "
+            f"{rows} rows of the window are in REALTIME of '{spec.name}' and cannot be moved, so a backfill would not "
             "correct them. Nothing was changed.",
             hint="Give the table a RealtimeToOfflineSegmentsTask, or plan again.",
         )
 
-    # What is wanted, and how it stands
+    # Desired state and status
 
     def _refuse_unrunnable(self, table: TableRef, plan: Plan) -> None:
         if plan.failed_checks:
@@ -357,11 +359,11 @@ class Backfills:
             raise ConflictError(f"Backfill '{plan.id}' was {how}.", hint="Plan it anew: hybrid backfill plan ...")
 
     def _was_paused_since(self, table: TableRef, plan: Plan) -> bool:
-        """Whether somebody has paused the plan after the run was asked for that a server carries out only now."""
-        wanted, asked_at = plans.desired_state_of(table.layout, plan.id), self._home.asked_at
-        if wanted.wish is not DesiredState.PAUSE or asked_at is None or wanted.since is None:
+        """Whether the plan was paused after this run was requested, while the run waited in a server's queue."""
+        desired, asked_at = plans.desired_state_of(table.layout, plan.id), self._home.asked_at
+        if desired.wish is not DesiredState.PAUSE or asked_at is None or desired.since is None:
             return False
-        return datetime.fromisoformat(wanted.since) > datetime.fromisoformat(asked_at)
+        return datetime.fromisoformat(desired.since) > datetime.fromisoformat(asked_at)
 
     def _stop(self, plan_id: str, wish: DesiredState) -> BackfillStatus:
         table, plan = self._find(plan_id)
@@ -385,20 +387,20 @@ class Backfills:
         plans.want(table.layout, plan.id, DesiredStateRecord(wish, self._home.bench.now_iso(), error))
 
     def _find(self, plan_id: str) -> tuple[TableRef, Plan]:
-        known: list[str] = []
+        plan_ids: list[str] = []
         for name in self._home.table_names():
             layout = self._home.layout(name)
-            known += plans.plan_ids(layout)
-            if plan_id in known:
+            plan_ids += plans.plan_ids(layout)
+            if plan_id in plan_ids:
                 plan = plans.find_plan(layout, plan_id)
                 assert plan is not None
                 return self._home.table(name), plan
-        raise NotFoundError.named("Backfill", plan_id, known)
+        raise NotFoundError.named("Backfill", plan_id, plan_ids)
 
     def _of_table(self, table: TableRef) -> Sequence[BackfillStatus]:
-        found = [plans.find_plan(table.layout, plan_id) for plan_id in plans.plan_ids(table.layout)]
-        entries = self._entries(table) if found else []
-        return [status_of(table.layout, plan, entries) for plan in found if plan is not None]
+        table_plans = [plans.find_plan(table.layout, plan_id) for plan_id in plans.plan_ids(table.layout)]
+        entries = self._entries(table) if table_plans else []
+        return [status_of(table.layout, plan, entries) for plan in table_plans if plan is not None]
 
     def _entries(self, table: TableRef) -> Sequence[ReplacementEntry]:
         return entries_of(open_half(table.layout.half(Half.OFFLINE)))
@@ -407,7 +409,7 @@ class Backfills:
 def _blank(
     change: Change, spec: TableSpec, halves: tuple[HalfSnapshot, HalfSnapshot | None], warnings: tuple[str, ...]
 ) -> Plan:
-    """A plan with nothing found yet."""
+    """A plan without buckets and units, which planning fills in."""
     offline, realtime = halves
     return Plan(
         id=new_act_id("backfill"),
@@ -432,14 +434,14 @@ def _window(spec: TableSpec, boundary: Boundary, change: Change, now_ms: int) ->
     ends: list[int | None] = []
     for text, option in ((change.start, "--from"), (change.end, "--to")):
         if text is not None and spec.time_field is None:
-            window_of(spec, boundary, 0, 0)  # says that there is no time column
+            window_of(spec, boundary, 0, 0)  # raises the error for a missing time column
         field = spec.time_field
         ends.append(parse_moment(text, field, option, now_ms) if text is not None and field else None)
     return window_of(spec, boundary, ends[0], ends[1])
 
 
 def _refuse_beyond_limit(spec: TableSpec, offline: HalfSnapshot, left: int) -> None:
-    """ConflictError where a limit shows rows from REALTIME that have moved: no move changes that."""
+    """ConflictError where an override or Pinot's mode keeps the rows visible in REALTIME: a move cannot change that."""
     boundary = offline.offline.boundary
     if boundary.override_ms is None and boundary.mode is not BoundaryMode.PINOT:
         return

@@ -1,6 +1,6 @@
-"""Nothing is dropped by a clock that has leapt: retention, vacuum and compaction ask here first.
+"""Guards retention, vacuum and compaction against a machine clock that has leapt ahead.
 
-A clock that was handed to `Hybrid` is believed: only the machine's can leap.
+A clock passed to `Hybrid` is trusted: only the machine's clock can leap.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _HINT = (
 
 
 def observe_clock(home: Home) -> ClockTrust | None:
-    """Looks at the clock and keeps what is believed of it. None for a clock that was handed in: it is believed."""
+    """Reads the clock and records how far it is trusted. None for a clock that was passed in: it is trusted."""
     if home.now_ms is not wall_clock_ms:
         return None
     before = home.catalog.clock.read()
@@ -42,32 +42,32 @@ def observe_clock(home: Home) -> ClockTrust | None:
 
 
 def require_clock(home: Home, what: str) -> None:
-    """ConflictError when the clock has leapt ahead and `what` would go by it."""
+    """ConflictError when the clock has leapt ahead; `what` names the operation that depends on it."""
     trust = observe_clock(home)
     if trust is not None and trust.leapt_ms:
         raise ConflictError(f"{clock_words(trust)} {what} did nothing.", hint=_HINT)
 
 
 def accept_clock(home: Home) -> None:
-    """Believes the clock as it is, as a person decided."""
+    """Trusts the clock as it is now: a person has decided so."""
     if home.now_ms is wall_clock_ms:
         home.catalog.clock.write(ClockTrust(read_clock()))
 
 
 def is_clock_believed(home: Home) -> bool:
-    """Whether the clock can be gone by."""
+    """Whether the clock is trusted."""
     trust = observe_clock(home)
     return trust is None or not trust.leapt_ms
 
 
 def doubt_of(home: Home) -> tuple[str, str] | None:
-    """What is wrong with the clock and what would do, by the last look; None when it is believed."""
+    """What is wrong with the clock and how to fix it, by the last reading; None when it is trusted."""
     trust = home.catalog.clock.read()
     return None if trust is None or not trust.leapt_ms else (clock_words(trust), _HINT)
 
 
 def clock_words(trust: ClockTrust) -> str:
-    """The leap in a sentence."""
+    """The leap of the clock as a sentence."""
     assert trust.doubted is not None
     leap = counted(max(1, trust.leapt_ms // 86_400_000), "day")
     seen = utc(trust.doubted.wall_ms - trust.leapt_ms)
@@ -75,13 +75,13 @@ def clock_words(trust: ClockTrust) -> str:
 
 
 def _newest_message_ms(home: Home) -> int | None:
-    """Kafka's newest timestamp in the commits of all tables. What lies in the future of the clock tells nothing."""
-    now_ms, found = home.now_ms(), list[int]()
+    """Kafka's newest timestamp in the commits of all tables. Timestamps in the clock's future prove nothing."""
+    now_ms, timestamps = home.now_ms(), list[int]()
     for name in home.definitions.names():
         try:
             newest = open_half(home.layout(name).half(Half.REALTIME)).realtime.timestamp_max
-        except HybridError:  # one that is not there, or cannot be read: the others are witnesses, too
+        except HybridError:  # missing or unreadable: the other tables are evidence enough
             continue
         if newest is not None and newest <= now_ms:
-            found.append(newest)
-    return max(found, default=None)
+            timestamps.append(newest)
+    return max(timestamps, default=None)

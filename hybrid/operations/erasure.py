@@ -1,4 +1,4 @@
-"""`Erasure`: which deleted rows a purge is to remove for good."""
+"""`Erasure`: the deleted rows that a purge removes for good."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Erasure:
-    """What is to be purged: the deleted rows that match `where`, in Pinot's SQL.
+    """The request of a purge: the deleted rows that match `where`, in Pinot's SQL.
 
-    `undecided`: rejected messages go, too, of which cannot be told whether they match.
+    `undecided` also removes rejected messages for which the condition cannot be evaluated.
     """
 
     where: str

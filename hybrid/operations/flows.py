@@ -1,4 +1,4 @@
-"""Flow files as the API runs them: the tables they need, a thread and a run record for each flow. Part of its layer."""
+"""Runs flow files: creates the tables they need, and gives each flow a thread and a run record."""
 
 from __future__ import annotations
 
@@ -28,61 +28,61 @@ if TYPE_CHECKING:
     from hybrid.home.home import Home
 
 RUN_TYPE = "flow"
-# How many flows run at once; each of them uses every core of Spark's.
+# How many flows run at once; each of them can use every core of Spark.
 PARALLEL_MAX = 4
 _RUNS_MAX = 1000
 
 
 class FlowKeeper:
-    """The tables of a home, as flows need them."""
+    """The tables of a home: what flows read and create."""
 
     def __init__(self, home: Home) -> None:
         self._home = home
 
     def names(self) -> list[str]:
-        """All tables."""
+        """The names of all tables."""
         return self._home.definitions.names()
 
     def spec(self, table: str) -> TableSpec | None:
-        """A table, or None."""
+        """A table's definition, or None."""
         try:
             return self._home.spec(table)
         except NotFoundError:
             return None
 
     def layout(self, table: str) -> TableLayout:
-        """Where its halves lie."""
+        """The folders of a table's halves."""
         return self._home.layout(table)
 
     def create(self, schema: Mapping[str, Any], configs: Sequence[Mapping[str, Any]], source: str) -> TableSpec:
-        """Creates a table, unless somebody else was first."""
-        given = TableDocuments((dict(schema), source), [(dict(config), source) for config in configs])
+        """Creates a table, or returns the one that another flow has created meanwhile."""
+        documents = TableDocuments((dict(schema), source), [(dict(config), source) for config in configs])
         try:
-            return self._home.spec(create_table(self._home, given).table)
+            return self._home.spec(create_table(self._home, documents).table)
         except ConflictError:
-            found = self.spec(str(schema["schemaName"]))
-            if found is None or not found.by_flows:
+            existing = self.spec(str(schema["schemaName"]))
+            if existing is None or not existing.by_flows:
                 raise
-            return found
+            return existing
 
     def add_columns(self, table: str, new: Sequence[ColumnType]) -> TableSpec:
-        """Adds columns that it has not yet: to both halves, then to its definition."""
+        """Adds the columns that a table lacks: to both halves, then to its definition."""
         home, layout = self._home, self._home.layout(table)
         with creation_lock(layout, home.settings.lock_timeout_s, home.progress):
             definition = home.definitions.find(table)
             if definition is None:
                 raise NotFoundError.named("Table", table, home.table_names())
-            left = new_columns(home.spec_of(definition), new)
-            changed = replace(definition, schema_doc=with_columns(definition.schema_doc, left))
+            missing_columns = new_columns(home.spec_of(definition), new)
+            changed = replace(definition, schema_doc=with_columns(definition.schema_doc, missing_columns))
             after = home.spec_of(changed)
-            if left:
+            if missing_columns:
                 evolve_halves(home, after)
                 home.definitions.replace(changed)
         return after
 
 
 def load_flows(home: Home, path: Path, variables: Mapping[str, str]) -> FlowSession:
-    """What the flow file at `path` declares. Nothing runs, and no JVM is started."""
+    """Reads what the flow file at `path` declares. Nothing runs, and no JVM is started."""
     from hybrid.flow.declared.python_face import lakeflow_modules
     from hybrid.flow.declared.python_file import run_python_file
     from hybrid.flow.declared.sql_file import declare_sql
@@ -104,21 +104,21 @@ def load_flows(home: Home, path: Path, variables: Mapping[str, str]) -> FlowSess
 
 
 def run_flows(home: Home, session: FlowSession, refresh: Sequence[Flow] = ()) -> list[FlowReport]:
-    """Runs every flow of a loaded file, in parallel; those in `refresh` load everything once again.
+    """Runs every flow of a loaded file, in parallel; flows in `refresh` load everything again.
 
-    A report for each flow, in the order of the file; one that fails stops no other.
+    Returns a report for each flow, in the order of the file. A flow that fails stops no other.
     """
     from hybrid.flow.declared.python_face import lakeflow_modules
     from hybrid.flow.declared.targets import prepare
 
     bench, keeper, runs = home.bench, FlowKeeper(home), home.catalog.runs
-    assert bench.spark is not None and runs is not None  # made here, before there are threads
+    assert bench.spark is not None and runs is not None  # created before threads use them
     with lakeflow_modules():
         prepared = prepare(bench, session, keeper)
         session.declaration.warnings += prepared.warnings
         failures = dict(prepared.failures)
-        wanted = [flow for flow in session.declaration.flows if flow in refresh and prepared.is_ready(flow)]
-        failures.update(_begin_refreshes(home, session, keeper, wanted))
+        refreshed = [flow for flow in session.declaration.flows if flow in refresh and prepared.is_ready(flow)]
+        failures.update(_begin_refreshes(home, session, keeper, refreshed))
 
         def one(flow: Flow) -> FlowReport:
             return _recorded(home, session, keeper, flow, failures.get(str(flow)), prepared.waiting.get(str(flow)))
@@ -135,7 +135,7 @@ def _recorded(
     failure: HybridError | None,
     waiting: str | None,
 ) -> FlowReport:
-    """One flow as a run of the audit trail."""
+    """Runs one flow and records it as a run."""
     try:
         with home.recorded(flow.target, RUN_TYPE, {"flow": flow.name, "kind": flow.kind}) as run:
             if failure is not None:
@@ -153,15 +153,15 @@ def _recorded(
 def _begin_refreshes(
     home: Home, session: FlowSession, keeper: FlowKeeper, flows: Sequence[Flow]
 ) -> dict[str, HybridError]:
-    """Begins the refresh of flows that have brought something, table by table. What could not be, and why."""
+    """Begins the refresh of flows that have loaded something, table by table. Returns the error of each that failed."""
     from hybrid.flow.declared.refresh import begin_refresh, clear_moved
 
     failures: dict[str, HybridError] = {}
     for target in dict.fromkeys(flow.target for flow in flows):
         own, layout = [flow for flow in flows if flow.target == target], keeper.layout(target)
         realtime, offline = open_half(layout.half(Half.REALTIME)), open_half(layout.half(Half.OFFLINE))
-        known = {*all_progress(realtime.realtime), *all_progress(offline.offline)}
-        kinds = {flow.name: flow.kind for flow in own if flow.name in known}
+        loaded = {*all_progress(realtime.realtime), *all_progress(offline.offline)}
+        kinds = {flow.name: flow.kind for flow in own if flow.name in loaded}
         if not kinds:
             continue
         try:
@@ -176,17 +176,17 @@ def _begin_refreshes(
             clear_moved(home.bench, spec, layout)
         except HybridError as error:
             failures.update({str(flow): error for flow in own})
-        except Exception as error:  # whatever Spark raises: these flows fail, the others go on
+        except Exception as error:  # Spark can raise anything: these flows fail, the others go on
             failures.update({str(flow): told(error, flow, session.declaration.source) for flow in own})
     return failures
 
 
 @dataclass(frozen=True)
 class FlowStatus:
-    """A flow as its halves and its runs tell. `state`: IDLE (a once-flow that has run), COMPLETED, RUNNING, FAILED,
-    INTERRUPTED, WAITING (a refresh has begun, or it has not run yet).
+    """The status of a flow, from its halves and runs. `state`: IDLE (a once-flow that has run), COMPLETED, RUNNING,
+    FAILED, INTERRUPTED, WAITING (a refresh has begun, or it has not run yet).
 
-    `rows`, `rejected` and `files` are what it brought since its last refresh; `refreshes` counts those.
+    `rows`, `rejected` and `files` count what it loaded since its last refresh; `refreshes` counts the refreshes.
     """
 
     target: str
@@ -203,19 +203,19 @@ class FlowStatus:
 
 def flows_of(home: Home) -> list[FlowStatus]:
     """Every flow that has run in this home, by target and name. Needs no JVM."""
-    found: dict[tuple[str, str], FlowState] = {}
+    flow_states: dict[tuple[str, str], FlowState] = {}
     for table in home.table_names():
         if home.spec(table).by_flows:
             layout = home.layout(table)
             realtime = open_half(layout.half(Half.REALTIME)).realtime
             offline = open_half(layout.half(Half.OFFLINE)).offline
-            kinds = {name: one.kind for name, one in {**all_progress(offline), **all_progress(realtime)}.items()}
+            kinds = {name: flow.kind for name, flow in {**all_progress(offline), **all_progress(realtime)}.items()}
             for name, kind in kinds.items():
-                found[table, name] = flow_state(kind, name, realtime, offline)
+                flow_states[table, name] = flow_state(kind, name, realtime, offline)
     runs = _newest_runs(home)
-    there = set(home.table_names())
-    keys = {*found, *(key for key in runs if key[0] in there)}
-    return [_status(key, found.get(key), runs.get(key)) for key in sorted(keys)]
+    table_names = set(home.table_names())
+    keys = {*flow_states, *(key for key in runs if key[0] in table_names)}
+    return [_status(key, flow_states.get(key), runs.get(key)) for key in sorted(keys)]
 
 
 def _newest_runs(home: Home) -> dict[tuple[str, str], RunRecord]:
@@ -243,7 +243,7 @@ def _status(key: tuple[str, str], state: FlowState | None, run: RunRecord | None
 
 
 def _said_of(flow: str) -> str:
-    """What a run's sentence begins with: in a list of runs nothing else names the flow."""
+    """The prefix of a run's sentence: in a list of runs nothing else names the flow."""
     return f"{flow}: "
 
 

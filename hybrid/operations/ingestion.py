@@ -26,7 +26,7 @@ _WAIT_S = 2.0
 
 
 def ingest_batch(home: Home, table: TableRef) -> BatchReport | None:
-    """Commit one batch of what Kafka holds; None when there is nothing new. No run is recorded."""
+    """Commit one batch of Kafka's messages; None when there is nothing new. No run is recorded."""
     from hybrid.ingest.batch import run_batch
 
     pause_offsets = TableConnectors(home, table).pause_offsets
@@ -34,7 +34,7 @@ def ingest_batch(home: Home, table: TableRef) -> BatchReport | None:
 
 
 def _batch_max(table: TableRef) -> int:
-    """How many records one commit may hold: what the stream's connector says, bounded by what is quick."""
+    """How many records one commit may hold: the stream connector's setting, bounded by BATCH_OFFSETS_MAX."""
     from hybrid.ingest.batch import BATCH_OFFSETS_MAX
 
     live = live_connector(table.spec.connectors)
@@ -42,7 +42,7 @@ def _batch_max(table: TableRef) -> int:
 
 
 def ingest(home: Home, table: TableRef, stop: Callable[[], bool] | None = None) -> IngestReport:
-    """Load the history whose turn it is, then ingest until caught up; with `stop`, until it returns true.
+    """Run the connectors that are due, then ingest until caught up; with `stop`, until it returns true.
 
     The error of a connector that failed is raised at the end.
     """
@@ -74,7 +74,7 @@ def ingest(home: Home, table: TableRef, stop: Callable[[], bool] | None = None) 
 
 
 def _run_due(home: Home, connectors: TableConnectors, stop: Callable[[], bool] | None) -> Done:
-    """Run the connectors that are due; with `stop` again and again, until the stream can be read."""
+    """Run the connectors that are due; with `stop`, repeat until the stream can be read."""
     while True:
         done = connectors.run_due(stop or _never)
         for sentence in (*done.said, *([str(done.failed)] if done.failed is not None and stop is not None else ())):
@@ -89,7 +89,7 @@ def _never() -> bool:
 
 
 def replay_rejected(home: Home, table: TableRef, *, dry_run: bool = False) -> ReplayReport:
-    """Bring the rejected rows that convert by the current settings; see `hybrid.ingest.replay`."""
+    """Replay the rejected rows that convert by the current settings; see `hybrid.ingest.replay`."""
     from hybrid.ingest import replay
 
     if dry_run:
@@ -101,7 +101,7 @@ def replay_rejected(home: Home, table: TableRef, *, dry_run: bool = False) -> Re
 
 
 def seal(home: Home, table: TableRef, segment: str | None = None) -> SealReport:
-    """Commit what Kafka holds, then seal the consuming segments, or the one of that name."""
+    """Commit what Kafka holds, then seal the consuming segments, or only the named one."""
     from hybrid.ingest.loop import ingest_until_caught_up
     from hybrid.ingest.seal import seal_consuming
 
@@ -114,7 +114,7 @@ def seal(home: Home, table: TableRef, segment: str | None = None) -> SealReport:
 
 
 def catch_up(home: Home, table: TableRef) -> list[str]:
-    """Commit what Kafka holds, so that an operation sees the rows that queries show; what prevented it, in words."""
+    """Commit what Kafka holds, so that an operation sees the rows that queries show. Returns warnings if it failed."""
     from hybrid.ingest.loop import ingest_until_caught_up
 
     connectors = TableConnectors(home, table)
@@ -128,15 +128,15 @@ def catch_up(home: Home, table: TableRef) -> list[str]:
 
 
 def stream_ends(home: Home, table: TableRef) -> Mapping[TopicPartition, int] | None:
-    """Where Kafka ends at this moment; None where nobody commits it, or Kafka cannot be asked."""
+    """Kafka's end offsets now; None without a stream, while it is paused, or when Kafka does not answer."""
     from hybrid.kafka.streams import require_topics
 
     stream = table.spec.stream
     if stream is None or is_paused(home, table.name):
         return None
     try:
-        known = table.half(Half.REALTIME).realtime.known_ids(stream)
-        return require_topics(stream, known, QUERY_TIMEOUT_MS).ends
+        known_topic_ids = table.half(Half.REALTIME).realtime.known_ids(stream)
+        return require_topics(stream, known_topic_ids, QUERY_TIMEOUT_MS).ends
     except HybridError:
         return None
 

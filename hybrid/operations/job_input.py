@@ -1,7 +1,7 @@
-"""What a job is given beside its spec, and how its input comes here: the rows of a statement, a store's files.
+"""The input of a job: the rows of a statement, or files fetched from an object store.
 
-A statement is answered as `hybrid query` answers it, but whole: Pinot's default LIMIT does not hold. Its rows are
-staged as a Parquet file for as long as the job runs.
+A statement is answered as by `hybrid query`, but without Pinot's default LIMIT. Its rows are staged as a Parquet file
+while the job runs.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class GivenToJob:
-    """`covers` as in `JobSpec`, `sql` a statement; None: what the spec says."""
+    """Arguments of a job beside its spec: `covers` as in `JobSpec`, `sql` a statement. None: what the spec says."""
 
     covers: str | None = None
     sql: str | None = None
 
     def input_dir(self, given: str | None) -> str | None:
-        """What stands in for inputDirURI; with a statement any folder does. UsageError when both are given."""
+        """The replacement for inputDirURI; with a statement any folder does. UsageError when both are given."""
         if self.sql is None:
             return given
         if given is not None:
@@ -55,7 +55,7 @@ def run_given(home: Home, job: JobSpec, given: GivenToJob, options: Mapping[str,
 
 @contextmanager
 def _answered(home: Home, job: JobSpec, sql: str) -> Iterator[JobSpec]:
-    """The job with the rows of a statement for its input."""
+    """The job with the rows of a statement as its input."""
     if job.segment_name_type == "inputFile":
         raise UsageError(f"{job.source}: 'inputFile' names segments by files, and --sql has none. Write another type.")
     with answered(home, home.spec(job.table_name).name, sql) as (path, statement):
@@ -69,7 +69,7 @@ def answered(
 ) -> Iterator[tuple[Path, AnsweredStatement]]:
     """The rows of a statement in a Parquet file, staged beside the halves of `table`, and what they were read from.
 
-    `tail` is where rows beyond the last commit come from (None: Kafka).
+    `tail` is the source of rows beyond the last commit (None: Kafka).
     """
     from hybrid.query.engine import QueryOptions
     from hybrid.query.time_travel import AS_OF_OPTION
@@ -77,13 +77,13 @@ def answered(
 
     home.bench.progress.say("Answering the statement.")
     options = QueryOptions(whole=True)
-    # Of an old revision what comes after it does not matter, for that is what was asked for; but a purge does.
+    # With time travel later commits do not matter, because an old revision was requested; a later purge does.
     is_past = AS_OF_OPTION in parse_statement(sql).options
-    into = home.table(table)
-    if into.spec.folds:
+    target = home.table(table)
+    if target.spec.folds:
         _refuse_folded(table, sql, home.table_names())
-    seen = into.half(Half.OFFLINE).version if is_past and Half.OFFLINE in into.spec.halves else None
-    if home.input_rules is not None:  # in a server's process, which does other work too
+    seen_version = target.half(Half.OFFLINE).version if is_past and Half.OFFLINE in target.spec.halves else None
+    if home.input_rules is not None:  # a server's process has other work to do
         settings = home.settings
         options = replace(
             options,
@@ -96,21 +96,21 @@ def answered(
         path = folder / "query.parquet"
         spool = ParquetSpool(path)
         if home.input_rules is not None:
-            # Beside its result: the server's folder for such files is cleared whenever its query process starts.
+            # Spill beside the result: the server's spill folder is cleared whenever its query process starts.
             options = replace(options, spill=folder / "spill")
         options = replace(options, sink=spool)
         result = Queries(home).query(sql, options if tail is None else replace(options, tail=tail))
-        if result.rows:  # of an EXPLAIN, which gives its rows by itself
+        if result.rows:  # EXPLAIN returns its rows and bypasses the sink
             spool.begin(result.column_names, result.column_types)
             spool.take(result.rows)
         spool.close()
-        read = [one.offline for one in result.revision.tables if one.table == table and not is_past]
-        yield path, AnsweredStatement(sql, str(result.revision), read[0] if read else None, seen)
+        versions = [read.offline for read in result.revision.tables if read.table == table and not is_past]
+        yield path, AnsweredStatement(sql, str(result.revision), versions[0] if versions else None, seen_version)
 
 
 @contextmanager
 def _fetched(home: Home, job: JobSpec) -> Iterator[JobSpec]:
-    """The job with the files of its object store on this machine; as it is, where they are already."""
+    """The job with the files of its object store fetched to this machine; unchanged where the files are local."""
     rules = home.input_rules
     if rules is not None:
         job.check_rules(rules)
@@ -123,20 +123,20 @@ def _fetched(home: Home, job: JobSpec) -> Iterator[JobSpec]:
     with home.bench.staging(home.layout(job.table_name), new_act_id("fetch")) as folder:
         folder.mkdir()
         if not fetch(job.store, partial(_is_wanted, job), folder):
-            wanted = job.include or "any file"
-            raise DataError(f"{job.source}: no object at {job.store.address} matches '{wanted}'.")
-        # What does not match was not fetched, and the patterns are of the addresses there.
+            pattern = job.include or "any file"
+            raise DataError(f"{job.source}: no object at {job.store.address} matches '{pattern}'.")
+        # Only matching objects were fetched, and the job's patterns are of the store's addresses.
         fields: dict[str, Any] = {"include": "glob:**", "exclude": None, "search_recursively": True, "store": None}
         yield replace(job, input_dir=folder, fetched_from=job.store.address, **fields)
 
 
 def _is_wanted(job: JobSpec, below: str, address: str) -> bool:
-    """Markers that writers leave beside their data count only when a pattern names them."""
+    """Whether an object is input. Markers that writers leave beside their data count only when a pattern names them."""
     return job.matches(below, address) and bool(job.include or not is_hidden(PurePosixPath(below).name))
 
 
 def _refuse_folded(table: str, sql: str, names: list[str]) -> None:
-    """UsageError for folded rows, which would be put among those that they were made of, and count twice."""
+    """UsageError for a statement that returns combined rows of a key: written back they would be combined twice."""
     from hybrid.sql.statement import parse_statement
     from hybrid.sql.tables import resolve_tables
 

@@ -18,7 +18,7 @@ _GROUP_ROWS, _GROUP_BYTES = 65_536, 64 * 1024 * 1024
 
 
 class ParquetSpool:
-    """A sink for the rows of a statement. `close` ends the file, also one without rows."""
+    """A sink that writes a statement's rows to a Parquet file. `close` completes the file, also without rows."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -28,7 +28,7 @@ class ParquetSpool:
         self._writer: pq.ParquetWriter | None = None
 
     def begin(self, names: Sequence[str], types: Sequence[str]) -> None:
-        """Starts the file anew. UsageError when two columns have one name."""
+        """Starts the file, again if it was begun. UsageError when two columns have the same name."""
         twice = next((name for name in names if list(names).count(name) > 1), None)
         if twice is not None:
             raise UsageError(f"--sql: the statement gives column '{twice}' twice. Name one of them AS something else.")
@@ -37,14 +37,14 @@ class ParquetSpool:
         self._names, self._types, self._batches, self._writer = names, types, [], None
 
     def take(self, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Some rows. MachineError when they would fill the disk."""
+        """Appends rows. MachineError when they would fill the disk."""
         self._batches.append(QueryResult(self._names, self._types, rows).arrow())
         count = sum(batch.num_rows for batch in self._batches)
         if count >= _GROUP_ROWS or sum(batch.nbytes for batch in self._batches) >= _GROUP_BYTES:
             self._flush()
 
     def close(self) -> None:
-        """Ends the file."""
+        """Completes the file."""
         if self._batches or self._writer is None:
             self._batches = self._batches or [QueryResult(self._names, self._types, ()).arrow()]
             self._flush()

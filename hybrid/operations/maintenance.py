@@ -1,4 +1,4 @@
-"""Upkeep of a table: what expired goes, small segments and files become few, disk space is freed.
+"""Upkeep of a table: retention, merge, compaction, optimize and vacuum.
 
 Each is a task with a type (`hybrid.operations.tasks`), recorded as a run unless it is a dry run.
 """
@@ -40,7 +40,7 @@ class Upkeep:
         require_retention(self._spec)
         with self._home.recorded(self._spec.name, RETENTION_TASK) as run:
             require_clock(self._home, f"Retention of '{self._spec.name}'")
-            if self._spec.upsert is not None:  # an older version in Kafka counts, too
+            if self._spec.upsert is not None:  # an older version of a key in Kafka counts, too
                 catch_up(self._home, self._table)
             report = run_retention(self._home.bench, self._spec, self._layout, share_max=self._home.share_max)
             run.ended(report.sentence, did_something=report.committed)
@@ -69,16 +69,16 @@ class Upkeep:
             has_ttl = self._spec.upsert is not None and self._spec.upsert.deleted_keys_ttl > 0
             if has_ttl:
                 require_clock(self._home, f"Compaction of '{self._spec.name}'")
-            # An older version in Kafka keeps a delete marker, and so does not knowing whether there is one.
-            missed = catch_up(self._home, self._table) if has_ttl else []
+            # An older version in Kafka keeps a delete marker. If Kafka cannot be read, markers are kept as well.
+            warnings = catch_up(self._home, self._table) if has_ttl else []
             report = run_compaction(
-                self._home.bench, self._spec, self._layout, newest=self._newest, keeps_markers=bool(missed)
+                self._home.bench, self._spec, self._layout, newest=self._newest, keeps_markers=bool(warnings)
             )
             run.ended(report.sentence, did_something=report.committed)
         return report
 
     def optimize(self, *, dry_run: bool = False) -> OptimizeReport:
-        """Writes the many small files of sealed realtime segments anew as few; see `hybrid.move.optimize`."""
+        """Rewrites the many small files of sealed realtime segments as few; see `hybrid.move.optimize`."""
         from hybrid.move.optimize import run_optimize
 
         if dry_run:
@@ -102,5 +102,5 @@ class Upkeep:
         return report
 
     def _newest(self) -> TableSpec:
-        """The table's definition of the moment: columns may be added while an act is planned."""
+        """The table's current definition: columns may be added while an operation is planned."""
         return self._home.spec(self._spec.name)

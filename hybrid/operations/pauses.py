@@ -1,4 +1,4 @@
-"""A table's consumption of Kafka: paused or not, and how far each consuming segment has come. Needs no JVM."""
+"""Pause and resume of a table's ingestion, and the offsets of its consuming segments. Needs no JVM."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PauseStatus:
-    """Whether a table is paused, since when and why; `state` and `detail` are what the server's ingestion last said.
+    """Whether a table is paused, since when and why. `sentence` sums it up.
 
-    `sentence` says it all; `state` is None where no server has ingested the table yet.
+    `state` and `detail` are what the server's ingestion last reported; None where no server has ingested the table yet.
     """
 
     table: str
@@ -38,8 +38,8 @@ class PauseStatus:
 class ConsumingInfo:
     """A consuming segment: `offset` is the next one to commit, `latest` Kafka's end (None: Kafka does not answer).
 
-    `partition` is its number in the segment's name. `looked_ms` is when ingestion last looked at Kafka (None: no server
-    has yet).
+    `partition` is the number in the segment's name. `looked_ms` is when ingestion last asked Kafka, in epoch
+    milliseconds (None: no server has yet).
     """
 
     segment: str
@@ -56,44 +56,44 @@ def is_paused(home: Home, table: str) -> bool:
 
 
 def pause(home: Home, table: TableRef, comment: str | None) -> PauseStatus:
-    """Pauses a table: a server reads nothing more for it until it is resumed."""
+    """Pauses a table: servers stop reading its stream until it is resumed."""
     table.half(Half.REALTIME)
     home.catalog.serving.pause(table.name, comment)
     return pause_status(home, table)
 
 
 def resume(home: Home, table: TableRef) -> PauseStatus:
-    """Takes a pause back; the sentence says so when there was none."""
+    """Ends a pause; the sentence says so when there was none."""
     table.half(Half.REALTIME)
     was_paused = home.catalog.serving.resume(table.name)
     return pause_status(home, table, "is resumed" if was_paused else "was not paused; nothing to resume")
 
 
 def pause_status(home: Home, table: TableRef, resumed: str = "is not paused") -> PauseStatus:
-    """Whether a table is paused; `resumed` is what the sentence says when it is not."""
+    """Whether a table is paused; `resumed` is the sentence's verb phrase when it is not."""
     consuming = tuple(sorted(table.half(Half.REALTIME).realtime.consuming_names()))
-    found = home.catalog.serving.pauses().get(table.name)
+    active_pause = home.catalog.serving.pauses().get(table.name)
     ingestion = home.catalog.serving.ingestions().get(table.name)
-    why = f" ({found.comment})" if found and found.comment else ""
+    why = f" ({active_pause.comment})" if active_pause and active_pause.comment else ""
     return PauseStatus(
         table=table.name,
-        paused=found is not None,
-        at_ms=found.at_ms if found else None,
-        comment=found.comment if found else None,
+        paused=active_pause is not None,
+        at_ms=active_pause.at_ms if active_pause else None,
+        comment=active_pause.comment if active_pause else None,
         consuming=consuming,
         state=ingestion.state if ingestion else None,
         detail=ingestion.detail if ingestion else None,
-        sentence=f"Table '{table.name}' {'is paused' + why if found else resumed}.",
+        sentence=f"Table '{table.name}' {'is paused' + why if active_pause else resumed}.",
     )
 
 
 def consuming_info(home: Home, table: TableRef) -> list[ConsumingInfo]:
-    """Every consuming segment of a table, by name."""
+    """The consuming segments of a table, sorted by name."""
     state = table.half(Half.REALTIME).realtime
     ends = _ends(table)
     ingestion = home.catalog.serving.ingestions().get(table.name)
     consuming = ingestion is not None and ingestion.state == "INGESTING"
-    found = [
+    infos = [
         ConsumingInfo(
             segment=segment.name,
             partition=table.spec.group(key.topic, key.partition),
@@ -104,11 +104,11 @@ def consuming_info(home: Home, table: TableRef) -> list[ConsumingInfo]:
         )
         for key, segment in state.consuming.items()
     ]
-    return sorted(found, key=lambda one: one.segment)
+    return sorted(infos, key=lambda info: info.segment)
 
 
 def _ends(table: TableRef) -> Mapping[TopicPartition, int]:
-    """Kafka's ends by partition; empty when it does not answer."""
+    """Kafka's end offsets by partition; empty when it does not answer."""
     stream = table.spec.stream
     if stream is None:
         return {}

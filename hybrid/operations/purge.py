@@ -1,4 +1,4 @@
-"""Purges as the API has them: what Kafka holds is committed first; each is a run."""
+"""Purges of a table: each commits what Kafka holds first and is recorded as a run."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ _WHERE = "--where"
 
 
 def purge_table(home: Home, table: TableRef, erasure: Erasure) -> PurgeReport:
-    """Purges a table; see `hybrid.api.table.Table.purge`. UsageError for a condition that is none.
+    """Purges a table; see `hybrid.api.table.Table.purge`. UsageError for an invalid condition.
 
-    A condition cannot use the clock: what is purged must be said exactly.
+    A condition cannot use the clock: what is purged must not depend on when the purge runs.
     """
     from hybrid.replace.purge.purge import purge
 
     spec = table.spec
     sql = row_condition(erasure.where, spec, _WHERE)
     reads, values = condition_words(erasure.where, spec, _WHERE)
-    asked = PurgeRequest(
+    request = PurgeRequest(
         id=home.act_id("purge"),
         text=erasure.where,
         where=sql,
@@ -47,13 +47,13 @@ def purge_table(home: Home, table: TableRef, erasure: Erasure) -> PurgeReport:
         user=erasure.user,
         dry_run=erasure.dry_run,
     )
-    outside = _outside(home, table, asked)
+    outside = _outside(home, table, request)
     if erasure.dry_run:
-        return purge(home.bench, spec, table.layout, asked, outside)
+        return purge(home.bench, spec, table.layout, request, outside)
     with home.recorded(table.name, "purge") as run:
         warnings = catch_up(home, table)
-        asked = replace(asked, takes_markers=spec.stream is None or not (warnings or _is_held(home, table)))
-        report = purge(home.bench, spec, table.layout, asked, (*outside, *warnings))
+        request = replace(request, takes_markers=spec.stream is None or not (warnings or _is_held(home, table)))
+        report = purge(home.bench, spec, table.layout, request, (*outside, *warnings))
         home.catalog.runs.forget_samples(table.name)
         run.ended(report.sentence, did_something=report.committed)
     if not home.catalog.forget_journal():
@@ -62,24 +62,24 @@ def purge_table(home: Home, table: TableRef, erasure: Erasure) -> PurgeReport:
 
 
 def _copy_words(home: Home, name: str, path: Path, asked: PurgeRequest) -> str | None:
-    """What a dropped copy of the table still has of the rows that are to go; None when it has none of them."""
+    """Describes how many matching rows a dropped copy of the table has; None when it has none."""
     from hybrid.replace.purge.purge import purge
 
-    go = f"`hybrid table undrop {path.name}` brings it back, `hybrid table drop {name} --purge` removes it"
+    options_words = f"`hybrid table undrop {path.name}` brings it back, `hybrid table drop {name} --purge` removes it"
     try:
         spec = home.spec_of(Definition(**json.loads((path / "definition.json").read_text(encoding="utf-8"))))
         sql = row_condition(asked.text, spec, _WHERE)
         reads, values = condition_words(asked.text, spec, _WHERE)
-        look = replace(asked, where=sql, reads=reads, values=values, dry_run=True)
-        report = purge(home.bench, spec, TableLayout(path), look)
+        trial = replace(asked, where=sql, reads=reads, values=values, dry_run=True)
+        report = purge(home.bench, spec, TableLayout(path), trial)
     except (HybridError, OSError, ValueError, TypeError) as error:
-        return f"the dropped copy {path.name}, which cannot be looked at ({error}); {go}"
+        return f"the dropped copy {path.name}, which cannot be looked at ({error}); {options_words}"
     rows = sum(reading.matching for reading in report.before)
-    return f"the dropped copy {path.name}, which has {counted(rows, 'such row')}: {go}" if rows else None
+    return f"the dropped copy {path.name}, which has {counted(rows, 'such row')}: {options_words}" if rows else None
 
 
 def _is_held(home: Home, table: TableRef) -> bool:
-    """Whether a pause, or a connector that waits, keeps messages in Kafka that were sent."""
+    """Whether a pause or a waiting connector leaves messages uncommitted in Kafka."""
     is_paused = table.name in home.catalog.serving.pauses()
     return (
         is_paused
@@ -89,18 +89,18 @@ def _is_held(home: Home, table: TableRef) -> bool:
 
 
 def _outside(home: Home, table: TableRef, asked: PurgeRequest) -> list[str]:
-    """What a purge does not reach, in words."""
+    """The places that a purge does not reach, in words."""
     copies = dropped_copies(home, table.name)
-    found = [words for path in copies if (words := _copy_words(home, table.name, path, asked)) is not None]
+    places = [words for path in copies if (words := _copy_words(home, table.name, path, asked)) is not None]
     if table.spec.stream is not None:
-        found.append(f"{table.spec.stream.words}: Kafka keeps messages as long as it is told to")
-    found.append("files that jobs, connectors and flows have read, and plans that were written with -o")
+        places.append(f"{table.spec.stream.words}: Kafka keeps messages as long as it is told to")
+    places.append("files that jobs, connectors and flows have read, and plans that were written with -o")
     leftovers = {
         home.settings.spill: "what statements wrote out of memory: it goes when the server starts again",
         home.folder / "uploads": "uploaded files: they go with their job, or a day later",
     }
-    found += [
+    places += [
         f"{folder.name}: {what}" for folder, what in leftovers.items() if folder.is_dir() and any(folder.iterdir())
     ]
-    found.append("statements and errors in the run records, the lineage and the logs")
-    return found
+    places.append("statements and errors in the run records, the lineage and the logs")
+    return places

@@ -1,4 +1,4 @@
-"""Queries over the tables of a home: from the files, or from memory where a server keeps the tables there."""
+"""Queries over the tables of a home: from the files, or from a server's cache."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from hybrid.query.views.view import TableView
     from hybrid.table.boundary import TopicPartition
 
-# A revision or its text; a time, by its ISO 8601 text, as a datetime with a zone or in epoch milliseconds.
+# A revision or its text, or a time: ISO 8601 text, a datetime with a zone, or epoch milliseconds.
 AsOfText: TypeAlias = "str | int | datetime | Revision"
 
 
@@ -29,21 +29,21 @@ class Queries:
         self._cached: CachedAnswers | None = None
 
     def query(self, sql: str, options: QueryOptions | None = None, *, as_of: AsOfText | None = None) -> QueryResult:
-        """Answer a statement from one revision, rows in Kafka that are not committed yet included."""
+        """Answer a statement from one revision, including rows in Kafka that are not committed yet."""
         from hybrid.query.engine import QueryOptions, run
 
-        asked = options or QueryOptions()
-        text = asked.as_of if as_of is None else str(as_of)
-        return run(sql, _Source(self._home), replace(asked, cache=self._cached, as_of=text))
+        used_options = options or QueryOptions()
+        text = used_options.as_of if as_of is None else str(as_of)
+        return run(sql, _Source(self._home), replace(used_options, cache=self._cached, as_of=text))
 
     def query_at_once(self, sql: str, options: QueryOptions) -> QueryResult | None:
-        """Answer where memory does so in a moment, without waiting for anything; None: ask `query`."""
+        """Answer from the cache if that needs no waiting; None: use `query`."""
         from hybrid.query.engine import run_at_once
 
         return run_at_once(sql, replace(options, cache=self._cached))
 
     def serve_from_memory(self, bytes_max: int) -> None:
-        """Keep the tables in memory from now on."""
+        """Keep the tables in a cache of at most `bytes_max` bytes from now on."""
         from hybrid.query.cache.cache import Cache
         from hybrid.query.cache.cache_reader import CachedAnswers
 
@@ -53,23 +53,23 @@ class Queries:
         self._cached = CachedAnswers(cache)
 
     def cached_sizes(self) -> Sequence[tuple[str, int, int]]:
-        """What is kept by `serve_from_memory`: bytes in memory and on disk, by kind."""
+        """The sizes of the cache: bytes in memory and on disk, by kind. Empty without `serve_from_memory`."""
         return () if self._cached is None else self._cached.sizes()
 
     def explain(self, sql: str, *, as_of: AsOfText | None = None, options: QueryOptions | None = None) -> Explanation:
         """How a statement would be answered: revision, boundary, segments read and pruned, SQL per half."""
         from hybrid.query.engine import QueryOptions, explain
 
-        asked = replace(options or QueryOptions(), as_of=None if as_of is None else str(as_of))
-        return explain(sql, _Source(self._home), asked)
+        used_options = replace(options or QueryOptions(), as_of=None if as_of is None else str(as_of))
+        return explain(sql, _Source(self._home), used_options)
 
 
 class _Source:
-    """The tables of a home, as the query engine asks for them."""
+    """The tables of a home as the query engine's source of tables."""
 
     def __init__(self, home: Home) -> None:
         self._home = home
-        # The connectors of each table, by its definition's stamp: a statement asks for both.
+        # Each table's connectors with the stamp of its definition: a statement needs both.
         self._connectors: dict[str, tuple[Hashable, tuple[Connector, ...]]] = {}
 
     def names(self) -> list[str]:
@@ -79,12 +79,12 @@ class _Source:
         stamp = self._home.definitions.stamp(name)
         if stamp is None:
             return stamp
-        known = self._connectors.get(name)
-        if known is None or known[0] != stamp:
-            known = self._connectors[name] = stamp, self._home.spec(name).connectors
-        # A pause changes what is shown.
-        held = self._stop_at(name, known[1])
-        return stamp, None if held is None else tuple(sorted(held.items()))
+        entry = self._connectors.get(name)
+        if entry is None or entry[0] != stamp:
+            entry = self._connectors[name] = stamp, self._home.spec(name).connectors
+        # A pause changes which rows are visible.
+        offsets = self._stop_at(name, entry[1])
+        return stamp, None if offsets is None else tuple(sorted(offsets.items()))
 
     def open(self, name: str) -> Any:
         from hybrid.query.engine import QueryTable
@@ -94,7 +94,7 @@ class _Source:
         return QueryTable(spec, self._home.layout(name), brokers, self._stop_at(name, spec.connectors))
 
     def _stop_at(self, name: str, connectors: tuple[Connector, ...]) -> Mapping[TopicPartition, int] | None:
-        if not connectors:  # most tables: the catalog takes longer to import than a query to run
+        if not connectors:  # most tables have none, and importing the catalog takes longer than a query
             return None
         from hybrid.operations.connectors.progress import pause_offsets
 

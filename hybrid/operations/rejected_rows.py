@@ -1,4 +1,4 @@
-"""Reads the rejected rows of a table: what could not be converted, with its coordinates."""
+"""Reads the rejected rows of a table: messages that could not be converted, with topic, partition and offset."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 REJECTED = "rejected"
-# Messages that are read at once, to keep those that are asked for: each may have a megabyte.
+# Messages that are read at once: each may have a megabyte.
 _BATCH_ROWS = 100
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """What an answer may take: characters of a message, and the moment (monotonic clock, s) at which it must end."""
+    """The limits of an answer: characters of a message, and the deadline in seconds of the monotonic clock."""
 
     value_max: int | None = None
     until: float | None = None
 
     def check(self) -> None:
-        """QueryError when the time is over."""
+        """QueryError after the deadline."""
         if self.until is not None and time.monotonic() > self.until:
             raise QueryError(
                 "The rejected rows took longer to read than a statement may.",
@@ -39,14 +39,14 @@ class Bounds:
             )
 
     def cut(self, text: str | None) -> str | None:
-        """The text, or its beginning and how long it is."""
+        """The text, or its beginning and its length."""
         if text is None or self.value_max is None or len(text) <= self.value_max:
             return text
         return f"{text[: self.value_max]}... ({len(text)} characters)"
 
 
 class RejectedPage(NamedTuple):
-    """Some of the rejected rows of a version of a table, and how many there are in all."""
+    """A page of the rejected rows of one version of a table, and the total number of rows."""
 
     total: int
     rows: list[dict[str, Any]]
@@ -55,20 +55,20 @@ class RejectedPage(NamedTuple):
 def read_rejected(
     files: Sequence[str], limit: int, offset: int = 0, *, everything: bool = False, bounds: Bounds | None = None
 ) -> list[dict[str, Any]]:
-    """Rejected rows of these Parquet files by topic, partition, offset: at most `limit`, after the first `offset`.
+    """The rejected rows of these Parquet files by topic, partition, offset: at most `limit`, after the first `offset`.
 
-    Those that are still rejected; with `everything` also those that were brought since, each with its `state`.
-    QueryError when that takes longer than `bounds` say.
+    Only rows that are still rejected; with `everything` also rows that were replayed since, each with its `state`.
+    QueryError when that takes longer than `bounds` allows.
     """
-    wanted = [columns.TOPIC, columns.PARTITION, columns.OFFSET, columns.REASON, columns.RAW, columns.OP]
+    names = [columns.TOPIC, columns.PARTITION, columns.OFFSET, columns.REASON, columns.RAW, columns.OP]
     if not files:
         return []
     bounds = bounds or Bounds()
-    places = _places(files, wanted, limit, offset, everything, bounds)
+    places = _places(files, names, limit, offset, everything, bounds)
     chosen: dict[int, set[int]] = {}
     for number, row in zip(places["file"].to_pylist(), places["row"].to_pylist(), strict=True):
         chosen.setdefault(number, set()).add(row)
-    found = [
+    rejected_rows = [
         {
             "topic": row[columns.TOPIC],
             "partition": row[columns.PARTITION],
@@ -78,15 +78,15 @@ def read_rejected(
             **({"state": _state(row[columns.OP])} if everything else {}),
         }
         for number, rows in chosen.items()
-        for row in _taken(files[number], wanted, rows, bounds)
+        for row in _taken(files[number], names, rows, bounds)
     ]
-    return sorted(found, key=lambda row: (row["topic"], row["partition"], row["offset"]))
+    return sorted(rejected_rows, key=lambda row: (row["topic"], row["partition"], row["offset"]))
 
 
 def _places(
     files: Sequence[str], wanted: Sequence[str], limit: int, offset: int, everything: bool, bounds: Bounds
 ) -> pa.Table:
-    """In which `file` and at which `row` of it those are that are asked for: messages may be any number of bytes."""
+    """The `file` and `row` number of each requested message. Values are not read: a message can be very large."""
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
@@ -95,9 +95,9 @@ def _places(
     keys = []
     for number, path in enumerate(files):
         bounds.check()
-        found = pq.read_table(path, columns=places, partitioning=None)
-        rows = pa.array(range(found.num_rows), pa.int64())
-        keys.append(found.append_column("row", rows).append_column("file", pa.array([number] * len(rows), pa.int64())))
+        part = pq.read_table(path, columns=places, partitioning=None)
+        rows = pa.array(range(part.num_rows), pa.int64())
+        keys.append(part.append_column("row", rows).append_column("file", pa.array([number] * len(rows), pa.int64())))
     table = pa.concat_tables(keys)
     if not everything:
         table = table.filter(pc.field(columns.OP) == columns.OP_ROW)
@@ -105,7 +105,7 @@ def _places(
 
 
 def _taken(path: str, wanted: Sequence[str], rows: set[int], bounds: Bounds) -> Iterator[dict[str, Any]]:
-    """These rows of one file, by their places in it; no more than a batch of them is in memory."""
+    """The rows of one file with these row numbers, batch by batch: at most one batch is in memory."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -125,7 +125,7 @@ def _state(mark: str) -> str:
 
 
 def _text(raw: bytes | None) -> str | None:
-    """The message as text; as `hex:` and its bytes where it is not UTF-8."""
+    """The message as text, or as `hex:` and its bytes where it is not UTF-8."""
     if raw is None:
         return None
     try:
@@ -137,7 +137,7 @@ def _text(raw: bytes | None) -> str | None:
 def rejected_page(
     table: TableRef, limit: int, offset: int = 0, *, everything: bool = False, bounds: Bounds | None = None
 ) -> RejectedPage:
-    """Rejected rows by offset and how many there are in all, of one version of the table."""
+    """Rejected rows sorted by offset, and their total number, of one version of the table."""
     snapshot = table.half(Half.REALTIME)
     files = [file for file in snapshot.files if file.segment == columns.rejected_segment(table.name)]
     rows = read_rejected([file.path for file in files], limit, offset, everything=everything, bounds=bounds)

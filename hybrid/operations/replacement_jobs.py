@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def run_replacement_job(
     home: Home, table: TableRef, job: JobSpec, *, dry_run: bool = False, **options: Any
 ) -> JobReport:
-    """Put a job's rows in place of offline segments, or add them, in one commit."""
+    """Replace offline segments by a job's rows, or add the rows, in one commit."""
     from hybrid.replace.job import run_job
 
     if dry_run:

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 def revert_replacement(
     home: Home, table: TableRef, replacement: str, *, dry_run: bool = False, **options: Any
 ) -> JobReport:
-    """Put back what a replacement replaced, as a new commit.
+    """Bring back what a replacement replaced, as a new commit.
 
-    One in several requests that has not ended is taken back: what was pushed to it goes.
+    A replacement in several requests that has not ended is discarded with the segments that were pushed to it.
     """
     from hybrid.replace.revert import revert
 

@@ -1,6 +1,6 @@
-"""Runs as they are shown to whoever asks: to an account that may only read, without values of a job's input.
+"""Runs as an account may see them: an account that may only read sees no values of a job's input.
 
-A failed job names the cell that does not fit. The input is no table, so those who may query tables may not see it.
+A failed job names the cell that does not fit. The right to query tables does not include a job's input.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ HIDDEN_ERROR = "It failed; why is shown to accounts that may operate, for it may
 
 
 def visible_run(run: RunRecord) -> RunRecord:
-    """The run as the account that asks may see it."""
+    """The run as the requesting account may see it."""
     if not reads_only():
         return run
     error = None if run.error is None else {**run.error, "error": HIDDEN_ERROR, "hint": None}
@@ -27,12 +27,12 @@ def visible_run(run: RunRecord) -> RunRecord:
 
 
 def visible_error(text: str | None) -> str | None:
-    """The text of an error as the account that asks may see it."""
+    """The text of an error as the requesting account may see it."""
     return HIDDEN_ERROR if text is not None and reads_only() else text
 
 
 def run_details(run: RunRecord) -> dict[str, Any]:
-    """What is shown of a run beside its summary: `progress`, `report`, `error` and `source`."""
-    seen = visible_run(run)
-    details = {"progress": seen.progress, "report": seen.report, "error": seen.error, "source": seen.source}
+    """The details of a run beside its summary: `progress`, `report`, `error` and `source`."""
+    visible = visible_run(run)
+    details = {"progress": visible.progress, "report": visible.report, "error": visible.error, "source": visible.source}
     return {name: json_value(value) for name, value in details.items()}

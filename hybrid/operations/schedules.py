@@ -1,4 +1,4 @@
-"""Scheduled tasks: when each runs next, how its last run ended, why one waits."""
+"""Scheduled tasks: the next run of each, the result of its last run, and why it waits."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ SCHEDULE = "schedule"
 
 @dataclass(frozen=True)
 class Schedule:
-    """A task's schedule (`cron` as written). `next_ms` is None when it never comes again.
+    """A task's schedule (`cron` as written). `next_ms` is epoch milliseconds, None when the task never runs again.
 
-    `state` is WAITING, QUEUED or RUNNING; `result` says how the last run ended, or what the incomplete one does.
+    `state` is WAITING, QUEUED or RUNNING; `result` says how the last run ended, or what the incomplete run does.
     """
 
     table: str
@@ -45,5 +45,5 @@ def _schedule(home: Home, spec: TableSpec, kind: str, cron: Cron) -> Schedule:
         state, result = last.state, last.progress or f"{last.id} goes on."
     else:
         state, result = "WAITING", f"{last.id} {last.state}: {last.result or ''}".rstrip(": ")
-    # The scheduler runs what was due since the last run that it had asked for; a time that has passed is due now.
+    # The scheduler runs whatever was due since the last run it queued, so a time in the past is due now.
     return Schedule(spec.name, kind, cron.text, cron.next_after(home.now_ms()), state, result)

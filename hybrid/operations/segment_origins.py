@@ -1,4 +1,4 @@
-"""Where a segment's rows come from: the acts that wrote to it, read from the half's log without a JVM."""
+"""The origins of a segment's rows: the commits that wrote to it, read from the half's log without a JVM."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 from hybrid.lake.log import Commit, DataFile, HalfSnapshot, commits_to, texts
 from hybrid.table.columns import OFFSET
 
-# Acts whose rows lie in Kafka: their offsets are Kafka's. Those of others number rows of files.
+# Operations whose rows come from Kafka and carry its offsets. The offsets of others number rows of files.
 _FROM_KAFKA = frozenset({"ingest", "move", "replay"})
 
 
 @dataclass(frozen=True)
 class Origin:
-    """An act that wrote `rows` rows to a segment, in commit `version`. A foreign tool has no `act`.
+    """A commit that wrote `rows` rows to a segment as `version`. `act` is None for a foreign tool.
 
-    `segments_from` are those that it replaced; `offsets` is [first, next) over all partitions; `inputs`, `change`,
-    `reason` and `user` are a correction's.
+    `segments_from` are the segments that it replaced; `offsets` is [first, next) over all partitions; `inputs`,
+    `change`, `reason` and `user` are a correction's.
     """
 
     act: str | None

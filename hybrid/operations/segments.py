@@ -19,7 +19,7 @@ from hybrid.table.names import topic_in_name
 class Segment:
     """One segment. Times are epoch milliseconds of the first and last row, offsets half-open.
 
-    `state` is CONSUMING, SEALED (both realtime) or OFFLINE. `topic` is there where the table reads several.
+    `state` is CONSUMING, SEALED (both realtime) or OFFLINE. `topic` is set where the table reads several topics.
     """
 
     name: str
@@ -47,7 +47,7 @@ def segments_of(table: TableRef) -> list[Segment]:
 
 
 def find_segment(table: TableRef, name: str) -> Segment:
-    """A segment by its name; NotFoundError, with a suggestion, when there is none."""
+    """A segment by its name; NotFoundError, with a suggestion, for an unknown name."""
     segments = {segment.name: segment for segment in segments_of(table)}
     if name not in segments:
         raise _no_segment(table, name, segments)
@@ -55,7 +55,7 @@ def find_segment(table: TableRef, name: str) -> Segment:
 
 
 def segment_origins(table: TableRef, name: str) -> list[Origin]:
-    """The commits that wrote to a segment, newest first: where its rows come from."""
+    """The commits that wrote to a segment, newest first."""
     return origins_of(table.half(Half(find_segment(table, name).half)), name)
 
 

@@ -1,6 +1,6 @@
-"""The types of upkeep tasks: which tables have one, when it runs by itself, and how it runs.
+"""The types of upkeep tasks: which tables have one, and its schedule.
 
-Everything that goes by a task's type reads this: the verb and its runs, schedules, `/tasks` of the server.
+Read by everything that depends on a task's type: the verb and its runs, schedules, the server's `/tasks`.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TaskType:
-    """A type of task. `schedule` None: it runs only when somebody asks for it.
+    """A type of task. Without a `schedule` it runs only on request.
 
-    `does` says in a few words what it does, `lacks` why a table has none, after "Table 'orders' has no NAME: ".
+    `does` describes it in a few words. `lacks` says why a table has none, after "Table 'orders' has no NAME: ".
     """
 
     name: str
@@ -80,11 +80,11 @@ _TYPES = (
         lambda spec: spec.vacuum_schedule,
     ),
 )
-TASK_TYPES: Mapping[str, TaskType] = {found.name: found for found in _TYPES}
+TASK_TYPES: Mapping[str, TaskType] = {kind.name: kind for kind in _TYPES}
 
 
 def task_type(name: str) -> TaskType:
-    """The type of that name; NotFoundError, with a suggestion and the types, when there is none."""
+    """The task type with this name; NotFoundError, with a suggestion and all types, for an unknown name."""
     if name not in TASK_TYPES:
         error = NotFoundError.named("Task type", name[:100], TASK_TYPES)
         raise NotFoundError(str(error), hint=f"Types are: {', '.join(TASK_TYPES)}.")
@@ -92,14 +92,14 @@ def task_type(name: str) -> TaskType:
 
 
 def check_task(home: Home, arguments: Mapping[str, Any]) -> bool:
-    """True for a task that can be queued. NotFoundError for an unknown type or table, SpecError for one it lacks."""
-    wanted, spec = task_type(arguments["type"]), home.spec(arguments["table"])
-    if not wanted.is_had_by(spec):
-        raise SpecError(f"Table '{spec.name}' has no {wanted.name}: {wanted.lacks}")
+    """True for a task that can be queued. NotFoundError for an unknown type or table, SpecError for a task it lacks."""
+    kind, spec = task_type(arguments["type"]), home.spec(arguments["table"])
+    if not kind.is_had_by(spec):
+        raise SpecError(f"Table '{spec.name}' has no {kind.name}: {kind.lacks}")
     return True
 
 
 def crons_of(spec: TableSpec) -> dict[str, Cron]:
-    """When the tasks of a table run, by their type; one that only runs when it is asked to is left out."""
-    found = {name: task.schedule(spec) for name, task in TASK_TYPES.items() if task.is_had_by(spec)}
-    return {name: cron for name, cron in found.items() if cron is not None}
+    """The schedules of a table's tasks, by type; tasks without a schedule are left out."""
+    schedules = {name: task.schedule(spec) for name, task in TASK_TYPES.items() if task.is_had_by(spec)}
+    return {name: cron for name, cron in schedules.items() if cron is not None}

@@ -1,4 +1,4 @@
-"""The time boundary of a table: as Pinot's clients ask for it, and overrides of it, recorded as runs."""
+"""The time boundary of a table in Pinot's form, and its overrides, which are recorded as runs."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TimeBoundary:
-    """`time_value` is text in the time column's own format; of a TIMESTAMP it is epoch milliseconds, as in Pinot."""
+    """Pinot's time boundary. `time_value` is in the time column's format; for a TIMESTAMP, epoch milliseconds."""
 
     time_column: str
     time_value: str
 
 
 def time_boundary_of(spec: TableSpec, offline: HalfSnapshot) -> TimeBoundary | None:
-    """None without offline rows, or where no time divides the halves."""
+    """The time boundary; None without offline rows, or where no time divides the halves."""
     field, last_ms = spec.time_field, offline.last_ms
     limit_ms = offline.effective_boundary(spec.boundary_lag_ms).limit_ms
     if field is None or limit_ms is None or last_ms is None:
@@ -35,19 +35,19 @@ def time_boundary_of(spec: TableSpec, offline: HalfSnapshot) -> TimeBoundary | N
     value = form.last_in_milli(covered_ms)
     if form.is_finer_than_millis and covered_ms == last_ms:
         last = [file.high.get(field.name) for file in offline.files if file.times and file.times[1] == last_ms]
-        value = max((one for one in last if isinstance(one, int)), default=value)
+        value = max((high for high in last if isinstance(high, int)), default=value)
     return TimeBoundary(field.name, str(value))
 
 
 def set_boundary(home: Home, table: TableRef, time_ms: int | None, *, accepted: bool = False) -> BoundaryReport:
-    """Set the boundary until it is cleared; see `hybrid.api.hybrid.Table.set_boundary`."""
+    """Override the boundary until it is cleared; see `hybrid.api.table.Table.set_boundary`."""
     from hybrid.move.boundary_override import OverrideRequest
 
     return _change_boundary(home, table, OverrideRequest(time_ms, accepted=accepted))
 
 
 def clear_boundary(home: Home, table: TableRef) -> BoundaryReport:
-    """Take back what `set_boundary` has set."""
+    """Clear the override of `set_boundary`."""
     from hybrid.move.boundary_override import OverrideRequest
 
     return _change_boundary(home, table, OverrideRequest(clear=True))

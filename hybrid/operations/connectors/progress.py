@@ -1,4 +1,4 @@
-"""What the halves and the catalog say of a table's connectors at one moment."""
+"""The progress and pauses of a table's connectors at one moment, from the halves and the catalog."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class ConnectorView:
-    """The connectors of one table, as they are when it is made."""
+    """The connectors of one table at the moment the view is created."""
 
     def __init__(self, table: TableRef, records: Mapping[str, ConnectorRecord]) -> None:
         self._spec, self.realtime = table.spec, table.half(Half.REALTIME)
@@ -25,35 +25,35 @@ class ConnectorView:
         self._records = records
 
     def known(self, name: str) -> ConnectorRecord:
-        """What the catalog says of one."""
+        """The catalog's record of a connector."""
         return self._records.get(name, ConnectorRecord())
 
     def progress(self, name: str) -> HistoryProgress | None:
-        """How far its load has come; None before it began, and of the stream."""
+        """The progress of a connector's load; None before it began, and for the stream."""
         from hybrid.flow.connectors.history import HistoryProgress
 
         return HistoryProgress.of(self._offline, name) if self._offline is not None else None
 
     def is_paused(self, one: Connector) -> bool:
-        """Whether a user paused it, or its definition says so."""
+        """Whether a user paused the connector, or its definition does."""
         return _is_paused(one, self.known(one.name))
 
     def is_done(self, one: Connector) -> bool:
-        """Whether it came to its end."""
+        """Whether the connector has completed."""
         progress = self.progress(one.name)
         return progress is not None and progress.done
 
     def is_started(self, one: Connector) -> bool:
-        """Whether it is the stream, and is read."""
+        """Whether the connector is the stream, and REALTIME reads it."""
         stream = self._spec.stream
         return stream is not None and stream.connector == one.name and self.realtime.realtime.reads(stream)
 
     def open_before(self, names: frozenset[str]) -> list[str]:
-        """Those of `names` that have not ended."""
-        return [one.name for one in self._spec.connectors if one.name in names and not self.is_done(one)]
+        """The connectors of `names` that have not completed."""
+        return [each.name for each in self._spec.connectors if each.name in names and not self.is_done(each)]
 
     def live_rows(self) -> int:
-        """How many rows REALTIME holds."""
+        """The number of rows in REALTIME."""
         from hybrid.table.columns import bookkeeping
 
         others = bookkeeping(self._spec.name)
@@ -61,7 +61,7 @@ class ConnectorView:
 
 
 def pause_offsets(home: Home, table: str, connectors: tuple[Connector, ...]) -> Mapping[TopicPartition, int] | None:
-    """The offsets, by partition, at which a pause holds a table's stream; None when nothing does."""
+    """The offsets, by partition, at which a pause stops a table's stream; None when it is not paused."""
     live = live_connector(connectors)
     if live is None or not isinstance(live.transport, KafkaInput):
         return None

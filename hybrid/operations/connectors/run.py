@@ -1,4 +1,4 @@
-"""A table's connectors: what a user wants of each, and running what is due."""
+"""A table's connectors: their status, pause, start and reset, and running those that are due."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class Done(NamedTuple):
-    """What a round did, in sentences, and the first error of a connector that failed in it."""
+    """The result of a round: sentences, and the first error of a connector that failed in it."""
 
     said: Sequence[str]
     failed: HybridError | None
@@ -59,79 +59,79 @@ class TableConnectors:
         """The home's clock: epoch milliseconds."""
         return self._home.now_ms()
 
-    # What can be seen
+    # Status
 
     def statuses(self, *, ask_kafka: bool = True) -> list[ConnectorStatus]:
-        """All of them, as the definition names them. A change since somebody last looked is logged."""
+        """The status of all connectors, in the definition's order. A change since the last call is logged."""
         if not self._spec.connectors and self._spec.stream is not None:
             return [configured_status(self._home, self._table, self._spec.stream)]
-        found = self.look(ask_kafka=ask_kafka)
-        for one in found:
-            self._tell(one)
-        return found
+        statuses = self.look(ask_kafka=ask_kafka)
+        for status in statuses:
+            self._tell(status)
+        return statuses
 
     def look(self, *, ask_kafka: bool = True) -> list[ConnectorStatus]:
-        """The same, and writes nothing."""
+        """The status of all connectors, without logging changes."""
         if not self._spec.connectors:
             return []
         standing = self._standing()
-        return [standing.status(one, ask_kafka=ask_kafka) for one in self._spec.connectors]
+        return [standing.status(connector, ask_kafka=ask_kafka) for connector in self._spec.connectors]
 
     def status(self, name: str) -> ConnectorStatus:
-        """How one stands, by its name or a label of its own."""
-        wanted = self.statuses()[0].name if self._is_configured(name) else self.find(name).name
-        return next(one for one in self.statuses() if one.name == wanted)
+        """The status of a connector, by its name or one of its labels."""
+        full_name = self.statuses()[0].name if self._is_configured(name) else self.find(name).name
+        return next(status for status in self.statuses() if status.name == full_name)
 
     def find(self, name: str) -> Connector:
-        """A connector by its name or a label of its own; NotFoundError, with a suggestion."""
-        for one in self._spec.connectors:
-            if name == one.name or name in one.labels:
-                return one
-        raise NotFoundError.named("Connector", name, [one.name for one in self._spec.connectors])
+        """A connector by its name or one of its labels; NotFoundError, with a suggestion, for another name."""
+        for connector in self._spec.connectors:
+            if name == connector.name or name in connector.labels:
+                return connector
+        raise NotFoundError.named("Connector", name, [connector.name for connector in self._spec.connectors])
 
-    # What a user wants
+    # Pause, start, reset
 
     def pause(self, name: str | None) -> list[ConnectorStatus]:
-        """Pauses one, or all. What Kafka holds at this moment still comes, and nothing after it."""
+        """Pauses one connector, or all. Messages that Kafka holds now are still ingested; later ones are not."""
         if self._is_configured(name):
             self._home.catalog.serving.pause(self._spec.name)
             return self.statuses()
         view = self._view()
-        for one in self._chosen(name):
-            if view.is_paused(one) and view.known(one.name).paused is not None:
-                continue  # it is held where the first pause holds it
-            ends = self._ends() if isinstance(one.transport, KafkaInput) else None
-            self._pause(one.name, ends)
+        for connector in self._chosen(name):
+            if view.is_paused(connector) and view.known(connector.name).paused is not None:
+                continue  # the first pause's offsets still apply
+            ends = self._ends() if isinstance(connector.transport, KafkaInput) else None
+            self._pause(connector.name, ends)
         return self.statuses()
 
     def start(self, name: str | None) -> list[ConnectorStatus]:
-        """Lets one, or all, go on: at once, or when what it waits for has ended."""
-        self._home.catalog.serving.resume(self._spec.name)  # a pause of the whole table holds each connector
+        """Starts one connector, or all: at once, or when the connectors that it waits for have completed."""
+        self._home.catalog.serving.resume(self._spec.name)  # a pause of the whole table stops each connector
         if self._is_configured(name):
             return self.statuses()
-        for one in self._chosen(name):
-            self._known.start(self._spec.name, one.name)
+        for connector in self._chosen(name):
+            self._known.start(self._spec.name, connector.name)
         return self.statuses()
 
     def _is_configured(self, name: str | None) -> bool:
-        """Whether the stream of a table config is meant, which is no connector: it is paused with its table.
+        """Whether `name` means the stream of a table config, which is not a connector and is paused with its table.
 
-        SpecError for a table to which nothing brings rows by itself, NotFoundError for another name.
+        SpecError for a table without connectors and stream, NotFoundError for another name.
         """
         stream = self._spec.stream
         if self._spec.connectors:
             return False
         if stream is None:
             raise SpecError(f"Table '{self._spec.name}' has no connector and no stream.")
-        known = (stream.connector, *stream.topics)
-        if name not in (None, *known):
-            raise NotFoundError.named("Connector", str(name), known)
+        stream_names = (stream.connector, *stream.topics)
+        if name not in (None, *stream_names):
+            raise NotFoundError.named("Connector", str(name), stream_names)
         return True
 
     def _pause(self, name: str, ends: Mapping[TopicPartition, int] | None) -> None:
         topics = self._spec.stream.topics if self._spec.stream is not None else ()
-        told = {place_text(topics, place): offset for place, offset in ends.items()} if ends is not None else None
-        self._known.pause(self._spec.name, name, told)
+        offsets = {place_text(topics, place): offset for place, offset in ends.items()} if ends is not None else None
+        self._known.pause(self._spec.name, name, offsets)
 
     def _chosen(self, name: str | None) -> list[Connector]:
         return [self.find(name)] if name is not None else list(self._spec.connectors)
@@ -139,12 +139,12 @@ class TableConnectors:
     def reset(
         self, to: str, name: str | None = None, *, dry_run: bool = False, accept: bool | ResetReport = False
     ) -> ResetReport:
-        """Has a topic of the stream read on from `to`, a place as `hybrid.config.offset_place` reads it.
+        """Resets a topic of the stream to `to`, a place as `hybrid.config.offset_place` parses it.
 
-        `name` is the topic's; where the table reads one, also its connector's, or nothing. `accept` is what a dry run
-        has told, which is done then, or that whatever is told now is. ConflictError, with what would be lost, skipped
-        or read again, when nobody accepted it, or it would be more by now. NotFoundError for a name that is no
-        stream's, UsageError when it does not say which of several topics.
+        `name` is the topic's; where the table reads one topic, its connector's name or None will do. `accept` is the
+        report of a dry run, which is then carried out, or True for whatever the reset finds now. ConflictError, naming
+        what would be lost, skipped or read again, when that was not accepted or has grown since. NotFoundError for an
+        unknown name, UsageError when the name does not decide between several topics.
         """
         from hybrid.config.offset_place import parse_place
         from hybrid.ingest.batch import stream_of
@@ -153,19 +153,19 @@ class TableConnectors:
         stream, table = stream_of(self._spec), self._table
         topic = self._topic(stream, name)
         place = parse_place(to, topic, self.now_ms(), "--to")
-        told = resolve_reset(self._spec, table.layout, topic, place) if dry_run or isinstance(accept, bool) else accept
-        if told.topic != topic:
-            raise UsageError(f"What was accepted is of topic '{told.topic}', and not of '{topic}'.")
-        if dry_run or not told.partitions:
-            return replace(told, dry_run=dry_run)
+        plan = resolve_reset(self._spec, table.layout, topic, place) if dry_run or isinstance(accept, bool) else accept
+        if plan.topic != topic:
+            raise UsageError(f"What was accepted is of topic '{plan.topic}', and not of '{topic}'.")
+        if dry_run or not plan.partitions:
+            return replace(plan, dry_run=dry_run)
         if accept is False:
             raise ConflictError(
-                f"{told.sentence} That has to be accepted; nothing was changed.",
+                f"{plan.sentence} That has to be accepted; nothing was changed.",
                 hint='--yes accepts it, over HTTP {"yes": true}',
             )
         with self._home.recorded(self._spec.name, "reset") as run:
             how: dict[str, Any] = {"act_id": self._home.act_id("reset"), "holding": self._hold}
-            report = reset_stream(self._home.bench, self._spec, table.layout, told, **how)
+            report = reset_stream(self._home.bench, self._spec, table.layout, plan, **how)
             if report.version is not None:
                 self._hold(report)
             run.ended(report.sentence, did_something=report.version is not None)
@@ -173,7 +173,7 @@ class TableConnectors:
         return report
 
     def _topic(self, stream: StreamConfig, name: str | None) -> str:
-        """The topic that a name means."""
+        """The topic that a name refers to."""
         if name in stream.topics:
             return str(name)
         if name is not None and self._spec.connectors:
@@ -188,40 +188,40 @@ class TableConnectors:
         return stream.topics[0]
 
     def _hold(self, report: ResetReport) -> None:
-        """A pause that holds the stream holds it where it begins now; what it counted was of the epoch before.
+        """Moves the offsets of a pause to those of the reset: its old offsets belong to the epoch before.
 
-        Before the commit at the lower of both: whatever dies then, it lets nothing through.
+        Before the commit it uses the lower of both, so that a crash lets no message through.
         """
-        held = self.pause_offsets()
-        if held is not None:
-            ends = {TopicPartition(report.topic, one.partition): one.to for one in report.partitions}
+        paused = self.pause_offsets()
+        if paused is not None:
+            ends = {TopicPartition(report.topic, partition.partition): partition.to for partition in report.partitions}
             if report.version is None:
-                ends = {place: min(to, held.get(place, 0)) for place, to in ends.items()}
+                ends = {place: min(to, paused.get(place, 0)) for place, to in ends.items()}
             assert self._spec.stream is not None
-            self._pause(self._spec.stream.connector, {**held, **ends})
+            self._pause(self._spec.stream.connector, {**paused, **ends})
 
-    # Work
+    # Running
 
     def pause_offsets(self) -> Mapping[TopicPartition, int] | None:
-        """The offsets, by partition, at which a pause holds the table's stream; None when nothing does."""
+        """The offsets, by partition, at which a pause stops the table's stream; None when it is not paused."""
         return pause_offsets(self._home, self._spec.name, self._spec.connectors)
 
     def waits(self) -> str | None:
-        """Why the table's stream is not read yet, in words; None when it is, or when no connector brings it."""
-        one = live_connector(self._spec.connectors)
-        if one is None:
+        """Why the table's stream is not read yet, in words; None when it is read, or when no connector reads one."""
+        live = live_connector(self._spec.connectors)
+        if live is None:
             return None
-        if self._view().is_started(one):
+        if self._view().is_started(live):
             return None
-        state, detail = self._standing().state(one)
-        return f"connector '{one.name}' is {state}: {detail}" if detail else f"connector '{one.name}' starts"
+        state, detail = self._standing().state(live)
+        return f"connector '{live.name}' is {state}: {detail}" if detail else f"connector '{live.name}' starts"
 
     def run_due(self, stop: Callable[[], bool]) -> Done:
-        """Loads all history whose turn it is and starts the stream when it is its turn.
+        """Runs every connector that is due: loads histories and starts the stream.
 
-        A connector that fails is noted as FAILED, with its error; the others go on.
+        A connector that fails is recorded as FAILED, with its error; the others go on.
         """
-        said: list[str] = []
+        sentences: list[str] = []
         failed: HybridError | None = None
         tried: set[str] = set()
         while self._spec.connectors and not stop():
@@ -231,22 +231,22 @@ class TableConnectors:
             tried.add(due.name)
             try:
                 done = self._run(due, stop)
-                said += [done] if done is not None else []
+                sentences += [done] if done is not None else []
                 self._known.worked(self._spec.name, due.name)
             except HybridError as error:
                 failed = failed or error
                 self._known.failed(self._spec.name, due.name, str(error))
                 _LOG.warning("Connector '%s' of '%s' is FAILED: %s", due.name, self._spec.name, error)
             self.statuses(ask_kafka=False)
-        return Done(said, failed)
+        return Done(sentences, failed)
 
     def _next_due(self, tried: set[str]) -> Connector | None:
         view = self._view()
-        for one in self._spec.connectors:
-            if one.name in tried or view.is_done(one) or view.is_started(one):
+        for connector in self._spec.connectors:
+            if connector.name in tried or view.is_done(connector) or view.is_started(connector):
                 continue
-            if not view.is_paused(one) and not view.open_before(self._waits[one.name]):
-                return one
+            if not view.is_paused(connector) and not view.open_before(self._waits[connector.name]):
+                return connector
         return None
 
     def _run(self, one: Connector, stop: Callable[[], bool]) -> str | None:
@@ -258,7 +258,7 @@ class TableConnectors:
         home, table, opener = self._home, self._table, _Opener(self, one)
         progress = self._view().progress(one.name)
         if progress is not None and progress.is_complete and opener.after(progress.source) is None:
-            return None  # what is followed has brought nothing new: no run is recorded
+            return None  # the followed source has nothing new, so no run is recorded
 
         def is_over() -> bool:
             return stop() or self._view().is_paused(one)
@@ -277,7 +277,7 @@ class TableConnectors:
         return report.sentence
 
     def check_handover(self, one: Connector, source: Source) -> None:
-        """Before anything is loaded: whether what follows can start where it says."""
+        """Checks, before anything is loaded, that the stream after this history can start where it is configured to."""
         from hybrid.flow.connectors.handover import tells_all_of
         from hybrid.flow.connectors.source import raise_to
         from hybrid.kafka.streams import view_stream
@@ -293,12 +293,12 @@ class TableConnectors:
             return
         view = view_stream(stream, CHECK_TIMEOUT_MS)
         if view.topic_ids.keys() == set(stream.topics):
-            found, told = dict(self._loaded_offsets(after) or {}), source.highest_offsets(self._home.bench.spark)
-            raise_to(found, told or {})
-            if found or not others or kind is StartKind.OFFSETS:
+            loaded, highest = dict(self._loaded_offsets(after) or {}), source.highest_offsets(self._home.bench.spark)
+            raise_to(loaded, highest or {})
+            if loaded or not others or kind is StartKind.OFFSETS:
                 has_rows = any(piece.rows != 0 for piece in source.pieces)
-                tells_all = self._tells_all(after) and (not has_rows or tells_all_of(stream.topics, told))
-                self._starts(after, view, found or None, is_whole=not others, tells_all=tells_all or bool(others))
+                tells_all = self._tells_all(after) and (not has_rows or tells_all_of(stream.topics, highest))
+                self._starts(after, view, loaded or None, is_whole=not others, tells_all=tells_all or bool(others))
 
     def _start_live(self, one: Connector) -> str:
         from hybrid.ingest.start import start_stream
@@ -306,11 +306,11 @@ class TableConnectors:
 
         stream, table = self._spec.stream, self._table
         assert stream is not None
-        view = require_topics(stream, needed=stream.topics)  # of one that comes later nobody could say where it starts
+        view = require_topics(stream, needed=stream.topics)  # a topic created later would have no defined start
         starts = self._starts(one, view, self._loaded_offsets(one), tells_all=self._tells_all(one))
         start_stream(self._home.bench, self._spec, table.layout, view, starts)
-        told = ", ".join(f"{place_text(stream.topics, place)}: {offset}" for place, offset in sorted(starts.items()))
-        return f"Connector '{one.name}' reads {stream.words} from offset (by partition) {told}."
+        offsets = ", ".join(f"{place_text(stream.topics, place)}: {offset}" for place, offset in sorted(starts.items()))
+        return f"Connector '{one.name}' reads {stream.words} from offset (by partition) {offsets}."
 
     def _starts(
         self,
@@ -336,17 +336,17 @@ class TableConnectors:
         )
 
     def _loaded_offsets(self, one: Connector) -> Mapping[str, int] | None:
-        """Kafka's highest offsets in the history that came before a connector; None when it tells none."""
+        """The highest Kafka offsets in the history loaded before a connector; None when the history has none."""
         from hybrid.flow.connectors.source import raise_to
 
-        view, found = self._view(), dict[str, int]()
+        view, highest = self._view(), dict[str, int]()
         for name in self._before(one):
             progress = view.progress(name)
-            raise_to(found, (progress.offsets if progress is not None else None) or {})
-        return found or None
+            raise_to(highest, (progress.offsets if progress is not None else None) or {})
+        return highest or None
 
     def _tells_all(self, one: Connector) -> bool:
-        """Whether all rows of the history that came before a connector are known to be of its topics."""
+        """Whether all rows of the history loaded before a connector are known to be from its topics."""
         from hybrid.flow.connectors.handover import tells_all_of
 
         view = self._view()
@@ -354,16 +354,16 @@ class TableConnectors:
         return self._spec.stream is not None and all(tells_all_of(self._spec.stream.topics, it.offsets) for it in loads)
 
     def _before(self, one: Connector) -> frozenset[str]:
-        """All that has to end before a connector starts, what those wait for among them."""
-        found: set[str] = set()
+        """All connectors that must complete before this one starts, directly or indirectly."""
+        names: set[str] = set()
         waiting = set(self._waits[one.name])
         while waiting:
             name = waiting.pop()
-            found.add(name)
-            waiting |= self._waits[name] - found
-        return frozenset(found)
+            names.add(name)
+            waiting |= self._waits[name] - names
+        return frozenset(names)
 
-    # How they stand
+    # Views
 
     def _view(self) -> ConnectorView:
         return ConnectorView(self._table, self._known.of(self._spec.name))
@@ -372,13 +372,13 @@ class TableConnectors:
         return Standing(self._home, self._table, self._view())
 
     def _ends(self) -> Mapping[TopicPartition, int] | None:
-        """Where Kafka ends now, by partition; what is committed where a topic is gone or Kafka does not answer."""
+        """Kafka's end offsets by partition; the committed offsets where a topic is gone or Kafka does not answer."""
         from hybrid.kafka.streams import view_stream
 
         stream = self._spec.stream
         assert stream is not None
         state = self._table.half(Half.REALTIME).realtime
-        keys = current_keys(stream, {key.place for key in state.offsets}, state.offsets)  # and no replay's
+        keys = current_keys(stream, {key.place for key in state.offsets}, state.offsets)  # without the keys of replays
         committed = {place: state.offsets[key] for place, key in keys.items() if key in state.offsets}
         if not state.reads(stream):
             return None
@@ -388,22 +388,22 @@ class TableConnectors:
             return committed
 
     def _tell(self, one: ConnectorStatus) -> None:
-        """A line in the log for every change of state."""
+        """Logs a line for every change of state."""
         if self._known.note(self._spec.name, one.name, one.state):
             _LOG.info("Connector '%s' of '%s' is %s: %s", one.name, self._spec.name, one.state, one.detail or "")
 
 
 class _Opener:
-    """Opens what a connector of a table reads; what follows it is looked at before anything is loaded."""
+    """Opens the source of a connector; checks the handover to the stream before anything is loaded."""
 
     def __init__(self, connectors: TableConnectors, one: Connector) -> None:
         self._connectors, self._one = connectors, one
-        # A round brings what was due when it began: what becomes due meanwhile would never let it end.
+        # A round loads what was due when it began: with a moving clock it might never end.
         self._now_ms = connectors.now_ms()
 
     @property
     def rows_max(self) -> int:
-        """How many rows one commit brings, about."""
+        """The approximate number of rows per commit."""
         from hybrid.flow.connectors.history import CHUNK_ROWS_MAX
 
         return min(CHUNK_ROWS_MAX, self._one.max_batch_size or CHUNK_ROWS_MAX)

@@ -1,13 +1,13 @@
-"""How a table's connectors stand, from what the halves and the catalog say.
+"""The status of a table's connectors, from the halves and the catalog.
 
-A user's pause and the wait for others are two things: what a connector waits for never starts one that is paused, and
-starting it by hand never makes it overtake what it waits for.
+A pause and a wait are independent. A paused connector does not start when the connectors it waits for complete, and
+starting it by hand does not skip the wait.
 
-  COMPLETED   it came to its end
+  COMPLETED   it has loaded everything
   PAUSED      a user paused it, or its definition says so
-  FAILED      it stopped at an error, and is tried again
-  WAITING     others that it starts after have not ended: they are named, with the error where one failed
-  RUNNING     its rows come
+  FAILED      it stopped at an error, and is retried
+  WAITING     connectors that it starts after have not completed: they are named, with the error where one failed
+  RUNNING     it loads or reads rows
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _TRANSPORTS = {KafkaInput: "kafka_input", DeltaInput: "delta_table_input", FileI
 
 @dataclass(frozen=True)
 class ConnectorStatus:
-    """How a connector stands. `detail` says why in words; `waits_for` are the connectors it starts after.
+    """The status of a connector. `detail` says why in words; `waits_for` are the connectors it starts after.
 
-    `records` and `bytes` were brought to the table so far, `errors` counts failures and rejected records. `lag` counts
-    offsets that Kafka holds beyond them (None: Kafka does not answer, or it reads none).
+    `records` and `bytes` count what it has brought to the table, `errors` failures and rejected records. `lag` counts
+    offsets in Kafka that are not committed (None: Kafka does not answer, or the connector does not read it).
     """
 
     name: str
@@ -55,7 +55,7 @@ class ConnectorStatus:
 
 
 def configured_status(home: Home, table: TableRef, stream: StreamConfig) -> ConnectorStatus:
-    """How the stream of a table config stands, which is paused with its table."""
+    """The status of the stream of a table config, which is paused with its table."""
     serving, half = home.catalog.serving, table.half(Half.REALTIME)
     pause, ingestion = serving.pauses().get(table.name), serving.ingestions().get(table.name)
     state, detail = "RUNNING", ingestion.detail if ingestion is not None else None
@@ -81,18 +81,18 @@ def configured_status(home: Home, table: TableRef, stream: StreamConfig) -> Conn
 
 
 class Standing:
-    """How the connectors of one table stand at the moment of a view."""
+    """The states of one table's connectors at the moment of a view."""
 
     def __init__(self, home: Home, table: TableRef, view: ConnectorView) -> None:
         self._home, self._table, self._spec, self._view = home, table, table.spec, view
         self._waits = waits_for(self._spec.connectors)
 
     def status(self, one: Connector, *, ask_kafka: bool) -> ConnectorStatus:
-        """How one stands, with its numbers."""
+        """The status of a connector, with its counts."""
         view = self._view
         state, detail = self.state(one)
-        progress, known = view.progress(one.name), view.known(one.name)
-        records, size, errors, lag = 0, 0, known.errors, None
+        progress, record = view.progress(one.name), view.known(one.name)
+        records, size, errors, lag = 0, 0, record.errors, None
         if isinstance(one.transport, KafkaInput):
             records, errors = view.live_rows(), errors + view.realtime.realtime.rejected
             size = sum(file.bytes for file in view.realtime.files)
@@ -112,14 +112,14 @@ class Standing:
             errors=errors,
             end_of_input=view.is_done(one),
             lag=lag,
-            latest_error=known.error or (detail if state == "FAILED" else None),
+            latest_error=record.error or (detail if state == "FAILED" else None),
         )
 
     def state(self, one: Connector) -> tuple[str, str | None]:
-        """The state, and why in words."""
+        """The state of a connector, and the reason in words."""
         view = self._view
         waiting = view.open_before(self._waits[one.name])
-        known, progress = view.known(one.name), view.progress(one.name)
+        record, progress = view.known(one.name), view.progress(one.name)
         if view.is_done(one) and progress is not None:
             made = isinstance(one.transport, Datagen)
             return "COMPLETED", f"{progress.rows} records" + ("" if made else f" from {progress.pieces} files")
@@ -129,8 +129,8 @@ class Standing:
         if waiting and not view.is_started(one):
             failed = [f"'{name}' failed: {view.known(name).error}" for name in waiting if view.known(name).error]
             return "WAITING", "; ".join(failed) or f"starts after {_named(waiting)}"
-        if known.error is not None:
-            return "FAILED", known.error
+        if record.error is not None:
+            return "FAILED", record.error
         stopped = self._stopped() if view.is_started(one) else None
         if stopped is not None:
             return "FAILED", stopped
@@ -146,14 +146,14 @@ class Standing:
         return "RUNNING", None
 
     def _stopped(self) -> str | None:
-        """Why a server's ingestion of the stream has stopped, if it said so lately."""
-        found = self._home.catalog.serving.ingestions().get(self._spec.name)
-        if found is None or found.state != "STOPPED" or self._home.now_ms() - found.at_ms > _LATELY_MS:
+        """Why a server's ingestion of the stream has stopped, if it reported that within the last minute."""
+        ingestion = self._home.catalog.serving.ingestions().get(self._spec.name)
+        if ingestion is None or ingestion.state != "STOPPED" or self._home.now_ms() - ingestion.at_ms > _LATELY_MS:
             return None
-        return found.detail
+        return ingestion.detail
 
     def _lag(self) -> tuple[int | None, str | None]:
-        """What Kafka holds beyond the commits, and which topics are not there yet."""
+        """The number of offsets in Kafka that are not committed, and the topics that do not exist yet, in words."""
         from hybrid.kafka.streams import absent_words, require_topics
         from hybrid.table.boundary import current_keys
 

@@ -1,4 +1,4 @@
-"""Documents of a table applied: the table is created, changed, or given another half."""
+"""Applies a table's documents: creates the table, changes it, or adds a half."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def apply_table(home: Home, given: TableDocuments, *, dry_run: bool = False) -> Creation:
-    """Create a table, or change the existing one to what the documents say; the differences are in the result."""
+    """Create a table, or change the existing one to match the documents; the result lists the differences."""
     spec = validate_documents(home, given)
     definition = home.definitions.find(spec.name)
     if definition is not None:

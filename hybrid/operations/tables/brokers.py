@@ -1,4 +1,4 @@
-"""Which Kafka brokers a table reads from, when its documents or the command line leave them out."""
+"""Chooses the Kafka brokers of a table when its documents or the command line do not name them."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ if TYPE_CHECKING:
 
 
 def brokers_for(home: Home, given: TableDocuments, configs: list[Document]) -> str | None:
-    """Brokers that stand in for those of `configs`, or None where the configs decide.
+    """The brokers that override those of `configs`, or None where the configs decide.
 
-    Brokers that are named (`--kafka`) win. An existing table keeps its own, unless its config names other brokers than
+    Explicit brokers (`--kafka`) win. An existing table keeps its own, unless its config names other brokers than
     before. The setting `kafka` is for new tables only.
     """
     if given.kafka is not None:
         return given.kafka
     names = (doc.get("tableName") for doc, _ in configs)
     name = next((name for name in names if isinstance(name, str)), None)
-    known = home.definitions.find(raw_table_name(name)) if name is not None else None
-    if known is None or known.brokers is None:
+    definition = home.definitions.find(raw_table_name(name)) if name is not None else None
+    if definition is None or definition.brokers is None:
         return given.default_kafka or home.settings.kafka
     written = _written_brokers(given.schema, configs)
-    return written if written not in (None, _written_before(known)) else known.brokers
+    return written if written not in (None, _written_before(definition)) else definition.brokers
 
 
 def _written_before(known: Definition) -> str | None:
-    """The brokers that a table's stored config names, before anything stood in for them."""
+    """The brokers that a table's stored config itself names, without overrides."""
     if known.realtime_doc is None:
         return None
     return _written_brokers((dict(known.schema_doc), known.name), [(dict(known.realtime_doc), known.name)])
@@ -41,6 +41,6 @@ def _written_before(known: Definition) -> str | None:
 def _written_brokers(schema: Document, configs: list[Document]) -> str | None:
     try:
         stream = parse_table(schema[0], schema[1], configs).stream
-    except SpecError:  # it names none, or something else is wrong that is reported where the documents are read
+    except SpecError:  # without brokers; any other error is reported when the documents are parsed
         return None
     return stream.brokers if stream is not None else None

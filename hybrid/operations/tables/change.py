@@ -1,8 +1,8 @@
-"""Changes a table that exists: adds a half or columns, widens types, takes over other settings.
+"""Changes an existing table: adds a half or columns, widens types, changes settings.
 
-What would lose rows or values, or give them another meaning, is refused: `hybrid.config.evolution` says it of columns.
-Primary key, time column, topic and upsert cannot be changed; and the boundary's mode is fixed from the moment that the
-table has both halves.
+Refused is what would lose rows or values, or change their meaning; for columns `hybrid.config.evolution` decides.
+Primary key, time column, topic and upsert cannot be changed. The boundary's mode is fixed once the table has both
+halves.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from hybrid.table.rollup_rules import refuse_rolled_otherwise
 if TYPE_CHECKING:
     from hybrid.home.home import Home
 
-BROKERS_CHANGE = "broker address: "  # how a change of brokers begins in `Creation.changes`
+BROKERS_CHANGE = "broker address: "  # prefix of a change of brokers in `Creation.changes`
 _DOCUMENTS = {"schema": "schema_doc", "REALTIME": "realtime_doc", "OFFLINE": "offline_doc"}
 
 
 def apply_change(
     home: Home, known: Definition, wanted: TableSpec, *, dry_run: bool = False, kafka: str | None = None
 ) -> Creation:
-    """Brings the table `known` to what `wanted` says. A document that `wanted` does not give stays as it is.
+    """Changes the table `known` to match `wanted`. A document that `wanted` lacks stays as it is.
 
-    `kafka` are brokers that were named, also for a table whose REALTIME config is not given.
-    SpecError for what is refused, StreamError when other brokers do not answer; nothing was changed then. New columns
-    and wider types take Spark.
+    `kafka` are explicitly named brokers, also for a table whose REALTIME config is not given.
+    SpecError for a refused change, StreamError when new brokers do not answer; nothing is changed then. New columns
+    and wider types need Spark.
     """
     with creation_lock(home.layout(known.name), home.settings.lock_timeout_s, home.progress):
         return _applied(home, home.definitions.find(known.name) or known, wanted, dry_run, kafka)
@@ -77,26 +77,26 @@ def _applied(home: Home, known: Definition, wanted: TableSpec, dry_run: bool, ka
     added = after.halves - before.halves
     if added == {Half.REALTIME}:
         settle_boundary_mode(home.layout(known.name), after, home.now_ms())
-    # The definition comes last: a half that it names is there.
+    # The definition is replaced last, so that every half it names exists.
     starts = create_halves(home.layout(known.name), after, home.now_ms(), added) if added else {}
     home.definitions.replace(definition)
     return Creation(known.name, changes, starts, wanted.warnings, f"Changed table '{known.name}': {count}.")
 
 
 def evolve_halves(home: Home, spec: TableSpec, halves: Collection[Half] = tuple(Half)) -> None:
-    """Brings the columns of the halves to those of `spec`, whose definition is to follow. Under the creation lock."""
+    """Evolves the halves to the columns of `spec`, before its definition is stored. Needs the creation lock."""
     for half in (Half.OFFLINE, Half.REALTIME):
         if half in halves:
             evolve_half(home.bench, spec, home.layout(spec.name), half)
 
 
 def _behind(home: Home, spec: TableSpec, halves: Collection[Half]) -> list[Half]:
-    """The halves that have not all columns of a definition, each as wide; also one that a death has left so."""
+    """The halves that lack columns or wider types of a definition, also after a change that crashed."""
     return [half for half in Half if half in halves and is_behind(spec, home.layout(spec.name), half)]
 
 
 def check_change(home: Home, known: Definition, wanted: TableSpec) -> bool:
-    """Whether `wanted` changes columns of the halves. SpecError when it would change what the table's rows stand on."""
+    """Whether `wanted` changes columns of the halves. SpecError for a change that stored rows do not allow."""
     before = home.spec_of(known)
     after = home.spec_of(_changed(known, wanted, before))
     _check_kept(before, after)
@@ -113,7 +113,7 @@ def _changed(known: Definition, wanted: TableSpec, before: TableSpec) -> Definit
 def _check_kept(before: TableSpec, after: TableSpec) -> None:
     old, new = before.stream, after.stream
     column_change(before.name, before.schema, after.schema)
-    kept = {
+    checks = {
         "its way of keeping nulls": before.null_handling == after.null_handling,
         "its primary key": before.schema.primary_key == after.schema.primary_key,
         "its time column": before.time_column == after.time_column,
@@ -124,7 +124,7 @@ def _check_kept(before: TableSpec, after: TableSpec) -> None:
         "its halves": before.halves <= after.halves,
         "its revert window": before.revert_window_ms == after.revert_window_ms or Half.OFFLINE not in before.halves,
     }
-    for what, is_kept in kept.items():
+    for what, is_kept in checks.items():
         if not is_kept:
             raise SpecError(
                 f"Table '{before.name}' holds rows under {what}, which cannot be changed. Nothing was changed.",
@@ -139,9 +139,9 @@ def _check_rolled(home: Home, before: TableSpec, after: TableSpec) -> None:
 
 
 def _stored_under(spec: TableSpec) -> UpsertConfig | None:
-    """The upsert settings that rows are stored under.
+    """The upsert settings that stored rows depend on.
 
-    Strategies fold rows when they are asked for, and how long delete markers stay may change.
+    Partial upsert strategies are applied by queries, and how long delete markers stay may change.
     """
     upsert = spec.upsert
     if upsert is None:
@@ -150,23 +150,23 @@ def _stored_under(spec: TableSpec) -> UpsertConfig | None:
 
 
 def _keeps_connectors(before: TableSpec, after: TableSpec) -> bool:
-    """What a connector has brought is known by its name, and its messages by their form. New ones may come."""
-    names = {one.name: _kind(one) for one in after.connectors}
-    kept = all(names.get(one.name) == _kind(one) for one in before.connectors)
+    """Whether all connectors remain, with their kinds and message formats. New connectors may be added."""
+    kinds = {connector.name: _kind(connector) for connector in after.connectors}
+    same_kinds = all(kinds.get(connector.name) == _kind(connector) for connector in before.connectors)
     old, new = before.stream, after.stream
-    # Deletes that a source's history has brought stay; and no row was merged with others before the first came.
-    said = [not spec.primary_key and any(one.says_deletes for one in spec.connectors) for spec in (before, after)]
-    same = old is None or new is None or (old.connector, old.message) == (new.connector, new.message)
-    return kept and same and said[0] == said[1]
+    # Deletes from a source's history stay in the table, and rows from before the first delete were not merged.
+    deletes = [not spec.primary_key and any(each.says_deletes for each in spec.connectors) for spec in (before, after)]
+    same_stream = old is None or new is None or (old.connector, old.message) == (new.connector, new.message)
+    return same_kinds and same_stream and deletes[0] == deletes[1]
 
 
 def _kind(one: Connector) -> tuple[type[object], bool]:
-    """What a connector is, as its progress tells it: that of files that are followed is another one."""
+    """The kind of a connector: its transport, and whether it follows files. Each kind has its own progress format."""
     return type(one.transport), isinstance(one.transport, FileInput) and one.transport.follow
 
 
 def _check_boundary_mode(home: Home, before: TableSpec, after: TableSpec) -> None:
-    """SpecError when a config asks for another mode than the table was created with; a task may come and go."""
+    """SpecError when a config names another boundary mode than the table was created with."""
     if len(before.halves) < len(Half) or after.boundary_mode is None:
         return
     mode = open_half(home.layout(before.name).half(Half.OFFLINE)).offline.boundary.mode
@@ -179,12 +179,12 @@ def _check_boundary_mode(home: Home, before: TableSpec, after: TableSpec) -> Non
 
 
 def _difference(path: str, before: Any, after: Any, in_options: bool = False) -> Iterator[str]:
-    """`path: before -> after` for every leaf that differs. Of lists of things with names, each by its name.
+    """`path: before -> after` for every leaf that differs. Lists of named objects are compared by name.
 
     `in_options`: the keys here are options of a client, of which only the public ones are shown.
     """
     if _is_named(before) and _is_named(after):
-        before, after = ({one["name"]: one for one in several} for several in (before, after))
+        before, after = ({entry["name"]: entry for entry in entries} for entries in (before, after))
     if isinstance(before, dict) and isinstance(after, dict):
         for key in sorted({*before, *after}):
             old, new, below = before.get(key), after.get(key), f"{path}/{key}"
@@ -207,7 +207,7 @@ def _difference(path: str, before: Any, after: Any, in_options: bool = False) ->
 
 
 def _is_named(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(one, dict) and "name" in one for one in value)
+    return isinstance(value, list) and all(isinstance(entry, dict) and "name" in entry for entry in value)
 
 
 def _short(key: object, value: Any, in_options: bool) -> str:

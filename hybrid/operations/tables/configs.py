@@ -1,4 +1,4 @@
-"""Table configs one at a time, as Pinot's clients give them: each half on its own."""
+"""Table configs one at a time, as Pinot's clients send them: each half on its own."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ Json = dict[str, object]
 
 
 def add_config(home: Home, document: Json, source: str, kafka: str | None = None) -> Creation:
-    """Creates a table of this half, or of both, or adds the half to the table that is there.
+    """Creates a table with this half, or with both, or adds the half to an existing table.
 
-    The schema is the table's, or the stored one that the config names (else of the table's name): NotFoundError when
-    there is none. ConflictError when the table has this half.
+    The schema is the table's, or the stored schema that the config names (default: the table's name). NotFoundError
+    when there is none, ConflictError when the table already has this half.
     """
     name, halves = halves_of(document, source)
     for half in halves:
@@ -35,7 +35,7 @@ def add_config(home: Home, document: Json, source: str, kafka: str | None = None
 
 
 def update_config(home: Home, table: str, document: Json, source: str) -> Creation:
-    """Puts other configs in place of a half's, or of both. NotFoundError when the table has no such half."""
+    """Replaces the config of a half, or of both. NotFoundError when the table has no such half."""
     name, halves = halves_of(document, source)
     if name != table:
         raise SpecError.at(source, "tableName", f"'{name}' is not the table of the path, '{table}'.")
@@ -46,7 +46,7 @@ def update_config(home: Home, table: str, document: Json, source: str) -> Creati
 
 
 def halves_of(document: Json, source: str) -> tuple[str, dict[Half, Json]]:
-    """The table's name without suffix, and its configs by half: one, or both as `GET /tables/{table}` answers them."""
+    """The table's name without suffix, and its configs by half: one, or both as `GET /tables/{table}` returns them."""
     halves: dict[Half, Json] = {}
     names: dict[str, None] = {}
     for config in configs_in(document):
@@ -65,13 +65,13 @@ def halves_of(document: Json, source: str) -> tuple[str, dict[Half, Json]]:
 def documents_of(home: Home, document: Json, source: str, kafka: str | None) -> TableDocuments:
     """The configs with the schema that they use: the table's, else the stored one that they name."""
     name, halves = halves_of(document, source)
-    configs = [(dict(one), source) for one in halves.values()]
-    known = home.definitions.find(name)
-    if known is not None:
-        return TableDocuments((dict(known.schema_doc), name), configs, kafka)
-    wanted = Section(configs[0][0], source).section("segmentsConfig").text("schemaName", name)
+    configs = [(dict(config), source) for config in halves.values()]
+    definition = home.definitions.find(name)
+    if definition is not None:
+        return TableDocuments((dict(definition.schema_doc), name), configs, kafka)
+    schema_name = Section(configs[0][0], source).section("segmentsConfig").text("schemaName", name)
     try:
-        schema = find_schema(home, wanted)
+        schema = find_schema(home, schema_name)
     except NotFoundError as error:
         raise NotFoundError(f"{error} A table needs its schema first.", hint="POST /schemas") from error
-    return TableDocuments((schema, f"schema {wanted}"), configs, kafka)
+    return TableDocuments((schema, f"schema {schema_name}"), configs, kafka)

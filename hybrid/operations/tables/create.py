@@ -1,8 +1,13 @@
-"""Creation of a table: its halves with their first state, then its record.
+"""Creates a table: its halves with their first state, then its definition.
 
-The order, and what a death in between leaves: start offsets are resolved (nothing done); REALTIME, then OFFLINE is laid
-as an empty Delta table whose act 0 holds the start (rowless folders, which the next `table create` lays anew); the
-record is added (done). So the offsets to start from are committed before anything is read.
+The steps, and what a crash after each leaves:
+
+1. Resolve the start offsets (nothing).
+2. Create REALTIME, then OFFLINE as empty Delta tables whose commit 0 holds the start. A crash leaves folders without
+   rows, which the next `table create` replaces.
+3. Add the definition (done).
+
+So the start offsets are committed before anything is read.
 """
 
 from __future__ import annotations
@@ -45,7 +50,7 @@ _LOCK_TIMEOUT_S = 10.0
 
 
 def validate_documents(home: Home, given: TableDocuments) -> TableSpec:
-    """Check the documents of a table. Nothing is written, no broker is asked."""
+    """Check the documents of a table. Nothing is written, and Kafka is not asked."""
     (schema, source), configs = given.schema, apply_sets(list(given.configs), list(given.overrides))
     spec = parse_table(schema, source, configs, brokers_for(home, given, configs))
     if spec.expectations:
@@ -56,9 +61,9 @@ def validate_documents(home: Home, given: TableDocuments) -> TableSpec:
 
 
 def create_table(home: Home, given: TableDocuments) -> Creation:
-    """Create a table: resolve where it starts in Kafka, write its empty halves, record it.
+    """Create a table: resolve its start offsets in Kafka, write its empty halves, store its definition.
 
-    ConflictError when there is one of that name; StreamError when Kafka does not answer. Nothing is created then.
+    ConflictError when the name is taken; StreamError when Kafka does not answer. Nothing is created then.
     """
     spec = validate_documents(home, given)
     layout = home.layout(spec.name)
@@ -70,7 +75,7 @@ def create_table(home: Home, given: TableDocuments) -> Creation:
             )
         check_free(layout, spec)
         if spec.connectors:
-            home.catalog.connectors.forget(spec.name)  # what an earlier table of that name left
+            home.catalog.connectors.forget(spec.name)  # records of an earlier table of this name
         starts = create_halves(layout, spec, home.now_ms())
         home.definitions.add(_definition(spec))
     halves = " and ".join(half.value for half in sorted(spec.halves, reverse=True))
@@ -90,23 +95,23 @@ def _definition(spec: TableSpec) -> Definition:
 
 
 def creation_lock(layout: TableLayout, timeout_s: float, progress: Progress) -> AbstractContextManager[None]:
-    """One process at a time creates a table: what a dead creation left behind is removed, a living one's is not."""
-    durable.make_private(layout.root.parent.parent)  # the home: a lock's folder alone would be open to everybody
+    """A lock for creation of a table by one process at a time: leftovers are removed only of a creation that died."""
+    durable.make_private(layout.root.parent.parent)  # the home too: otherwise it would be readable by everybody
     lock = layout.root.with_name(f".{layout.root.name}.creating.lock")
     return half_lock(lock, jvm_pid=None, timeout_s=timeout_s, waiting=progress.say)
 
 
 def check_free(layout: TableLayout, spec: TableSpec) -> None:
-    """ConflictError when the warehouse holds data under the table's name that no record speaks of."""
+    """ConflictError when the warehouse holds data under the table's name without a definition."""
     for half in sorted(spec.halves):
         _refuse_acted(layout.half(half), spec)
 
 
 def _refuse_acted(half: Path, spec: TableSpec) -> None:
-    """ConflictError when anything came after a half's creation."""
+    """ConflictError when a half has commits after its creation."""
     try:
         acts = open_half(half).state.act.number
-    except NotFoundError:  # not even a creation that died came as far as a log entry
+    except NotFoundError:  # no log entry, not even from a creation that died
         return
     if acts > 0:
         raise ConflictError(
@@ -118,10 +123,10 @@ def _refuse_acted(half: Path, spec: TableSpec) -> None:
 def create_halves(
     layout: TableLayout, spec: TableSpec, now_ms: int, halves: Collection[Half] | None = None
 ) -> Mapping[str, int]:
-    """Lays the halves of a new table (or only some). Returns the offsets it starts from (empty: no topic yet).
+    """Creates the halves of a new table (or only some). Returns the start offsets by partition (empty: no topic yet).
 
-    StreamError when Kafka does not answer: without it nobody can say where `largest` is. ConflictError when a half
-    holds data already.
+    StreamError when Kafka does not answer, because `largest` cannot be resolved. ConflictError when a half holds data
+    already.
     """
     halves = spec.halves if halves is None else halves
     view = _view(spec) if Half.REALTIME in halves else None
@@ -132,7 +137,7 @@ def create_halves(
     }
     for half in (Half.REALTIME, Half.OFFLINE):
         if half in halves:
-            # The check again, now that nobody can act: what is removed is a rowless half of a creation that died.
+            # Checked again under the lock: only a half without rows, of a creation that died, is removed.
             with half_lock(layout.lock(half), jvm_pid=None, timeout_s=_LOCK_TIMEOUT_S, waiting=lambda _: None):
                 _refuse_acted(layout.half(half), spec)
                 shutil.rmtree(layout.half(half), ignore_errors=True)
@@ -142,33 +147,33 @@ def create_halves(
 
 
 def start_words(spec: TableSpec, starts: Mapping[str, int]) -> str:
-    """What a new table's sentence says of where its rows come from; `starts` as `create_halves` gives them."""
+    """The part of a new table's sentence that names its sources; `starts` as `create_halves` returns them."""
     topics = spec.stream.topics if spec.stream is not None else ()
-    there = {place_of(topics, partition).topic for partition in starts}
-    absent = absent_words(spec.stream, there) if spec.stream is not None else None
+    existing_topics = {place_of(topics, partition).topic for partition in starts}
+    absent = absent_words(spec.stream, existing_topics) if spec.stream is not None else None
     later = f"; {absent} and will be read from offset 0" if absent else ""
     if spec.connectors:
-        names = ", ".join(one.name for one in spec.connectors)
+        names = ", ".join(connector.name for connector in spec.connectors)
         run = f"; its connectors ({names}) run by `hybrid serve` or `hybrid ingest {spec.name}`"
         return run + (later if _starts_at_once(spec) else "")
     if spec.stream is None:
         return ""
     offsets = ", ".join(f"{partition}: {offset}" for partition, offset in starts.items())
-    read = f"; it reads {words_of(spec.stream, there)} from offset (by partition) {offsets}" if starts else ""
+    read = f"; it reads {words_of(spec.stream, existing_topics)} from offset (by partition) {offsets}" if starts else ""
     return f"{read}{later}"
 
 
 def check_stream(spec: TableSpec) -> None:
-    """Ask Kafka for what a table reads, as its creation does. StreamError when it does not answer or give it."""
+    """Check that Kafka has what a table reads, as its creation does. StreamError when it does not answer or has not."""
     view = _view(spec)
     if spec.stream is not None and view is not None:
         check_partitions(spec.name, spec.stream, view)
 
 
 def settle_boundary_mode(layout: TableLayout, spec: TableSpec, now_ms: int) -> None:
-    """Gives an OFFLINE half that has been alone so far the mode of the whole table: it had no boundary until now.
+    """Sets the boundary mode of an OFFLINE half that gets its REALTIME half; until now it had no boundary.
 
-    Done before the REALTIME half is laid; a death in between leaves a half that is alone: the next try settles anew.
+    Runs before the REALTIME half is created. After a crash in between the next attempt sets the mode again.
     """
     path = layout.half(Half.OFFLINE)
     with half_lock(layout.lock(Half.OFFLINE), jvm_pid=None, timeout_s=_LOCK_TIMEOUT_S, waiting=lambda _: None):
@@ -180,7 +185,7 @@ def settle_boundary_mode(layout: TableLayout, spec: TableSpec, now_ms: int) -> N
 
 
 def _starts(spec: TableSpec, view: StreamView | None, now_ms: int) -> Mapping[PartitionKey, int]:
-    """The offsets that the table starts from."""
+    """The start offsets of the table."""
     stream = spec.stream
     if stream is None or view is None:
         return {}
@@ -193,18 +198,18 @@ def _starts(spec: TableSpec, view: StreamView | None, now_ms: int) -> Mapping[Pa
 def first_realtime_state(
     spec: TableSpec, view: StreamView | None, starts: Mapping[PartitionKey, int], now_ms: int
 ) -> RealtimeState:
-    """Act 0 of a REALTIME half: where each partition starts, and which topic that is."""
+    """The state of commit 0 of a REALTIME half: the start offset of each partition, and the topic's id."""
     act, stream = _act_zero(spec, now_ms), spec.stream
     if stream is None:
         return RealtimeState(act)
     started = {stream.connector: {"started_at": act.at}} if _starts_at_once(spec) else {}
-    known = RealtimeState(act).with_ids(stream, view.topic_ids if view is not None else {})
+    topic_ids = RealtimeState(act).with_ids(stream, view.topic_ids if view is not None else {})
     epochs = leader_epochs_at(view, starts) if view is not None else {}
-    return RealtimeState(act, offsets=starts, topic_ids=known, progress=started, leader_epochs=epochs)
+    return RealtimeState(act, offsets=starts, topic_ids=topic_ids, progress=started, leader_epochs=epochs)
 
 
 def _starts_at_once(spec: TableSpec) -> bool:
-    """Whether a connector reads from where Kafka ends at the table's creation: later it would skip what came since."""
+    """Whether a connector starts at Kafka's end as of the creation: a later start would skip messages since then."""
     live = live_connector(spec.connectors)
     if live is None or not isinstance(live.transport, KafkaInput):
         return False
@@ -212,20 +217,20 @@ def _starts_at_once(spec: TableSpec) -> bool:
 
 
 def first_offline_state(spec: TableSpec, now_ms: int) -> OfflineState:
-    """Act 0 of an OFFLINE half: a boundary that covers nothing, in the mode that the table keeps."""
+    """The state of commit 0 of an OFFLINE half: a boundary that covers nothing, in the table's permanent mode."""
     boundary = Boundary(None if spec.time_column else INFINITE, mode=spec.first_boundary_mode)
     return OfflineState(_act_zero(spec, now_ms), boundary=boundary)
 
 
 def _view(spec: TableSpec) -> StreamView | None:
-    """The topics that are read from the creation on; most connectors look at their own when they start."""
+    """The topics that are read from the creation on; None for connectors that look up their topics when they start."""
     if spec.stream is None or not (spec.stream.connector == CONFIGURED or _starts_at_once(spec)):
         return None
     return view_stream(spec.stream)
 
 
 def _act_zero(spec: TableSpec, now_ms: int) -> Act:
-    # The documents go with the data, so that a lost catalog can be rebuilt from the tables.
+    # The documents are stored with the data, so that a lost catalog can be rebuilt from the tables.
     documents: dict[str, Any] = {
         "schema": spec.schema_doc,
         "realtime": spec.realtime_doc,

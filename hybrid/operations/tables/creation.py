@@ -1,4 +1,4 @@
-"""`Creation`: what creating or changing a table did."""
+"""`Creation`: the result of creating or changing a table."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Creation:
-    """What creating or applying did: `changes` by document path, offsets to start from, warnings, one sentence."""
+    """The result of a create or apply: `changes` by document path, start offsets by partition, warnings, a sentence."""
 
     table: str
     changes: Sequence[str]

@@ -1,6 +1,6 @@
-"""Drops a table, so that it can be brought back, or purges it for good.
+"""Drops a table so that it can be restored, or purges it for good.
 
-A dropped table's folder moves aside, whole and with its definition, under its name and the time.
+A dropped table's folder is moved aside with its definition, and named by the table and the time.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _DROPPED = ".dropped"
 
 
 def drop_table(home: Home, name: str, *, purge: bool = False) -> str:
-    """Drops the table and says where its data went. Waits for acts under way; ConflictError when they do not end.
+    """Drops the table; the sentence says where its data is kept. ConflictError when operations in progress do not end.
 
-    With `purge` copies go too that were dropped earlier under that name, also where there is no such table now.
+    `purge` also removes copies dropped earlier under this name, even where there is no such table now.
     """
     copies = dropped_copies(home, name) if purge else []
     if copies and home.definitions.find(name) is None:
@@ -39,16 +39,16 @@ def drop_table(home: Home, name: str, *, purge: bool = False) -> str:
             timeout_s = home.settings.lock_timeout_s
             lock = half_lock(layout.lock(half), jvm_pid=None, timeout_s=timeout_s, waiting=home.progress.say)
             locks.enter_context(lock)
-        durable.rename(layout.root, aside)  # at once, so that a purge that dies half way leaves no half a table
+        durable.rename(layout.root, aside)  # atomic, so that a purge that crashes leaves no partial table
     if not purge:
         return f"Dropped table '{name}'; its data is kept in {aside}. `hybrid table undrop {name}` brings it back."
     shutil.rmtree(aside)
-    durable.sync(aside.parent)  # gone for good: a power failure brings no name back
+    durable.sync(aside.parent)  # so that a power failure does not bring the name back
     return _removed(name, [path for path in dropped_copies(home, name) if path != aside], with_table=True)
 
 
 def _removed(name: str, copies: list[Path], *, with_table: bool) -> str:
-    """Removes dropped copies; the sentence that names them."""
+    """Removes dropped copies; returns a sentence that names them."""
     for path in copies:
         shutil.rmtree(path)
         durable.sync(path.parent)
@@ -60,23 +60,23 @@ def _removed(name: str, copies: list[Path], *, with_table: bool) -> str:
 
 
 def dropped_copies(home: Home, name: str) -> list[Path]:
-    """The folders of tables of that name that were dropped, oldest first."""
+    """The folders of dropped tables of this name, oldest first."""
     folder = home.settings.warehouse / _DROPPED
     return sorted(path for path in folder.glob("*@*") if path.name.rpartition("@")[0] == name)
 
 
 def copy_names(home: Home, *, table: str) -> list[str]:
-    """The names of a table's dropped copies, oldest first: what `undrop_table` takes."""
+    """The names of a table's dropped copies, oldest first, as `undrop_table` accepts them."""
     return [path.name for path in dropped_copies(home, table)]
 
 
 def undrop_table(home: Home, name: str) -> str:
-    """Brings back the table of that name that was dropped last, or the older copy that `NAME@TIME` names."""
-    home.table_names()  # says so when there is no home
+    """Restores the table of this name that was dropped last, or the older copy that `NAME@TIME` names."""
+    home.table_names()  # NotFoundError when there is no home
     table = name.partition("@")[0]
     copies = dropped_copies(home, table)
-    found = copies if name == table else [path for path in copies if path.name == name]
-    if not found:
+    matching = copies if name == table else [path for path in copies if path.name == name]
+    if not matching:
         folder = home.settings.warehouse / _DROPPED
         names = {path.name.rpartition("@")[0] for path in folder.glob("*@*")}
         raise NotFoundError.named("Dropped table", name, names if name == table else [path.name for path in copies])
@@ -85,7 +85,7 @@ def undrop_table(home: Home, name: str) -> str:
         raise ConflictError(
             f"There is another table '{table}' now. Nothing was changed.", hint=f"hybrid table drop {table}"
         )
-    durable.rename(found[-1], layout.root)
-    left = [path.name for path in copies if path != found[-1]]
-    others = f" Other copies are kept: {', '.join(left)}." if left else ""
+    durable.rename(matching[-1], layout.root)
+    other_copies = [path.name for path in copies if path != matching[-1]]
+    others = f" Other copies are kept: {', '.join(other_copies)}." if other_copies else ""
     return f"Table '{table}' is back, as it was.{others}"

@@ -1,7 +1,7 @@
-"""Schemas on their own, as Pinot has them: given before the tables that use them.
+"""Schemas on their own, as in Pinot: stored before the tables that use them.
 
-A table has a copy of its schema. Where one is used by tables, theirs is the one that counts, and an update goes to them
-too; what one of them cannot take over is refused, and then nothing is changed.
+A table has a copy of its schema. The tables' copies take precedence over the stored schema, and an update changes them
+too. If one table cannot accept the update, it is refused and nothing is changed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SchemaChange:
-    """What storing a schema did: which tables were changed with it; warnings name keys without effect."""
+    """The result of storing a schema: the tables that were changed with it; warnings name keys without effect."""
 
     name: str
     tables: tuple[str, ...]
@@ -32,24 +32,24 @@ class SchemaChange:
 
 
 def schema_names(home: Home) -> list[str]:
-    """The names of all schemas: those on their own and those of tables, sorted."""
-    return sorted({*_stored(home).names(), *(str(one.schema_doc["schemaName"]) for one in _definitions(home))})
+    """The names of all schemas, stored ones and those of tables, sorted."""
+    return sorted({*_stored(home).names(), *(str(table.schema_doc["schemaName"]) for table in _definitions(home))})
 
 
 def find_schema(home: Home, name: str) -> dict[str, Any]:
-    """A schema as it was given; NotFoundError, with a suggestion, when there is none of that name."""
+    """A schema as it was stored; NotFoundError, with a suggestion, for an unknown name."""
     users = users_of(home, name)
-    found = dict(users[0].schema_doc) if users else _stored(home).find(name)
-    if found is None:
+    document = dict(users[0].schema_doc) if users else _stored(home).find(name)
+    if document is None:
         raise NotFoundError.named("Schema", name[:100], schema_names(home))
-    return found
+    return document
 
 
 def put_schema(home: Home, document: dict[str, object], source: str, *, override: bool = True) -> SchemaChange:
-    """Stores a schema, and brings the tables that use it to it.
+    """Stores a schema, and changes the tables that use it.
 
-    ConflictError when there is one and `override` is false; SpecError when it is wrong or would lose what a table
-    holds. Nothing was changed then.
+    ConflictError when it exists and `override` is false; SpecError when it is invalid or would lose a table's values.
+    Nothing is changed then.
     """
     schema = parse_schema(document, source)
     if not is_schema_name(schema.name):
@@ -57,20 +57,20 @@ def put_schema(home: Home, document: dict[str, object], source: str, *, override
     if not override and schema.name in schema_names(home):
         raise ConflictError(f"Schema '{schema.name}' exists already. Nothing was changed.")
     users = users_of(home, schema.name)
-    wanted = [validate_documents(home, _documents(user, document, source)) for user in users]
-    for user, spec in zip(users, wanted, strict=True):
+    specs = [validate_documents(home, _documents(user, document, source)) for user in users]
+    for user, spec in zip(users, specs, strict=True):
         check_change(home, user, spec)
-    changed = [apply_change(home, user, spec) for user, spec in zip(users, wanted, strict=True)]
+    changed = [apply_change(home, user, spec) for user, spec in zip(users, specs, strict=True)]
     _stored(home).put(schema.name, document)
-    return SchemaChange(schema.name, tuple(one.table for one in changed if one.changes), schema.warnings)
+    return SchemaChange(schema.name, tuple(change.table for change in changed if change.changes), schema.warnings)
 
 
 def changes_columns(home: Home, document: Mapping[str, object], source: str) -> bool:
-    """Whether `put_schema` would change a table's columns, which takes Spark. SpecError as there."""
+    """Whether `put_schema` would change a table's columns, which needs Spark. SpecError as there."""
     schema = parse_schema(dict(document), source)
     users = users_of(home, schema.name)
-    wanted = [validate_documents(home, _documents(user, document, source)) for user in users]
-    return any([check_change(home, user, spec) for user, spec in zip(users, wanted, strict=True)])
+    specs = [validate_documents(home, _documents(user, document, source)) for user in users]
+    return any([check_change(home, user, spec) for user, spec in zip(users, specs, strict=True)])
 
 
 def drop_schema(home: Home, name: str) -> None:
@@ -85,12 +85,12 @@ def drop_schema(home: Home, name: str) -> None:
 
 def users_of(home: Home, name: str) -> list[Definition]:
     """The tables that use a schema."""
-    return [one for one in _definitions(home) if one.schema_doc["schemaName"] == name]
+    return [table for table in _definitions(home) if table.schema_doc["schemaName"] == name]
 
 
 def _definitions(home: Home) -> list[Definition]:
-    found = map(home.definitions.find, home.definitions.names())
-    return [definition for definition in found if definition is not None]
+    definitions = map(home.definitions.find, home.definitions.names())
+    return [definition for definition in definitions if definition is not None]
 
 
 def _documents(user: Definition, schema: Mapping[str, object], source: str) -> Any:

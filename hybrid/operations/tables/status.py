@@ -1,7 +1,4 @@
-"""What a newcomer wants to see first of each table: rows, boundary, how far behind, what went wrong. No JVM.
-
-Part of the
-"""
+"""The status of tables: rows, boundary, lag behind Kafka, last task, what stops them. Needs no JVM."""
 
 from __future__ import annotations
 
@@ -33,10 +30,10 @@ _NO_BOUND = 2**62
 
 @dataclass(frozen=True)
 class TableStatus:
-    """One table at a glance. `behind` counts offsets in Kafka that are not committed yet (None: not known).
+    """The status of one table. `behind` counts offsets in Kafka that are not committed yet (None: unknown).
 
-    `state` is OK, or what stops the table, or which of its topics is not there yet (a sentence); rows are those stored
-    in each half.
+    `state` is OK, or a sentence that says what stops the table or which of its topics does not exist yet. Row counts
+    are of the rows stored in each half. `override_ms` is epoch milliseconds.
     """
 
     table: str
@@ -54,17 +51,17 @@ class TableStatus:
 
     @property
     def healthy(self) -> bool:
-        """Whether nothing stops the table or a part of it."""
+        """Whether nothing stops the table or part of it."""
         return self.state == "OK"
 
 
 def status_of_all(home: Home) -> list[TableStatus]:
-    """The status of every table, by name. Several are looked at at once: Kafka may take its time for each."""
+    """The status of every table, by name. Tables are checked in parallel, because Kafka may be slow for each."""
     names, silent = home.table_names(), SilentBrokers(QUERY_TIMEOUT_MS)
     with ThreadPoolExecutor(_THREADS, thread_name_prefix="status") as threads:
-        # Each in a copy of the context, which says what the account that asks may see.
-        looks = [threads.submit(copy_context().run, status_of, home, home.table(name), silent) for name in names]
-        return [look.result() for look in looks]
+        # Each thread gets a copy of the context, which holds what the requesting account may see.
+        futures = [threads.submit(copy_context().run, status_of, home, home.table(name), silent) for name in names]
+        return [future.result() for future in futures]
 
 
 def status_of(home: Home, table: TableRef, silent: SilentBrokers | None = None) -> TableStatus:
@@ -99,7 +96,7 @@ def _last_task(run: RunRecord) -> str:
 
 
 def _lag(home: Home, table: TableRef, silent: SilentBrokers | None = None) -> tuple[int | None, str]:
-    """Offsets not ingested yet, and OK or what stops ingestion, or is not there to be read."""
+    """The number of offsets not ingested yet, and OK or a sentence: what stops ingestion, or which topic is missing."""
     failure = _failure(home, table)
     if failure is not None:
         return None, failure
@@ -120,11 +117,11 @@ def _lag(home: Home, table: TableRef, silent: SilentBrokers | None = None) -> tu
 
 
 def _failure(home: Home, table: TableRef) -> str | None:
-    """The connector that failed, and those that wait for it; None when none has. A paused one is as it is wanted."""
-    found = TableConnectors(home, table).look(ask_kafka=False)
-    failed = next((one for one in found if one.state == "FAILED"), None)
+    """The connector that failed, and those that wait for it; None when none has. A pause is not a failure."""
+    statuses = TableConnectors(home, table).look(ask_kafka=False)
+    failed = next((status for status in statuses if status.state == "FAILED"), None)
     if failed is None:
         return None
-    waiting = ", ".join(f"'{one.name}'" for one in found if one.state == "WAITING" and failed.name in one.waits_for)
+    waiting = ", ".join(f"'{it.name}'" for it in statuses if it.state == "WAITING" and failed.name in it.waits_for)
     also = f" Waiting for it: {waiting}." if waiting else ""
     return f"Connector '{failed.name}' failed: {failed.latest_error}{also}"
