@@ -341,7 +341,7 @@ def answered(home, sql):
     """What the cache answers, once it has followed; the files say the same."""
     from hybrid.query.engine import QueryOptions, run
 
-    plain = [tuple(row) for row in run(sql, _Source(home.api), QueryOptions()).rows]
+    plain = [tuple(row) for row in run(sql, _Source(home.api.context), QueryOptions()).rows]
     for _ in range(100):
         found = home.rows(sql)
         if found == plain:
