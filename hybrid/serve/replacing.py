@@ -1,4 +1,7 @@
-"""`/segments/{t}/...ReplaceSegments`: Pinot's segment replacement protocol. Segments pushed before the end are staged."""
+"""Routes `/segments/{t}/...ReplaceSegments`: Pinot's segment replacement protocol.
+
+Pushed segments are staged until the replacement ends.
+"""
 
 from __future__ import annotations
 
