@@ -1,4 +1,4 @@
-"""How many statements wait and run at once, of everybody and of one account; and those whose client has gone."""
+"""Admission control: limits of waiting and running statements, in total and per account; cancellation on disconnect."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from hybrid.errors import QueryError
 T = TypeVar("T")
 TOO_MANY = 429  # Pinot's TOO_MANY_REQUESTS
 WORKERS = 16
-# More statements of one account than this gain it nothing, and leave the others so much less of the processors.
+# More statements of one account do not speed it up; they only take processors from other accounts.
 RUNNING_OF_ONE = min(WORKERS // 2, max(2, os.cpu_count() or 1))
-# Threads of their own, each with its connection: no query waits for a slow path, and none takes a new connection.
+# Dedicated threads, each with its connection: no query waits for a slow route or opens a new connection.
 _THREADS = ThreadPoolExecutor(WORKERS, thread_name_prefix="query")
-# From when on it is looked whether the client is still there: most statements are over before.
+# Disconnects are checked only after this delay: most statements end before it.
 _WATCHED_S = 0.25
 
 
 class Admission:
-    """The statements of one server that wait or run. For the event loop's thread."""
+    """The waiting and running statements of one server. Use it on the event loop only."""
 
     def __init__(self, most: int = 512, most_of_one: int = 128, running_of_one: int = RUNNING_OF_ONE) -> None:
         self._most, self._most_of_one, self._running_of_one = most, most_of_one, running_of_one
@@ -35,10 +35,10 @@ class Admission:
         self._lanes: dict[str, asyncio.Semaphore] = {}
 
     async def run(self, request: Request, account: str | None, work: Callable[[], T], leave: Callable[[], None]) -> T:
-        """Does `work` in a thread of its own; `leave` is called when the client goes before it is done.
+        """Run `work` in a thread; `leave` is called if the client disconnects before the end.
 
-        QueryError 429 when too many wait already. Of one account `running_of_one` run, and the rest wait; without
-        accounts everybody shares all threads.
+        QueryError 429 when too many statements wait. At most `running_of_one` statements of one account run, the
+        others wait; without accounts all clients share all threads.
         """
         self._enter(account)
         try:

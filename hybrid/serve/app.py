@@ -1,4 +1,4 @@
-"""The HTTP application: one, on the controller's port and the broker's; every path answers on both."""
+"""The HTTP application: one for the controller's port and the broker's; both serve every route."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _ROUTERS = tuple(
         replacing, segments, tasks, jobs, ingest_files, replacements, backfills, purges, flows, verbs, openapi,
     )
 )  # fmt: skip
-# What people wait for goes to its endpoint at once: the layers between take as long as a small statement.
+# Statements bypass the framework's layers, which take as long as a small statement.
 _DIRECT = {
     ("POST", route.path): route
     for route in queries.router.routes
@@ -59,7 +59,7 @@ LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
 
 
 class Application(FastAPI):
-    """FastAPI behind the gate, which every request passes first."""
+    """FastAPI application behind `Middleware`, which every request passes first."""
 
     def __init__(
         self, context: ServerContext, hosts: frozenset[str] | None, door: Authentication, **options: Any
@@ -70,7 +70,7 @@ class Application(FastAPI):
         self._gate = Middleware(self._routed, context.limits, context.metrics, hosts, door, audit)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One connection's request, or the server's start and end."""
+        """Handle one ASGI scope: a request, or the server's start and end."""
         await self._gate(scope, receive, send)
 
     async def _routed(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -94,9 +94,9 @@ def build_app(
     hosts: frozenset[str] | None = LOOPBACK,
     closed: bool = False,
 ) -> Application:
-    """The application over a home. `hosts` are the Host names it answers to (None: any); `url` is where it is.
+    """Build the application for a home. `hosts` are the accepted Host names (None: any); `url` is its address.
 
-    `closed`: without any account it answers nobody, as it must where other machines reach it.
+    `closed` refuses every request while no account exists, as required when other machines can reach it.
     """
     app = Application(
         ServerContext(home, limits, Metrics(home), url, admission=Admission(running_of_one=limits.query_running)),

@@ -1,8 +1,8 @@
-"""Who comes in: the account that a request names, and whether its right is enough.
+"""Authentication: the account that a request names, and whether its right suffices.
 
-Once a home has an account, every request needs one, from this machine too. A server that other machines reach
-is `closed`: without any account it lets nobody in. The command line on the home has a secret of its own, which
-`hybrid serve` leaves in `server.json` at each start.
+Once a home has an account, every request needs one, also from this machine. A server that other machines reach
+is `closed`: without any account it refuses everybody. The command line on the home has its own secret, which
+`hybrid serve` writes to `server.json` at each start.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _Stamp = tuple[int, int, int] | None
 
 
 class Authentication:
-    """The accounts of a home as a server sees them: from memory, and anew when their file was changed."""
+    """The accounts of a home, cached in memory and reloaded when their file changes."""
 
     def __init__(self, home: Path, closed: bool = False) -> None:
         self._accounts, self._server_file, self._closed = Accounts(home), home / SERVER_FILE, closed
@@ -46,9 +46,9 @@ class Authentication:
         self._looked_at = 0.0
 
     def account(self, path: str, header: bytes | None, peer: str | None = None) -> Account | None:
-        """Who asks, by the Authorization header; None where everybody may. AccessError when nobody is known by it.
+        """Return the account of an Authorization header; None where none is needed. AccessError for an unknown account.
 
-        `peer` is the address that the connection comes from: the home's own secret counts from this machine only.
+        `peer` is the client's address: the home's own secret is accepted from this machine only.
         """
         if path in OPEN_PATHS:
             return None
@@ -58,13 +58,13 @@ class Authentication:
             return None
         if header is None:
             raise AccessError("This server answers those who name an account.", hint=_HINT)
-        found = self._known.get(header) or self._found(header)
-        if found.name == HOME_ACCOUNT and not is_loopback(peer):
+        account = self._known.get(header) or self._found(header)
+        if account.name == HOME_ACCOUNT and not is_loopback(peer):
             raise AccessError("The home's own secret is for this machine only.", hint=_HINT)
-        return found
+        return account
 
     def may_see_details(self, header: bytes | None, peer: str | None = None) -> bool:
-        """Whether an open path may tell a caller names and paths: it names an account, or none is asked for."""
+        """Whether an open route may show names and paths: the caller has an account, or none is needed."""
         try:
             self.account("", header, peer)
         except AccessError:
@@ -73,14 +73,14 @@ class Authentication:
 
     def _found(self, header: bytes) -> Account:
         name, secret = _read(header)
-        self._look()  # it may have been added a moment ago
+        self._look()  # the account may be new
         digest = digest_of(secret)
-        for one in self._there:
-            if name in (None, one.name) and one.has(digest):
+        for account in self._there:
+            if name in (None, account.name) and account.has(digest):
                 if len(self._known) >= _KNOWN_MAX:
                     self._known.clear()
-                self._known[header] = one
-                return one
+                self._known[header] = account
+                return account
         raise AccessError("No account has this secret" + (" and this name." if name is not None else "."), hint=_HINT)
 
     def _look(self) -> None:
@@ -90,12 +90,12 @@ class Authentication:
             return
         self._known.clear()
         try:
-            found, self._needed = self._accounts.list(), self._closed
-        except HybridError as error:  # nobody knows who was let in by it, so nobody is
+            accounts, self._needed = self._accounts.list(), self._closed
+        except HybridError as error:  # an unreadable file of accounts admits nobody
             _LOG.error("%s Until then nobody is let in.", error)
-            found, self._needed = (), True
-        self._needed = self._needed or bool(found)
-        self._there = (*found, *self._home())
+            accounts, self._needed = (), True
+        self._needed = self._needed or bool(accounts)
+        self._there = (*accounts, *self._home())
         self._stamps = stamps
 
     def _home(self) -> Iterator[Account]:
@@ -107,7 +107,7 @@ class Authentication:
 
 
 def is_loopback(peer: str | None) -> bool:
-    """Whether a connection's other end is this machine. None: there is no network between (a socket file, a test)."""
+    """Whether a connection's peer is this machine. None: no network in between (a socket file, a test)."""
     if peer is None:
         return True
     try:
@@ -119,7 +119,7 @@ def is_loopback(peer: str | None) -> bool:
 
 
 def may_pass(account: Account | None, needed: Right, method: str, path: str) -> None:
-    """RightError when the account has not the right that a request takes."""
+    """RightError if the account lacks the right that a request needs."""
     if account is not None and account.right < needed:
         raise RightError(
             f"Account '{account.name}' has the right {account.right.word}; {method} {path[:200]} takes {needed.word}.",
@@ -128,7 +128,7 @@ def may_pass(account: Account | None, needed: Right, method: str, path: str) -> 
 
 
 def asking(account: Account | None) -> AbstractContextManager[None]:
-    """What is done meanwhile is done for an account; log records say so."""
+    """Attribute the work in this context to an account, also in log records."""
     return nullcontext() if account is None or account.name == HOME_ACCOUNT else _asking(account)
 
 
@@ -144,18 +144,18 @@ def _asking(account: Account) -> Iterator[None]:
 
 
 def who_asks() -> str | None:
-    """The name of the account that the request under way came from; None for the home's own command line."""
+    """Return the name of the current request's account; None for the home's own command line."""
     return _ASKING.get()
 
 
 def may_operate() -> bool:
-    """Whether the request under way has at least the right to operate; everybody has where there are no accounts."""
+    """Whether the current request has at least the right to operate; always true without accounts."""
     right = ASKING_RIGHT.get()
     return right is None or right >= Right.OPERATE
 
 
 def _read(header: bytes) -> tuple[str | None, str]:
-    """Name (None: any) and secret of an Authorization header. What is wrong with it is said without repeating it."""
+    """Return name (None: any) and secret of an Authorization header. Errors do not repeat its content."""
     scheme, _, rest = header.decode("latin-1").strip().partition(" ")
     kind, text = scheme.lower(), rest.strip()
     if kind == "bearer" and text:
@@ -172,9 +172,9 @@ def _read(header: bytes) -> tuple[str | None, str]:
 
 
 def _stamp(path: Path) -> _Stamp:
-    """Changes when the file does, or who may read it."""
+    """Return a value that changes with the file's content or permissions."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return None
-    return found.st_ctime_ns, found.st_ino, found.st_size
+    return status.st_ctime_ns, status.st_ino, status.st_size

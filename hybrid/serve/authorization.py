@@ -1,4 +1,4 @@
-"""Which right a request takes. What is not listed here takes the highest: a new path is closed until it is decided."""
+"""The right that each request needs. Unlisted routes need the highest: a new route is closed by default."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hybrid.home.accounts import Right
 
 READ, OPERATE, ADMIN = Right.READ, Right.OPERATE, Right.ADMIN
 
-# Answered whoever asks: what load balancers and Pinot's clients look at before anything else.
+# Open to everybody: load balancers and Pinot's clients request these first.
 OPEN_PATHS = frozenset({"/livez", "/readyz", "/health", "/version"})
 
 # GET and HEAD read; the other methods, by their paths as the application names them:
@@ -82,19 +82,19 @@ _VERBS = "/verbs/"
 
 
 def _compiled() -> list[tuple[str, re.Pattern[str], Right]]:
-    found = []
+    patterns = []
     for place, right in PATH_RIGHTS.items():
         method, path = place.split(" ")
         if "{" in path:
-            found.append((method, compile_path(path)[0], right))
-    return found
+            patterns.append((method, compile_path(path)[0], right))
+    return patterns
 
 
 _PATTERNS = _compiled()
 
 
 def right_for(method: str, path: str) -> Right:
-    """The right that a request takes."""
+    """Return the right that a request needs."""
     if method in {"GET", "HEAD"}:
         return READ
     if method == "POST" and path.startswith(_VERBS):
@@ -102,5 +102,5 @@ def right_for(method: str, path: str) -> Right:
     listed = PATH_RIGHTS.get(f"{method} {path}")
     if listed is not None:
         return listed
-    found = (right for name, pattern, right in _PATTERNS if name == method and pattern.match(path))
-    return next(found, ADMIN)
+    rights = (right for name, pattern, right in _PATTERNS if name == method and pattern.match(path))
+    return next(rights, ADMIN)

@@ -1,4 +1,4 @@
-"""`/backfills`: corrections of a stretch of time, planned, looked at and run."""
+"""Routes `/backfills`: plan, inspect and run corrections of a time range."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ BackfillId = Annotated[str, Path(examples=[_ID])]
 
 
 class BackfillBody(BaseModel):
-    """What to plan: exactly one of `update`, `delete`, `input` (a path on the server's machine), `sql`,
+    """A backfill to plan: exactly one of `update`, `delete`, `input` (a path on the server's machine), `sql`,
     `fromRejected` and `fromKafka`.
 
-    `from` and `to` as ISO 8601 with a zone, or as the time column writes times.
+    `from` and `to` are ISO 8601 with a zone, or in the format of the time column.
     """
 
     model_config = ConfigDict(
@@ -96,7 +96,7 @@ class BackfillBody(BaseModel):
 
 
 class Going(BaseModel):
-    """How to run a plan: `atomic`, all buckets in one commit; `newest_first`; no faster than `rows_per_second`."""
+    """Options of a run: `atomic` (all buckets in one commit), `newest_first`, at most `rows_per_second`."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -113,7 +113,7 @@ class Going(BaseModel):
 
 
 class TakingBack(BaseModel):
-    """Why a backfill is taken back."""
+    """Reason and user of a revert."""
 
     model_config = ConfigDict(extra="forbid", strict=True, json_schema_extra={"examples": [{"reason": "it was right"}]})
 
@@ -123,15 +123,15 @@ class TakingBack(BaseModel):
 
 @router.post("/backfills", summary="Plan a backfill", responses=shown(_PLAN))
 async def plan(request: Request, correction: BackfillBody) -> Any:
-    """Stages the corrected rows, waits for the plan and answers it. Nothing is visible before it is resumed."""
+    """Stages the corrected rows and returns the plan when it is ready. Queries see no change before `resume`."""
     context = context_of(request)
-    found = await run_in_threadpool(path_table, context, correction.table)
-    return await context.carried_out("backfill_plan", {**correction.model_dump(), "table": found.table.name})
+    target = await run_in_threadpool(path_table, context, correction.table)
+    return await context.carried_out("backfill_plan", {**correction.model_dump(), "table": target.table.name})
 
 
 @router.get("/backfills", summary="List the backfills", responses=shown([_STATUS]))
 def list_backfills(request: Request, table: Annotated[str | None, Query(examples=["orders"])] = None) -> Any:
-    """How every backfill stands, newest first."""
+    """Returns the status of every backfill, newest first."""
     context = context_of(request)
     name = path_table(context, table).table.name if table is not None else None
     return VERBS["backfills"].call(context.home, table=name)
@@ -139,7 +139,7 @@ def list_backfills(request: Request, table: Annotated[str | None, Query(examples
 
 @router.get("/backfills/{backfill}", summary="Show a backfill", responses=shown({**_STATUS, "plan": _PLAN}))
 def show_backfill(request: Request, backfill: BackfillId) -> Any:
-    """How it stands, with its plan."""
+    """Returns the status of a backfill with its plan."""
     return VERBS["backfill"].call(context_of(request).home, backfill=backfill[:_LENGTH_MAX])
 
 
@@ -150,7 +150,7 @@ async def resume(
     how: Going | None = None,
     wait: Annotated[bool, Query(description="Wait for its end, and answer its report or its error")] = True,
 ) -> Any:
-    """Swaps in what is not done yet. Without `wait` the queued run is answered, to be followed at `/runs/{id}`."""
+    """Applies the buckets that are not done yet. Without `wait` returns the queued run; follow it at `/runs/{id}`."""
     context = context_of(request)
     arguments = {"backfill": backfill[:_LENGTH_MAX], **(how or Going()).model_dump()}
     if wait:
@@ -160,7 +160,7 @@ async def resume(
 
 @router.post("/backfills/{backfill}/pause", summary="Pause a backfill", responses=shown({**_STATUS, "state": "PAUSED"}))
 def pause(request: Request, backfill: BackfillId) -> Any:
-    """Has its run stop after the commit under way."""
+    """Stops the run after the commit in progress."""
     return VERBS["backfill_pause"].call(context_of(request).home, backfill=backfill[:_LENGTH_MAX])
 
 
@@ -168,17 +168,20 @@ def pause(request: Request, backfill: BackfillId) -> Any:
     "/backfills/{backfill}/cancel", summary="Cancel a backfill", responses=shown({**_STATUS, "state": "CANCELLED"})
 )
 async def cancel(request: Request, backfill: BackfillId) -> Any:
-    """Has its run stop for good; what it has corrected stays. Rejected rows that it took and did not bring go back."""
+    """Stops the run for good; corrected buckets stay corrected.
+
+    Rejected rows that it took but did not add to the table become rejected rows again.
+    """
     context, name = context_of(request), backfill[:_LENGTH_MAX]
-    found = await run_in_threadpool(lambda: VERBS["backfill_cancel"].call(context.home, backfill=name))
-    if found["taken"] and found["state"] in {"CANCELLED", "REVERTED"}:
+    status = await run_in_threadpool(lambda: VERBS["backfill_cancel"].call(context.home, backfill=name))
+    if status["taken"] and status["state"] in {"CANCELLED", "REVERTED"}:
         await context.carried_out("backfill_release", {"backfill": name})
-        found = {**found, "taken": 0}
-    return found
+        status = {**status, "taken": 0}
+    return status
 
 
 @router.post("/backfills/{backfill}/revert", summary="Take a backfill back", responses=shown(_REPORT))
 async def revert(request: Request, backfill: BackfillId, why: TakingBack | None = None) -> Any:
-    """Puts back all that it has replaced, in one commit, and waits for the report."""
+    """Restores everything the backfill replaced, in one commit, and returns the report."""
     arguments = {"backfill": backfill[:_LENGTH_MAX], **(why or TakingBack()).model_dump()}
     return await context_of(request).carried_out("backfill_revert", arguments)

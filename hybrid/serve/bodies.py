@@ -1,4 +1,4 @@
-"""Bodies of requests as documents: a JSON object as such, or as the one file of a form, as Pinot's clients send it."""
+"""Request bodies as documents: a JSON object, or a form with one file, as Pinot's clients send it."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ BodyText = Annotated[str, Depends(_text)]
 
 
 def document(text: str) -> dict[str, object]:
-    """The JSON object in a body, read as strictly as our files are. SpecError names the place of what is wrong."""
-    found = parse_document(text, SOURCE)
-    check_characters(found)
-    return found
+    """Parse the JSON object in a body, as strictly as config files. SpecError names the place of the mistake."""
+    body = parse_document(text, SOURCE)
+    check_characters(body)
+    return body
 
 
 def check_characters(found: object) -> None:
-    """SpecError for what JSON can write and nothing can keep: half of a character, a number that is none."""
+    """SpecError for values that JSON can express but no store can keep: half a surrogate pair, NaN or infinity."""
     try:
         json.dumps(found, ensure_ascii=False, allow_nan=False).encode("utf-8")
     except UnicodeEncodeError as error:
@@ -47,8 +47,8 @@ def check_characters(found: object) -> None:
 
 
 def unrecognized(found: object, warnings: Sequence[str]) -> dict[str, Any]:
-    """Keys of a document that nobody reads, by JSON pointer with their values, as Pinot tells them."""
-    marks = {one.removeprefix(f"{SOURCE}: ").partition(_MARK)[0] for one in warnings if _MARK in one}
+    """Return the keys of a document that nothing reads, by JSON pointer with their values, as Pinot does."""
+    marks = {warning.removeprefix(f"{SOURCE}: ").partition(_MARK)[0] for warning in warnings if _MARK in warning}
     return dict(_marked(found, marks, "", ""))
 
 

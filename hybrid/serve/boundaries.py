@@ -1,4 +1,4 @@
-"""`/tables/{t}/timeBoundary` and `/debug/timeBoundary/{t}`: the boundary as Pinot's clients ask for it."""
+"""`/tables/{t}/timeBoundary` and `/debug/timeBoundary/{t}`: the time boundary, in Pinot's format."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ router = APIRouter(tags=["boundary"])
     responses=shown({"timeColumn": "ts", "timeValue": "1632467070000"}),
 )
 def show_boundary(request: Request, table: TableName) -> Any:
-    """The last offline time that is covered, as text in the time column's own format; 404 while there is none."""
-    found, _ = _bounded(request, table)
-    boundary = found.time_boundary()
+    """Returns the last covered offline time as text in the time column's format; 404 if there is none."""
+    target, _ = _bounded(request, table)
+    boundary = target.time_boundary()
     if boundary is None:
-        raise NotFoundError(f"Table '{found.name}' has no time boundary: its OFFLINE half covers no time yet.")
+        raise NotFoundError(f"Table '{target.name}' has no time boundary: its OFFLINE half covers no time yet.")
     return {"timeColumn": boundary.time_column, "timeValue": boundary.time_value}
 
 
@@ -36,27 +36,27 @@ def show_boundary(request: Request, table: TableName) -> Any:
     "/tables/{table}/timeBoundary", summary="Set the time boundary to the offline data", response_model=StatusBody
 )
 async def set_boundary(request: Request, table: TableName) -> Any:
-    """Mode pinot: the last offline time, until it is deleted. Mode exact has nothing to do."""
-    found, boundary = await run_in_threadpool(_bounded, request, table)
+    """Overrides the boundary with the last offline time, until it is deleted. No effect in mode exact."""
+    target, boundary = await run_in_threadpool(_bounded, request, table)
     if boundary.mode is BoundaryMode.EXACT:
-        return {"status": f"Nothing to set: offline data of '{found.name}' is visible once committed."}
-    report = await context_of(request).carried_out("boundary_set", {"table": found.name})
+        return {"status": f"Nothing to set: offline data of '{target.name}' is visible once committed."}
+    report = await context_of(request).carried_out("boundary_set", {"table": target.name})
     return {"status": report["sentence"]}
 
 
 @router.delete("/tables/{table}/timeBoundary", summary="Take a set time boundary back", response_model=StatusBody)
 async def clear_boundary(request: Request, table: TableName) -> Any:
-    """The table's mode decides again."""
-    found, boundary = await run_in_threadpool(_bounded, request, table)
+    """Removes the override: the table's mode decides again."""
+    target, boundary = await run_in_threadpool(_bounded, request, table)
     if boundary.override_ms is None:
-        return {"status": f"Nothing to remove: no time boundary of '{found.name}' is set."}
-    report = await context_of(request).carried_out("boundary_clear", {"table": found.name})
+        return {"status": f"Nothing to remove: no time boundary of '{target.name}' is set."}
+    report = await context_of(request).carried_out("boundary_clear", {"table": target.name})
     return {"status": report["sentence"]}
 
 
 def _bounded(request: Request, name: str) -> tuple[Table, Boundary]:
-    found = path_table(context_of(request), name).table
-    boundary = found.boundary()
+    target = path_table(context_of(request), name).table
+    boundary = target.boundary()
     if boundary is None:
-        raise NotFoundError(f"Table '{found.name}' has one half only, so it has no boundary.")
-    return found, boundary
+        raise NotFoundError(f"Table '{target.name}' has one half only, so it has no boundary.")
+    return target, boundary

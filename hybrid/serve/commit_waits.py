@@ -1,4 +1,4 @@
-"""Waiting for commits of what Kafka holds: on the event loop, so that no thread waits, and for a bounded number."""
+"""Waits until Kafka's messages are committed: on the event loop, without blocking threads, in bounded number."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _THREADS = 4
 
 
 class CommitWaits:
-    """Those that wait, at most `most` at a time. For the event loop's thread.
+    """The requests that wait, at most `most` at a time. Use it on the event loop only.
 
-    Kafka and the logs are asked in a few threads of their own: what is slow there takes none from other paths.
+    Kafka and the logs are read in a few dedicated threads, so slow reads do not delay other routes.
     """
 
     def __init__(self, most: int = 64) -> None:
@@ -27,9 +27,9 @@ class CommitWaits:
         self._threads: anyio.CapacityLimiter | None = None
 
     async def wait(self, table: Table, timeout_s: float) -> bool:
-        """Waits until what Kafka holds at this moment is committed, by whoever ingests; whether it is.
+        """Wait until the messages that Kafka holds now are committed; return whether they are.
 
-        One too many does not wait: it is answered by what is committed.
+        Beyond `most` waiting requests it does not wait: the caller uses the rows committed so far.
         """
         if self._waiting >= self._most:
             return False
@@ -49,6 +49,6 @@ class CommitWaits:
         return await run_sync(partial(table.has_committed, ends), limiter=self._limiter())
 
     def _limiter(self) -> anyio.CapacityLimiter:
-        if self._threads is None:  # it belongs to an event loop
+        if self._threads is None:  # created late, as it belongs to an event loop
             self._threads = anyio.CapacityLimiter(_THREADS)
         return self._threads

@@ -1,6 +1,6 @@
-"""Limits of one connection, before any account is asked: bytes and number of headers, time, and how many there are.
+"""Limits of connections, before authentication: bytes and number of headers, time, and number of connections.
 
-uvicorn's parser has none of them. A request head that never ends would fill memory, and a client that sends nothing
+uvicorn's parser has none of these limits. An endless request head would fill memory, and a client that sends nothing
 would hold a connection for ever.
 """
 
@@ -19,7 +19,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from hybrid.serve.error_responses import for_pinot
 
 _SLICE = 4 * 1024
-# Of a body: what stands behind the last of it in a slice (trailers, an extension) is not counted as part of a head.
+# Slice size of a body: bytes after its end in a slice (trailers, an extension) are not counted as part of a head.
 _BODY_SLICE = 16 * 1024
 _LINGER_S = 0.5
 _OWN_FILES = 512  # descriptors for tables, caches and Kafka
@@ -28,7 +28,7 @@ _FILES_WANTED = 65_536
 
 @dataclass(frozen=True)
 class ConnectionLimits:
-    """`head_s` bounds a whole request head; `body_s` a stretch in which a body must bring `body_bytes`."""
+    """Limits: `head_s` for a whole request head; in every `body_s` a body must deliver `body_bytes`."""
 
     head_bytes: int = 64 * 1024
     headers: int = 100
@@ -39,17 +39,17 @@ class ConnectionLimits:
 
 
 def raise_file_limit() -> int:
-    """Raises the soft limit of open files as far as the hard one lets; the limit then."""
+    """Raise the soft limit of open files as far as the hard one allows; return the new limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _FILES_WANTED if hard == resource.RLIM_INFINITY else min(hard, _FILES_WANTED)
-    if soft == resource.RLIM_INFINITY or soft >= wanted:
+    target = _FILES_WANTED if hard == resource.RLIM_INFINITY else min(hard, _FILES_WANTED)
+    if soft == resource.RLIM_INFINITY or soft >= target:
         return soft if soft != resource.RLIM_INFINITY else _FILES_WANTED
-    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-    return wanted
+    resource.setrlimit(resource.RLIMIT_NOFILE, (target, hard))
+    return target
 
 
 def limits_of_process() -> ConnectionLimits:
-    """The limits of a server in this process: connections leave descriptors for its own files."""
+    """Return the limits for a server in this process; they reserve file descriptors for its own files."""
     files = raise_file_limit()
     return ConnectionLimits(connections=max(16, min(ConnectionLimits.connections, files - _OWN_FILES)))
 
@@ -57,11 +57,11 @@ def limits_of_process() -> ConnectionLimits:
 class _Phase(Enum):
     HEAD = 1
     BODY = 2
-    ANSWER = 3  # or idle after it, which uvicorn's keep-alive timer ends
+    ANSWER = 3  # also idle afterwards, until uvicorn's keep-alive timer ends it
 
 
 class LimitedProtocol(HttpToolsProtocol):
-    """uvicorn's protocol with limits. A refusal is answered, and then the connection ends."""
+    """uvicorn's protocol with limits. A request over a limit gets an error response, then the connection closes."""
 
     def __init__(self, limits: ConnectionLimits, **options: Any) -> None:
         super().__init__(**options)
@@ -72,7 +72,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """See `asyncio.Protocol`. One connection too many is told so."""
+        """See `asyncio.Protocol`. A connection over the limit gets an error response."""
         super().connection_made(transport)
         if len(self.connections) > self._limits.connections:
             text = f"This server has {self._limits.connections} connections, which is its bound."
@@ -146,37 +146,37 @@ class LimitedProtocol(HttpToolsProtocol):
         self._refuse(400, "This is not a request of HTTP/1.1.")
 
     def _feed(self, data: bytes) -> None:
-        """Parses some bytes, unless too many came that were neither a whole head nor part of a body."""
+        """Parse some bytes, unless too many arrived that were neither a whole head nor part of a body."""
         self._unparsed_bytes += len(data)
         super().data_received(data)
         if self._unparsed_bytes > self._limits.head_bytes and not self._is_refused:
             self._refuse(431, f"The request's head is longer than {self._limits.head_bytes} bytes.")
 
     def _check_time(self) -> None:
-        """Ends the connection when a head or a body takes too long; looks again later otherwise."""
+        """Close the connection if a head or a body takes too long; otherwise check again later."""
         limits, now = self._limits, self.loop.time()
         answering = self.cycle is not None and not self.cycle.response_complete
         if self._phase is _Phase.BODY:
-            if self.flow.read_paused:  # it is we who are slow
+            if self.flow.read_paused:  # the server is slow, not the client
                 self._since, self._body_seen = now, 0
             elif now - self._since >= limits.body_s:
                 if self._body_seen < limits.body_bytes:
                     self._refuse(408, f"The body brought {self._body_seen} bytes in {limits.body_s:g} s.")
                     return
                 self._since, self._body_seen = now, 0
-            left = self._since + limits.body_s - now
+            remaining_s = self._since + limits.body_s - now
         elif self._phase is _Phase.HEAD and not answering:
-            left = self._since + limits.head_s - now
-            if left <= 0:
+            remaining_s = self._since + limits.head_s - now
+            if remaining_s <= 0:
                 self._refuse(408, f"The request's head was not whole after {limits.head_s:g} s.")
                 return
         else:
             self._since = now if self._phase is _Phase.HEAD else self._since
-            left = limits.head_s
-        self._timer = self.loop.call_later(max(left, 0.01), self._check_time)
+            remaining_s = limits.head_s
+        self._timer = self.loop.call_later(max(remaining_s, 0.01), self._check_time)
 
     def _refuse(self, status: int, message: str, linger_s: float = _LINGER_S) -> None:
-        """Answers an error, where no answer has begun, and ends the connection. What still comes is thrown away."""
+        """Respond with an error, unless a response has begun, and close the connection. Later bytes are discarded."""
         self._is_refused = True
         cycle = self.cycle
         begun = cycle is not None and cycle.response_started and not cycle.response_complete
@@ -185,7 +185,7 @@ class LimitedProtocol(HttpToolsProtocol):
             cycle.message_event.set()
         if not begun:
             self.transport.write(_answer(status, message))
-        # A reset would take the answer away from a client that still sends, so it is read for a moment.
+        # A reset would discard the response for a client that still sends, so its bytes are read for a moment.
         self.flow.resume_reading()
         self.loop.call_later(linger_s, self.transport.close)
 

@@ -1,4 +1,4 @@
-"""`/tables/{t}/connectors`: what brings a table's rows, and letting it pause and go on."""
+"""Routes `/tables/{t}/connectors`: show, pause, start and reset the connectors of a table."""
 
 from __future__ import annotations
 
@@ -51,37 +51,37 @@ _RESET: dict[str, Any] = {
 
 @router.get("/tables/{table}/connectors", summary="List a table's connectors", responses=shown([_EXAMPLE]))
 def list_connectors(request: Request, table: TableName) -> Any:
-    """How each stands: RUNNING, WAITING, PAUSED, FAILED or COMPLETED, with its figures."""
+    """Returns the state of each: RUNNING, WAITING, PAUSED, FAILED or COMPLETED, with its statistics."""
     return views.connector_views(_connectors(request, table).statuses())
 
 
 @router.get("/tables/{table}/connectors/{connector}", summary="Show a connector", responses=shown(_EXAMPLE))
 def show_connector(request: Request, table: TableName, connector: ConnectorName) -> Any:
-    """One of them."""
+    """Returns the state of one connector."""
     return views.connector_views([_connectors(request, table).status(connector)])[0]
 
 
 @router.post("/tables/{table}/connectors/{connector}/start", summary="Start a connector", responses=shown(_EXAMPLE))
 def start_connector(request: Request, table: TableName, connector: ConnectorName) -> Any:
-    """Takes a pause back. It runs at once, or when what it waits for has ended."""
-    found = _connectors(request, table)
-    found.start(connector)
-    return views.connector_views([found.status(connector)])[0]
+    """Ends a pause. The connector runs at once, or after the connectors that it waits for."""
+    connectors = _connectors(request, table)
+    connectors.start(connector)
+    return views.connector_views([connectors.status(connector)])[0]
 
 
 @router.post("/tables/{table}/connectors/{connector}/pause", summary="Pause a connector", responses=shown(_EXAMPLE))
 def pause_connector(request: Request, table: TableName, connector: ConnectorName) -> Any:
-    """What Kafka holds at this moment still comes; nothing after it, until it is started."""
-    found = _connectors(request, table)
-    found.pause(connector)
-    return views.connector_views([found.status(connector)])[0]
+    """Pauses a connector. Messages that Kafka holds now are still ingested; later ones only after a start."""
+    connectors = _connectors(request, table)
+    connectors.pause(connector)
+    return views.connector_views([connectors.status(connector)])[0]
 
 
 class Reset(BaseModel):
-    """From where a stream is read on: earliest, latest, a time, a time ago, or offsets by partition.
+    """The new start of a stream: earliest, latest, a time, a time ago, or offsets by partition.
 
-    `yes` accepts what is lost, skipped and read again: without it nothing is changed. `dryRun` only tells the numbers;
-    with its answer as `accepted` these offsets are taken, and no more is lost, skipped or read again than it says.
+    `yes` accepts lost, skipped and re-read messages; without it nothing changes. `dryRun` only reports their numbers.
+    Its response as `accepted` fixes these offsets: no more is lost, skipped or read again than it reports.
     """
 
     model_config = ConfigDict(
@@ -98,18 +98,18 @@ class Reset(BaseModel):
     "/tables/{table}/connectors/{connector}/reset", summary="Reset a stream's offsets", responses=shown(_RESET)
 )
 async def reset_connector(request: Request, table: TableName, connector: ResetName, body: Reset) -> Any:
-    """Has ingestion go on where offsets have expired or the topic is another one: nothing else does."""
+    """Restarts a stream whose offsets have expired or whose topic was recreated; only a reset can do this."""
     context = context_of(request)
-    found = await run_in_threadpool(path_table, context, table)
-    wanted = {"table": found.table.name, "name": connector, "to": body.to}
-    told = await run_in_threadpool(VERBS["connector_reset_plan"].call, context.home, **wanted)
+    target = await run_in_threadpool(path_table, context, table)
+    arguments = {"table": target.table.name, "name": connector, "to": body.to}
+    plan = await run_in_threadpool(VERBS["connector_reset_plan"].call, context.home, **arguments)
     if body.dry_run:
-        return told
-    if not body.yes:  # who did not accept it is told why not, and no run is queued
-        return await run_in_threadpool(VERBS["connector_reset"].call, context.home, **wanted)
-    # What stands now is accepted, and not what does when the run's turn has come.
-    accepted = told if body.accepted is None else body.accepted
-    return await context.carried_out("connector_reset", {**wanted, "accepted": accepted})
+        return plan
+    if not body.yes:  # answers the error at once, without queueing a run
+        return await run_in_threadpool(VERBS["connector_reset"].call, context.home, **arguments)
+    # Accepts the offsets of now, not those when the queued run starts.
+    accepted = plan if body.accepted is None else body.accepted
+    return await context.carried_out("connector_reset", {**arguments, "accepted": accepted})
 
 
 def _connectors(request: Request, table: str) -> Any:

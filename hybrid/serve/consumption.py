@@ -1,4 +1,4 @@
-"""`/tables/{t}/pauseConsumption` and its like: a table's consumption of Kafka, in Pinot's shapes."""
+"""Routes `/tables/{t}/pauseConsumption` and related: ingestion of a table from Kafka, in Pinot's formats."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Comment = Annotated[str | None, Query(description="Why; `pauseStatus` shows it",
 
 @router.post("/tables/{table}/pauseConsumption", summary="Pause ingestion", responses=_PAUSED)
 def pause(request: Request, table: TableName, comment: Comment = None) -> Any:
-    """Nothing more is read from Kafka for this table until it is resumed; what was committed stays queryable."""
+    """Stops reading from Kafka for this table until it is resumed; committed rows stay queryable."""
     return _pause_view(_realtime(context_of(request), table).pause(comment))
 
 
@@ -49,18 +49,18 @@ def resume(
         str, Query(alias="consumeFrom", description="lastConsumed; nothing else, for rows would be lost or doubled")
     ] = "lastConsumed",
 ) -> Any:
-    """Goes on after the last committed offsets."""
-    found = _realtime(context_of(request), table)
+    """Resumes ingestion after the last committed offsets."""
+    target = _realtime(context_of(request), table)
     if consume_from.lower() != "lastconsumed":
         raise UsageError(
             f"consumeFrom: '{consume_from[:_LENGTH_MAX]}' would lose or double rows; only lastConsumed is honoured."
         )
-    return _pause_view(found.resume())
+    return _pause_view(target.resume())
 
 
 @router.get("/tables/{table}/pauseStatus", summary="Show whether ingestion is paused", responses=_PAUSED)
 def show_pause(request: Request, table: TableName) -> Any:
-    """Whether, since when and why it is paused, and what ingestion last said of itself."""
+    """Returns whether, since when and why ingestion is paused, and its last reported state."""
     return _pause_view(_realtime(context_of(request), table).pause_status())
 
 
@@ -91,10 +91,10 @@ def show_pause(request: Request, table: TableName) -> Any:
     ),
 )
 def show_consuming(request: Request, table: TableName) -> Any:
-    """Committed offsets beside Kafka's ends, by segment; UNKNOWN where Kafka does not answer."""
-    found = _realtime(context_of(request), table)
+    """Returns committed offsets and Kafka's end offsets by segment; UNKNOWN where Kafka does not answer."""
+    target = _realtime(context_of(request), table)
     return {
-        "_segmentToConsumingInfoMap": {one.segment: [_consuming_view(one)] for one in found.consuming()},
+        "_segmentToConsumingInfoMap": {segment.segment: [_consuming_view(segment)] for segment in target.consuming()},
         "serversFailingToRespond": 0,
         "serversUnparsableRespond": 0,
     }
@@ -111,15 +111,15 @@ def force_commit(
     segments: Annotated[str | None, Query(description="One consuming segment; all, if left out")] = None,
     partitions: Annotated[str | None, Query(description="Not built yet: name a segment, or none")] = None,
 ) -> Any:
-    """Queues it and answers at once; `/tables/forceCommitStatus/{id}` says when it is done."""
+    """Queues the seal and responds at once; `/tables/forceCommitStatus/{id}` shows when it is done."""
     context = context_of(request)
-    found = _realtime(context, table)
+    target = _realtime(context, table)
     if partitions is not None or "," in (segments or ""):
         raise UsageError("Give one consuming segment (segments=NAME), or none for all.")
-    consuming = found.half(Half.REALTIME).realtime.consuming_names()
+    consuming = target.half(Half.REALTIME).realtime.consuming_names()
     if segments is not None and segments not in consuming:
         raise NotFoundError.named("Consuming segment", segments[:_LENGTH_MAX], consuming)
-    run = context.queue("seal", {"table": found.name, "name": segments})
+    run = context.queue("seal", {"table": target.name, "name": segments})
     return {"forceCommitJobId": run.id, "forceCommitStatus": "SUCCESS"}
 
 
@@ -144,7 +144,7 @@ def show_force_commit(
     request: Request,
     job: Annotated[str, Path(description="What forceCommit answered", examples=["seal_1637491080000"])],
 ) -> Any:
-    """The job of a forceCommit, with the run's state and sentence."""
+    """Returns the job of a forceCommit, with the state and result of its run."""
     context = context_of(request)
     run = context.home.run(job[:_LENGTH_MAX])
     if run.type != SEAL:
@@ -164,19 +164,23 @@ def show_force_commit(
 
 
 def _waiting(context: ServerContext, run: RunRecord) -> list[str]:
-    """The segments that the run is still to seal."""
+    """Return the segments that the run has not sealed yet."""
     if not run.incomplete:
         return []
-    one = run.arguments.get("name")
-    return [one] if one else sorted(context.home.table(run.table_name).half(Half.REALTIME).realtime.consuming_names())
+    segment = run.arguments.get("name")
+    return (
+        [segment]
+        if segment
+        else sorted(context.home.table(run.table_name).half(Half.REALTIME).realtime.consuming_names())
+    )
 
 
 def _realtime(context: ServerContext, name: str) -> Table:
-    found = path_table(context, name)
-    if found.half is Half.OFFLINE:
+    target = path_table(context, name)
+    if target.half is Half.OFFLINE:
         raise UsageError(f"'{name}' names the OFFLINE half, which consumes nothing.")
-    found.table.half(Half.REALTIME)
-    return found.table
+    target.table.half(Half.REALTIME)
+    return target.table
 
 
 def _pause_view(found: PauseStatus) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What every path of the HTTP application needs: the home, its limits, and the queue of heavy work."""
+"""The context that all routes share: the home, limits, and the queue of heavy work."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from hybrid.serve.status_cache import StatusCache
 from hybrid.serve.uploads import Uploads
 
 _POLL_S = (0.01, 0.2)
-_MESSAGE_CHARACTERS = 10_000  # of a rejected message that an answer shows
+_MESSAGE_CHARACTERS = 10_000  # of a rejected message, shown in a response
 _COMMITS_S = 30.0  # a cold Spark takes 10 s to its first commit
 _BEAT_S_MAX = 5.0
 _PAGE_THREADS = 2
 
 
 class GoesOn(HybridError):
-    """A run that was waited for goes on; it ends without its caller."""
+    """The caller stopped waiting for a run, which continues."""
 
     code = "goes-on"
     http_status = 504
@@ -66,7 +66,7 @@ class ServerLimits:
 
 @dataclass(frozen=True)
 class ServerContext:
-    """One application's surroundings. `url` is where it is reached, as other processes are told."""
+    """Shared state of one application. `url` is the address that other processes use."""
 
     home: Hybrid
     limits: ServerLimits
@@ -80,21 +80,21 @@ class ServerContext:
 
     @cached_property
     def status(self) -> StatusCache:
-        """The tables' status, kept for a moment."""
+        """Return the briefly cached status of the tables."""
         return StatusCache(self.home.status)
 
     @cached_property
     def memory(self) -> MemoryBudget:
-        """The memory of all statements over files."""
+        """Return the memory budget of all statements over files."""
         return MemoryBudget(self.limits.query_memory_total_bytes or default_total())
 
     @cached_property
     def page_threads(self) -> CapacityLimiter:
-        """The threads in which the page at `/` is made."""
+        """Return the limiter of the threads that render the page at `/`."""
         return CapacityLimiter(_PAGE_THREADS)
 
     def query_options(self) -> QueryOptions:
-        """How a statement is answered that this server is asked for, whichever path it came by."""
+        """Return the options for statements on this server, the same for every route."""
         limits = self.limits
         return QueryOptions(
             limits.query_timeout_ms or None,
@@ -107,14 +107,14 @@ class ServerContext:
         )
 
     def rejected_bounds(self, began: float) -> Bounds:
-        """What an answer of rejected rows may take that was asked for at `began` (monotonic clock, s)."""
+        """Return the limits of a response with rejected rows, requested at `began` (monotonic clock, s)."""
         timeout_ms = self.limits.query_timeout_ms
         return Bounds(_MESSAGE_CHARACTERS, began + timeout_ms / 1000 if timeout_ms else None)
 
     def queue(self, verb: str, arguments: Mapping[str, Any], source: str = "http") -> RunRecord:
-        """Queues heavy work; ConflictError when one of its kind waits or goes on already.
+        """Queue heavy work; ConflictError if a run of its kind waits or runs already.
 
-        The run, and the lineage entry that it may write, name the account that asks: whatever user the request names.
+        The run and its lineage entry name the authenticated account, whatever user the request names.
         """
         account, source = who_asks(), source_of(source)
         if account is not None and "user" in inspect.signature(VERBS[verb].call).parameters:
@@ -128,24 +128,24 @@ class ServerContext:
         return run
 
     async def await_commits(self, table: Table) -> None:
-        """Waits until what Kafka holds of a table is committed, as long as there is a pipeline that does it."""
+        """Wait until a table's messages in Kafka are committed, as long as a pipeline runs."""
         role = await run_in_threadpool(self.home.context.catalog.serving.role, "pipeline")
         if role is not None and role.age_s < _BEAT_S_MAX:
             await self.commit_waits.wait(table, _COMMITS_S)
 
     async def carried_out(self, verb: str, arguments: Mapping[str, Any]) -> Any:
-        """Queues heavy work and waits for its report; raises what the work raised."""
+        """Queue heavy work, wait and return its report; raises the error of the work."""
         return self.report(await self.ended(await run_in_threadpool(self.queue, verb, arguments)))
 
     async def done(self, verb: str, arguments: Mapping[str, Any]) -> Any:
-        """The result of a verb: done in a thread here, or by the pipeline process where these arguments need Spark."""
-        found = VERBS[verb]
-        if await run_in_threadpool(found.is_heavy, self.home, arguments):
+        """Run a verb in a thread here, or in the pipeline process if its arguments need Spark; return the result."""
+        operation = VERBS[verb]
+        if await run_in_threadpool(operation.is_heavy, self.home, arguments):
             return await self.carried_out(verb, arguments)
-        return await run_in_threadpool(partial(found.call, self.home, **arguments))
+        return await run_in_threadpool(partial(operation.call, self.home, **arguments))
 
     async def ended(self, run: RunRecord) -> RunRecord:
-        """The run at its end, or as it stands when it was waited for long enough. No thread waits meanwhile."""
+        """Return the run at its end, or at the timeout. No thread is blocked meanwhile."""
         deadline, pause_s = time.monotonic() + self.limits.run_wait_s, _POLL_S[0]
         while run.incomplete and time.monotonic() < deadline:
             await asyncio.sleep(pause_s)
@@ -154,7 +154,7 @@ class ServerContext:
         return run
 
     def report(self, run: RunRecord) -> Any:
-        """The report of a run; raises what it raised, GoesOn while it goes on."""
+        """Return the report of a run; raises its error, or GoesOn while it is incomplete."""
         if run.incomplete:
             raise GoesOn(f"Run {run.id} goes on: {run.progress or run.state}.", hint=f"GET {self.url}/runs/{run.id}")
         if run.error is not None:
@@ -163,13 +163,13 @@ class ServerContext:
 
 
 def source_of(kind: str) -> str:
-    """The source of a run that is asked for now: its kind, and the account that asks."""
+    """Return the source to record for a new run: its kind and the requesting account."""
     account = who_asks()
     return kind if account is None else f"{kind}:{account}"
 
 
 def error_of(document: Mapping[str, Any]) -> HybridError:
-    """The error that a run's record holds."""
+    """Rebuild the error that a run's record holds."""
     kind = known_kinds().get(str(document["kind"]), HybridError)
     if issubclass(kind, QueryError):
         return kind(document["error"], pinot_code=document["pinot_code"], hint=document["hint"])
@@ -177,7 +177,7 @@ def error_of(document: Mapping[str, Any]) -> HybridError:
 
 
 def context_of(request: Request) -> ServerContext:
-    """The context of the application that a request came to."""
-    found = request.app.state.context
-    assert isinstance(found, ServerContext)
-    return found
+    """Return the context of the application that received the request."""
+    context = request.app.state.context
+    assert isinstance(context, ServerContext)
+    return context

@@ -1,8 +1,8 @@
-"""Broker discovery: `/brokers`, `/v2/brokers`, `/instances`, `/tenants` and `/databases` in Pinot's shapes.
+"""Broker discovery: `/brokers`, `/v2/brokers`, `/instances`, `/tenants` and `/databases` in Pinot's formats.
 
-Clients that start from the controller (`fromController` in Java and Go, `jdbc:pinot://host:port`, Trino) ask these.
-One server is controller, broker and server at once. Its address is the one that the client itself has used: so the
-answer also holds behind a proxy or a forwarded port.
+Clients that connect to the controller (`fromController` in Java and Go, `jdbc:pinot://host:port`, Trino) use them.
+One server is controller, broker and server at once. Responses contain the address that the client used, so they
+are also right behind a proxy or a forwarded port.
 Source: PinotBrokerRestletResource, PinotInstanceRestletResource and PinotTableInstances of Apache Pinot.
 """
 
@@ -37,93 +37,93 @@ class BrokerAddress(NamedTuple):
     port: int
 
     def name(self, role: str) -> str:
-        """The instance's name, as Pinot composes it."""
+        """Return the name of the instance in this role, as Pinot composes it."""
         return f"{role}_{self.host}_{self.port}"
 
     def broker(self) -> dict[str, Any]:
-        """The broker in the shape of `/v2/brokers`."""
+        """Return the broker in the format of `/v2/brokers`."""
         return {"port": self.port, "host": self.host, "instanceName": self.name("Broker")}
 
 
 def address_of(request: Request) -> BrokerAddress:
-    """The host and port by which the client reached this server."""
+    """Return the host and port through which the client reached this server."""
     url = request.url
     return BrokerAddress(url.hostname or "127.0.0.1", url.port or (443 if url.scheme == "https" else 80))
 
 
 @router.get("/v2/brokers", summary="List the brokers of tenants and tables", responses=shown({"tenants": {}}))
 def list_brokers_v2(request: Request, state: State = None) -> Any:
-    """`{"tenants": {...}, "tables": {...}}`, each with host and port."""
+    """Returns `{"tenants": {...}, "tables": {...}}`, each broker with host and port."""
     return {"tenants": list_tenant_brokers_v2(request, state), "tables": list_table_brokers_v2(request, state)}
 
 
 @router.get("/v2/brokers/tenants", summary="List the brokers by tenant", responses=shown({TENANT: [_BROKER]}))
 def list_tenant_brokers_v2(request: Request, state: State = None) -> Any:
-    """There is one tenant."""
+    """Returns the brokers of the only tenant, DefaultTenant."""
     return {TENANT: _brokers(request, state)}
 
 
 @router.get("/v2/brokers/tenants/{tenant}", summary="List the brokers of a tenant", responses=shown([_BROKER]))
 def tenant_brokers_v2(request: Request, tenant: TenantName, state: State = None) -> Any:
-    """What the JDBC driver asks first. 404 for another tenant than DefaultTenant."""
+    """Returns the brokers of a tenant; the first request of the JDBC driver. 404 unless it is DefaultTenant."""
     _tenant(tenant)
     return _brokers(request, state)
 
 
 @router.get("/v2/brokers/tables", summary="List the brokers by table", responses=shown({"orders": [_BROKER]}))
 def list_table_brokers_v2(request: Request, state: State = None) -> Any:
-    """What `fromController` of the Java, Go and Ruby clients asks first, and again from time to time."""
+    """Returns the brokers of every table; `fromController` of the Java, Go and Ruby clients polls it."""
     return dict.fromkeys(context_of(request).home.table_names(), _brokers(request, state))
 
 
 @router.get("/v2/brokers/tables/{table}", summary="List the brokers of a table", responses=shown([_BROKER]))
 def table_brokers_v2(request: Request, table: TableName, type_: HalfType = None, state: State = None) -> Any:
-    """404 for a table that does not exist."""
+    """Returns the brokers of a table; 404 if it does not exist."""
     path_table(context_of(request), table, type_)
     return _brokers(request, state)
 
 
 @router.get("/brokers", summary="List the brokers of tenants and tables by name", responses=shown({"tenants": {}}))
 def list_brokers(request: Request, state: State = None) -> Any:
-    """As `/v2/brokers`, with the names of the instances only."""
+    """Returns what `/v2/brokers` returns, with instance names only."""
     return {"tenants": list_tenant_brokers(request, state), "tables": list_table_brokers(request, state)}
 
 
 @router.get("/brokers/tenants", summary="List the names of brokers by tenant", responses=shown({TENANT: []}))
 def list_tenant_brokers(request: Request, state: State = None) -> Any:
-    """There is one tenant."""
+    """Returns the names of the brokers of the only tenant, DefaultTenant."""
     return {TENANT: _names(request, state)}
 
 
 @router.get("/brokers/tenants/{tenant}", summary="List the names of a tenant's brokers", responses=shown([]))
 def tenant_brokers(request: Request, tenant: TenantName, state: State = None) -> Any:
-    """404 for another tenant than DefaultTenant."""
+    """Returns the names of a tenant's brokers; 404 unless it is DefaultTenant."""
     _tenant(tenant)
     return _names(request, state)
 
 
 @router.get("/brokers/tables", summary="List the names of brokers by table", responses=shown({"orders": []}))
 def list_table_brokers(request: Request, state: State = None) -> Any:
-    """By name without suffix."""
+    """Returns the names of brokers by table, without suffix."""
     return dict.fromkeys(context_of(request).home.table_names(), _names(request, state))
 
 
 @router.get("/brokers/tables/{table}", summary="List the names of a table's brokers", responses=shown([]))
 def table_brokers(request: Request, table: TableName, type_: HalfType = None, state: State = None) -> Any:
-    """404 for a table that does not exist."""
+    """Returns the names of a table's brokers; 404 if it does not exist."""
     path_table(context_of(request), table, type_)
     return _names(request, state)
 
 
 @router.get("/instances", summary="List the instances", responses=shown({"instances": [_BROKER["instanceName"]]}))
 def list_instances(request: Request) -> Any:
-    """This server, once in each of its roles."""
+    """Returns this server once for each of its roles."""
     return {"instances": [address_of(request).name(role) for role in _ROLES]}
 
 
 @router.get("/instances/{instance}", summary="Show an instance", responses=shown({"instanceName": "Broker_..."}))
 def show_instance(request: Request, instance: InstanceName) -> Any:
-    """Name, address and tags."""
+    """Returns name, address and tags of an instance."""
     address = address_of(request)
     roles = {address.name(role): role for role in _ROLES}
     if instance not in roles:
@@ -147,32 +147,34 @@ def show_instance(request: Request, instance: InstanceName) -> Any:
 def list_live_brokers(
     request: Request, tables: Annotated[list[str] | None, Query(description="Only these tables; all without it")] = None
 ) -> Any:
-    """What the Java client asks first in `fromController`; names carry the suffix of their half."""
+    """Returns brokers by table name with suffix; the first request of the Java client's `fromController`."""
     context = context_of(request)
     chosen = [path_table(context, name) for name in tables or context.home.table_names()]
-    return {f"{one.table.name}_{half}": [address_of(request).broker()] for one in chosen for half in one.halves}
+    return {
+        f"{target.table.name}_{half}": [address_of(request).broker()] for target in chosen for half in target.halves
+    }
 
 
 @router.get("/tables/{table}/livebrokers", summary="List the live brokers of a table", responses=shown([]))
 def live_brokers(request: Request, table: TableName) -> Any:
-    """Names of instances."""
+    """Returns the instance names of a table's brokers."""
     return table_brokers(request, table)
 
 
 @router.get("/tables/{table}/instances", summary="List the instances of a table", responses=shown({"brokers": []}))
 def table_instances(request: Request, table: TableName, type_: HalfType = None) -> Any:
-    """What Trino and Presto ask to find a table's brokers; by half."""
-    found, address = path_table(context_of(request), table, type_), address_of(request)
+    """Returns the instances of a table by half; Trino and Presto find brokers with it."""
+    target, address = path_table(context_of(request), table, type_), address_of(request)
 
     def of(role: str) -> list[dict[str, Any]]:
-        return [{"tableType": half.value, "instances": [address.name(role)]} for half in found.halves]
+        return [{"tableType": half.value, "instances": [address.name(role)]} for half in target.halves]
 
-    return {"tableName": found.table.name, "brokers": of("Broker"), "server": of("Server")}
+    return {"tableName": target.table.name, "brokers": of("Broker"), "server": of("Server")}
 
 
 @router.get("/debug/routingTable/{table}", summary="Show which server answers for a segment", responses=shown({}))
 def routing_table(request: Request, table: TableName) -> Any:
-    """By half and server. Segments are read through `/query/sql` only: there is no port for reading one directly."""
+    """Returns segments by half and server. They can be read through `/query/sql` only, not directly by a port."""
     found, server = path_table(context_of(request), table), address_of(request).name("Server")
     segments = found.segments()
     return {
@@ -183,13 +185,13 @@ def routing_table(request: Request, table: TableName) -> Any:
 
 @router.get("/tenants", summary="List the tenants", responses=shown({"SERVER_TENANTS": [TENANT]}))
 def list_tenants() -> Any:
-    """There is one."""
+    """Returns the only tenant, DefaultTenant."""
     return {"SERVER_TENANTS": [TENANT], "BROKER_TENANTS": [TENANT]}
 
 
 @router.get("/databases", summary="List the databases", responses=shown([DATABASE]))
 def list_databases() -> list[str]:
-    """There is one; a table's name may be written with it: `default.orders`."""
+    """Returns the only database; a table name may be qualified with it: `default.orders`."""
     return [DATABASE]
 
 

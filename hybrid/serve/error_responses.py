@@ -1,4 +1,4 @@
-"""Error answers: the right HTTP status and `{"code": 404, "error": "Table 'evnts' does not exist."}`, in one place."""
+"""Error responses: HTTP status and `{"code": 404, "error": "Table 'evnts' does not exist."}`."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ _INVALID = 700
 
 
 class _ErrorAnswer(JSONResponse):
-    """JSON of an error, which may repeat what is no text: half of a surrogate pair is written as its escape."""
+    """JSON of an error. Half a surrogate pair, repeated from the input, is written as its escape."""
 
     def render(self, content: Any) -> bytes:
         return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "backslashreplace")
 
 
 def error_answer(status: int, message: str, path: str = "", **more: object) -> JSONResponse:
-    """The answer for an error at `path`; `more` are further keys."""
+    """Return the response for an error at `path`; `more` are further keys."""
     document = {"code": status, "error": message, **more}
     return _ErrorAnswer(for_pinot(status, document) if path in QUERY_PATHS else document, status_code=status)
 
 
 def for_pinot(status: int, document: Mapping[str, object]) -> dict[str, object]:
-    """An error as clients of Pinot's broker read it: without these keys they report a timeout of its servers."""
+    """Return an error in the format of Pinot's broker; without its keys clients report a timeout of its servers."""
     code = document.get("pinot_code") if status not in _PINOT_CODES else None
     text = f"{document['error']} {document['hint']}" if document.get("hint") else document["error"]
-    found = {"errorCode": code or _PINOT_CODES.get(status, _INVALID), "message": text}
-    return {**document, "exceptions": [found], "numServersQueried": 1, "numServersResponded": 1}
+    pinot_error = {"errorCode": code or _PINOT_CODES.get(status, _INVALID), "message": text}
+    return {**document, "exceptions": [pinot_error], "numServersQueried": 1, "numServersResponded": 1}
 
 
 def hybrid_answer(error: HybridError, path: str = "") -> JSONResponse:
-    """The answer for an error of our own."""
+    """Return the response for a HybridError."""
     status = error.http_status if error.http_status >= 400 else 400
     document = error_document(error)
     answer = error_answer(status, str(document.pop("error")), path, **document)
@@ -56,12 +56,12 @@ def hybrid_answer(error: HybridError, path: str = "") -> JSONResponse:
 
 
 def not_built(sentence: str) -> JSONResponse:
-    """The answer of a path that is known and does nothing yet."""
+    """Return the response of a route that is not implemented yet."""
     return error_answer(501, sentence, kind="not-built", hint=None)
 
 
 def add_error_answers(app: FastAPI) -> None:
-    """Makes every error that a path raises such an answer."""
+    """Register handlers that turn every error of a route into such a response."""
 
     async def answered(request: Request, error: Exception) -> JSONResponse:
         return answer_of(request, error)
@@ -71,16 +71,16 @@ def add_error_answers(app: FastAPI) -> None:
 
 
 def answer_of(request: Request, error: Exception) -> JSONResponse:
-    """The answer for an error that a path raised. What is not expected is logged."""
+    """Return the response for an error that a route raised. Unexpected errors are logged."""
     if isinstance(error, HybridError):
         return hybrid_answer(error, request.url.path)
     if isinstance(error, RequestValidationError):
-        found = error.errors()[0]
-        place = ".".join(str(part) for part in found["loc"])
-        return error_answer(400, f"{place}: {found['msg']}.", request.url.path, kind="usage", hint=None)
+        details = error.errors()[0]
+        place = ".".join(str(part) for part in details["loc"])
+        return error_answer(400, f"{place}: {details['msg']}.", request.url.path, kind="usage", hint=None)
     if isinstance(error, HTTPException):
         return _http_answer(request, error)
-    if isinstance(error, ClientDisconnect):  # nobody reads this answer
+    if isinstance(error, ClientDisconnect):  # nobody reads this response
         return error_answer(400, "The connection ended before the body did.", kind="usage", hint=None)
     _LOG.error("Unexpected error at %s %s", request.method, request.url.path[:_PATH_MAX], exc_info=error)
     text = f"Unexpected {type(error).__name__}."
@@ -94,7 +94,7 @@ def _http_answer(request: Request, error: HTTPException) -> JSONResponse:
         405: f"{request.method} is not a method of {path}.",
     }.get(status, str(error.detail))
     if status == 405 and path.startswith(_SEGMENTS):
-        # `/segments/{table}/{segment}` can be deleted, so any word of Pinot's there would be another method.
+        # `/segments/{table}/{segment}` has DELETE, so any unknown Pinot route below it would look like a wrong method.
         status, message = 404, f"There is no path {request.method} {path}. The paths are listed at /docs."
     answer = error_answer(status, message, request.url.path, kind="usage", hint=None)
     answer.headers.update(error.headers or {})

@@ -1,4 +1,4 @@
-"""`/flows`: what flows of files have brought, and when they ran."""
+"""Route `/flows`: what flows have loaded, and when they ran."""
 
 from __future__ import annotations
 
@@ -27,5 +27,5 @@ _FLOW = {
 
 @router.get("/flows", summary="List flows", responses=shown([_FLOW]))
 def list_flows(request: Request) -> Any:
-    """Every flow that has run in this home, by target and name."""
+    """Returns every flow that has run in this home, by target and name."""
     return VERBS["flows"].call(context_of(request).home)

@@ -1,4 +1,4 @@
-"""`/livez`, `/readyz` with named checks, `/health` and `/version` as Pinot has them, `/metrics`, and a status page."""
+"""Routes `/livez`, `/readyz` with named checks, `/health` and `/version` as in Pinot, `/metrics`, and a status page."""
 
 from __future__ import annotations
 
@@ -20,54 +20,54 @@ from hybrid.serve.context import ServerContext, context_of
 
 router = APIRouter(tags=["operations"])
 BEAT_S_MAX = 5.0
-# What is told and makes no server unready: all other tables are answered for.
+# Reported without making the server unready, as it still answers for all other tables.
 _TOLD = frozenset({"connectors"})
 _FOR_ACCOUNTS = "told to accounts"
 
 
 @router.get("/livez", response_class=PlainTextResponse, summary="This process answers")
 async def livez() -> str:
-    """`OK`, from the event loop: no slow path can occupy it."""
+    """Returns `OK` from the event loop, which no slow route can occupy."""
     return "OK"
 
 
 @router.get("/health", response_class=PlainTextResponse, summary="Pinot's health check")
 async def health() -> str:
-    """`OK`."""
+    """Returns `OK`."""
     return "OK"
 
 
 @router.get("/readyz", summary="Everything is there that work needs", responses={503: {"description": "Not ready"}})
 def readyz(request: Request) -> JSONResponse:
-    """`{"status": "ok", "checks": [{"name", "ok", "detail"}]}`; 503 while a check but that of connectors fails.
+    """Returns `{"status": "ok", "checks": [{"name", "ok", "detail"}]}`; 503 if a check other than connectors fails.
 
-    Where accounts are asked for, only these are told the details: paths, names and errors.
+    If accounts are required, only they see the details: paths, names and errors.
     """
-    found = checks(context_of(request))
+    results = checks(context_of(request))
     if not getattr(request.state, "may_see_details", True):
-        found = [{"name": one["name"], "ok": one["ok"], "detail": _FOR_ACCOUNTS} for one in found]
-    ready = all(check["ok"] for check in found if check["name"] not in _TOLD)
-    document = {"status": "ok" if ready else "not ready", "checks": found}
+        results = [{"name": check["name"], "ok": check["ok"], "detail": _FOR_ACCOUNTS} for check in results]
+    ready = all(check["ok"] for check in results if check["name"] not in _TOLD)
+    document = {"status": "ok" if ready else "not ready", "checks": results}
     return JSONResponse(document, status_code=200 if ready else 503)
 
 
 @router.get("/version", summary="The product's version")
 def show_version() -> dict[str, str]:
-    """By component, as Pinot answers."""
+    """Returns the version by component, as in Pinot."""
     return {"hybrid": version("hybrid")}
 
 
 @router.get("/metrics", response_class=PlainTextResponse, summary="Prometheus metrics")
 def metrics(request: Request) -> Response:
-    """Prometheus' text format."""
+    """Returns metrics in Prometheus' text format."""
     return Response(context_of(request).metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
 @router.get("/", response_class=HTMLResponse, summary="A status page")
 async def page(request: Request) -> str:
-    """The tables and their state, for a browser."""
+    """Returns a page with the tables and their state."""
     context = context_of(request)
-    # In threads of their own: brokers that are silent take none from other paths.
+    # In dedicated threads: silent Kafka brokers must not occupy threads of other routes.
     return await run_sync(_page, context, limiter=context.page_threads)
 
 
@@ -85,7 +85,7 @@ def _page(context: ServerContext) -> str:
 
 
 def checks(context: ServerContext) -> list[dict[str, Any]]:
-    """The named checks of readiness, each with a sentence."""
+    """Run the named readiness checks; each has a sentence as detail."""
     return [_checked(name, context, look) for name, look in _LOOKS.items()]
 
 
@@ -118,7 +118,7 @@ def _pipeline(context: ServerContext) -> tuple[bool, str]:
 
 
 def _connectors(context: ServerContext) -> tuple[bool, str]:
-    """Without their errors, which may show data: this path answers everybody."""
+    """Check the connectors. Errors are left out, for they may show data and this route is open to everybody."""
     tables = context.home.table_names()
     failed = [
         f"'{name}' of '{table}'"

@@ -1,7 +1,7 @@
-"""How uvicorn serves an application: quietly, and with answers that leave in one piece.
+"""uvicorn without its own logs, and with each response written at once.
 
-uvicorn writes the head of an answer and then its body, each by a system call. Two of them wake the client twice, and
-cost a small answer a twentieth of its time.
+uvicorn writes the head and the body of a response by two system calls. They wake the client twice, which costs a
+small response a twentieth of its time.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _REQUESTS_END_S = 3
 
 
 def http_server(app: ASGIApp, limits: ConnectionLimits | None = None) -> uvicorn.Server:
-    """A server of the application, which logs nothing by itself and trusts no header about who asks."""
+    """Return a uvicorn server that logs nothing by itself and trusts no header about the client's address."""
     config = uvicorn.Config(
         app,
         http=partial(OneWrite, limits or ConnectionLimits()),  # type: ignore[arg-type]
@@ -34,23 +34,23 @@ def http_server(app: ASGIApp, limits: ConnectionLimits | None = None) -> uvicorn
 
 
 class OneWrite(LimitedProtocol):
-    """uvicorn's protocol over a transport that writes the pieces of an answer together."""
+    """uvicorn's protocol over a transport that writes the pieces of a response together."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """See `asyncio.Protocol`."""
         super().connection_made(Together(transport))
 
     def on_response_complete(self) -> None:
-        """See `HttpToolsProtocol`: the answer leaves before it is counted and logged."""
+        """See `HttpToolsProtocol`: the response is sent before it is counted and logged."""
         if isinstance(self.transport, Together):
             self.transport.flush()
         super().on_response_complete()
 
 
 class Together(asyncio.Transport):
-    """A transport that waits for a flush, the end of the event loop's turn, or as many bytes as are worth a write.
+    """A transport that buffers until a flush, the end of the event loop's turn, or enough bytes for a write.
 
-    More than that it never holds back, so that the transport beneath still says when a reader is slow.
+    It never buffers more, so the underlying transport still detects slow readers.
     """
 
     def __init__(self, beneath: asyncio.Transport) -> None:
@@ -69,12 +69,12 @@ class Together(asyncio.Transport):
             self.flush()
 
     def close(self) -> None:
-        """See `asyncio.BaseTransport`: what is held is written before."""
+        """See `asyncio.BaseTransport`: buffered bytes are written first."""
         self.flush()
         self._beneath.close()
 
     def abort(self) -> None:
-        """See `asyncio.WriteTransport`: what is held is lost."""
+        """See `asyncio.WriteTransport`: buffered bytes are lost."""
         self._held.clear()
         self._beneath.abort()
 
@@ -99,7 +99,7 @@ class Together(asyncio.Transport):
         self._beneath.resume_reading()
 
     def flush(self) -> None:
-        """Writes what is held."""
+        """Write the buffered bytes."""
         if self._held:
-            held, self._held, self._bytes = b"".join(self._held), [], 0
-            self._beneath.write(held)
+            data, self._held, self._bytes = b"".join(self._held), [], 0
+            self._beneath.write(data)

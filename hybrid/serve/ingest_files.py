@@ -1,4 +1,4 @@
-"""`/ingestFromFile` and `/ingestFromURI`: one file becomes one more segment of a table's OFFLINE half."""
+"""Routes `/ingestFromFile` and `/ingestFromURI`: add one file as a segment of a table's OFFLINE half."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ BatchConfig = Annotated[
 
 @dataclass(frozen=True)
 class _FileRequest:
-    """Which table the file goes to, and how it is read and named."""
+    """Target table, file format and segment naming of one ingestion request."""
 
     table: str
     data_format: str
@@ -59,7 +59,7 @@ class _FileRequest:
     naming: dict[str, str]
 
     def spec(self, file: Path) -> str:
-        """The job spec for one file."""
+        """Return the job spec for one file."""
         return spec_text(
             {
                 "jobType": "SegmentCreationAndTarPush",
@@ -78,11 +78,11 @@ class _FileRequest:
     openapi_extra={"requestBody": {"required": True, "content": {"multipart/form-data": file_form()}}},
 )
 async def ingest_file(request: Request, table: TableAndType, config: BatchConfig) -> Any:
-    """The body is a form with one file (json, csv or parquet). Answers when its rows can be queried."""
+    """Adds the file of a form (json, csv or parquet) as a segment. Responds once its rows can be queried."""
     context = context_of(request)
-    wanted = await run_in_threadpool(_wanted, context, table, config)
+    file_request = await run_in_threadpool(_wanted, context, table, config)
     file = await context.uploads.receive(request, context.home.home)
-    return await _ingest(context, wanted, file, uploaded=True)
+    return await _ingest(context, file_request, file, uploaded=True)
 
 
 @router.post("/ingestFromURI", summary="Add a file of the server's machine as a segment", responses=_DONE)
@@ -94,11 +94,11 @@ async def ingest_uri(
         str, Query(alias="sourceURIStr", max_length=_TEXT_MAX, examples=["file:///data/orders/corrected/orders.json"])
     ],
 ) -> Any:
-    """The file is where the server runs: `file:///...`. Answers when its rows can be queried."""
+    """Adds a file on the server's machine (`file:///...`) as a segment. Responds once its rows can be queried."""
     context = context_of(request)
-    wanted = await run_in_threadpool(_wanted, context, table, config)
+    file_request = await run_in_threadpool(_wanted, context, table, config)
     file = await run_in_threadpool(_local_file, uri, rules_of(context.home.settings, source_of("http")))
-    return await _ingest(context, wanted, file, uploaded=False)
+    return await _ingest(context, file_request, file, uploaded=False)
 
 
 async def _ingest(context: ServerContext, wanted: _FileRequest, file: Path, uploaded: bool) -> dict[str, Any]:
@@ -108,7 +108,7 @@ async def _ingest(context: ServerContext, wanted: _FileRequest, file: Path, uplo
         run = await run_in_threadpool(context.queue, "job_run", arguments, UPLOAD if uploaded else "http")
         run = await context.ended(run)
     finally:
-        # A run that still goes on reads the file; what it leaves is swept later.
+        # An unfinished run still reads the file; the file is swept later.
         if uploaded and (run is None or not run.incomplete):
             await remove_upload(file)
     report = context.report(run)
@@ -123,15 +123,15 @@ async def _ingest(context: ServerContext, wanted: _FileRequest, file: Path, uplo
 def _wanted(context: ServerContext, table: str, config: str) -> _FileRequest:
     if half_in(table) is not Half.OFFLINE:
         raise UsageError(f"tableNameWithType: '{table}' does not end in _OFFLINE; files go to that half only.")
-    found = path_table(context, table).table
+    target = path_table(context, table).table
     try:
-        given = document(config)
+        batch_config = document(config)
     except SpecError as error:
         raise UsageError(f"batchConfigMapStr: {str(error).removeprefix('body: ')}") from error
-    for key, value in given.items():
+    for key, value in batch_config.items():
         if not isinstance(value, str):
             raise UsageError(f"batchConfigMapStr: {key}: {str(value)[:100]} is not a text.")
-    texts = {key: str(value) for key, value in given.items()}
+    texts = {key: str(value) for key, value in batch_config.items()}
     data_format = texts.get("inputFormat", "").lower()
     if data_format not in DATA_FORMATS:
         near = suggestion(data_format, DATA_FORMATS)
@@ -139,12 +139,12 @@ def _wanted(context: ServerContext, table: str, config: str) -> _FileRequest:
             f"batchConfigMapStr: inputFormat: '{data_format[:100]}' is not known.{near} "
             f"Known are: {', '.join(DATA_FORMATS)}."
         )
-    # As Pinot: the time of the request in the name, so that a second file of the same times does not replace the first.
+    # As in Pinot, the name holds the time of the request: a second file of the same times must not replace the first.
     naming = {_POSTFIX: str(wall_clock_ms()), **_below(texts, _NAMING)}
     name_type = texts.get(_NAME_TYPE, "simple")
     if name_type == "fixed":
         naming.pop(_POSTFIX)
-    return _FileRequest(found.name, data_format, _below(texts, _READER), name_type, naming)
+    return _FileRequest(target.name, data_format, _below(texts, _READER), name_type, naming)
 
 
 def _below(texts: dict[str, str], prefix: str) -> dict[str, str]:

@@ -1,10 +1,10 @@
-"""One thread per table in the pipeline process: batch after batch, for as long as the table is there.
+"""Ingester threads of the pipeline process: one per table, batch after batch, as long as the table exists.
 
-Its states, as the catalog shows them:
+States, as the catalog shows them:
   INGESTING   batches are committed as rows arrive
   PAUSED      a user paused it; nothing is read until it is resumed
-  WAITING     the topic is not there yet, or the stream's connector waits for others
-  STOPPED     Kafka does not answer, or a topic is gone or another one: the reason stands beside it, and it looks again
+  WAITING     the topic does not exist yet, or the stream's connector waits for others
+  STOPPED     Kafka does not answer, or a topic is gone or recreated: the reason is stored, and it tries again
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from hybrid.logs import log_context
 _LOG = logging.getLogger(__name__)
 _PAUSED_POLL_S = 0.5
 _BACKOFF_S = (1.0, 15.0)
-# While rows keep coming, batches are this many times as far apart as one takes. Statements see rows before they are
-# committed, so frequent commits would only take the processors from those who ask, and make small files.
+# While rows keep arriving, the pause between batches is this multiple of a batch's duration. Statements see rows before
+# they are committed, so frequent commits would only take processors from statements and make small files.
 _REST, _REST_S_MAX = 3.0, 10.0
 State = tuple[str, str | None]
 
 
 class Ingester(threading.Thread):
-    """Ingests `table` until `stop` is set. `lost` is called when the JVM is gone under it."""
+    """Ingests `table` until `stop` is set. `lost` tells after an error whether the JVM is gone."""
 
     def __init__(self, home: Hybrid, table: str, lost: Callable[[], bool]) -> None:
         super().__init__(name=f"ingest-{table}", daemon=True)
@@ -47,13 +47,13 @@ class Ingester(threading.Thread):
         self._has_looked = False
 
     def run(self) -> None:
-        """The thread's work."""
+        """Ingest batches until `stop` is set."""
         with log_context(table=self.table):
             while not self.stop.is_set():
                 self.stop.wait(self._round())
 
     def _round(self) -> float:
-        """One look; how long to wait before the next."""
+        """Ingest one batch; return the seconds to wait before the next."""
         started = time.monotonic()
         try:
             table = self._home.table(self.table)
@@ -66,7 +66,7 @@ class Ingester(threading.Thread):
             return self._failed("WAITING", str(error))
         except HybridError as error:
             return self._failed("STOPPED", str(error))
-        except Exception as error:  # whatever it is, this table stops and says so; the others go on
+        except Exception as error:  # any error stops this table with its reason, not the others
             if self._lost():
                 self.stop.set()
                 return 0
@@ -77,7 +77,7 @@ class Ingester(threading.Thread):
         return self._rest_s(report, time.monotonic() - started)
 
     def _look_at_catalog(self, table: Table) -> None:
-        """Sees whether the table is paused or waits. While the catalog cannot be read, what was seen last holds."""
+        """Read whether the table is paused or waits. While the catalog is unreadable, the last state holds."""
         try:
             pause = self._home.context.catalog.serving.pauses().get(self.table)
             waits = table.connectors.waits() if pause is None else None
@@ -93,7 +93,7 @@ class Ingester(threading.Thread):
             self._held = ("WAITING", waits) if waits is not None else None
 
     def _rest_s(self, report: BatchReport | None, took_s: float) -> float:
-        """How long to wait after a batch, or after a look that found nothing."""
+        """Return the seconds to wait after a batch, or after a poll without messages."""
         if report is not None and report.behind > 0:
             return 0
         flowed, self._flows = self._flows, report is not None
@@ -115,5 +115,5 @@ class Ingester(threading.Thread):
         self._noted = (state, detail)
         try:
             self._home.context.catalog.serving.note_ingestion(self.table, state, detail, behind)
-        except sa.exc.SQLAlchemyError as error:  # the catalog decides nothing about data
+        except sa.exc.SQLAlchemyError as error:  # ingestion does not depend on the catalog
             _LOG.warning("How '%s' is ingested cannot be noted: %s", self.table, error)

@@ -1,4 +1,4 @@
-"""`/jobs`: ingestion job specs over HTTP, as runs that can be waited for."""
+"""Routes `/jobs`: run ingestion job specs and follow their runs."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ _RUN = {
 class Job(BaseModel):
     """A job: `spec` is the text of a spec file (YAML), or the same as an object.
 
-    `variables` fill `${name}`, `input` stands in for inputDirURI; relative folders start where the server stands.
-    With `sql`, the rows of that statement are the input. `covers` (FROM/TO, `day`, `all`): other segments in that
-    stretch of time are removed.
-    `dryRun` only shows the difference, `append` lets a new segment overlap others, `allowEmpty` means an empty input.
-    `expect` are expectations, each as an object or as `--expect` takes it.
+    `variables` fill `${name}`, `input` replaces inputDirURI; relative folders start at the server's working directory.
+    With `sql`, the rows of that statement are the input. `covers` (FROM/TO, `day`, `all`) removes other segments in
+    that time range.
+    `dryRun` only shows the difference, `append` lets a new segment overlap others, `allowEmpty` accepts an empty input.
+    `expect` lists expectations, each an object or text in the format of `--expect`.
     """
 
     model_config = ConfigDict(
@@ -78,17 +78,19 @@ class Job(BaseModel):
     user: str | None = Field(default=None, max_length=200)
 
     def arguments(self) -> dict[str, Any]:
-        """The arguments of the verb `job_run`."""
+        """Return the arguments of the verb `job_run`."""
         more = self.model_dump(
             include={"variables", "covers", "sql", "dry_run", "append", "allow_empty", "reason", "user"}
         )
-        more["expect"] = [one if isinstance(one, str) else json.dumps(one) for one in self.expect]
+        more["expect"] = [
+            expectation if isinstance(expectation, str) else json.dumps(expectation) for expectation in self.expect
+        ]
         place = {"source": SOURCE, "folder": str(Folder.cwd()), "input_dir": self.input}
         return {"spec": spec_text(self.spec), **place, **more}
 
 
 def spec_text(spec: str | dict[str, Any]) -> str:
-    """A job spec as the text of its file."""
+    """Return a job spec as the text of its file."""
     if isinstance(spec, str):
         return spec
     import yaml
@@ -102,7 +104,7 @@ async def add_job(
     job: Job,
     wait: Annotated[bool, Query(description="Wait for its end, and answer its report or its error")] = False,
 ) -> Any:
-    """Queues the job and answers its run; a spec that cannot be honoured is refused at once."""
+    """Queues the job and returns its run; an invalid spec is refused at once."""
     context = context_of(request)
     arguments = await run_in_threadpool(job.arguments)
     if wait:
@@ -112,7 +114,7 @@ async def add_job(
 
 @router.get("/jobs", summary="List the jobs", responses=shown([_RUN]))
 def list_jobs(request: Request, table: Annotated[str | None, Query(examples=["orders"])] = None) -> Any:
-    """Jobs among the newest 1000 runs, newest first."""
+    """Returns the jobs among the newest 1000 runs, newest first."""
     context = context_of(request)
     name = path_table(context, table).table.name if table is not None else None
     return [
@@ -122,7 +124,7 @@ def list_jobs(request: Request, table: Annotated[str | None, Query(examples=["or
 
 @router.get("/jobs/{job}", summary="Show a job", responses=shown(_RUN))
 def show_job(request: Request, job: Annotated[str, Path(examples=["job_1637491080000"])]) -> Any:
-    """The run with its report, or the error it ended with."""
+    """Returns the run with its report, or with the error of a failed run."""
     run = context_of(request).home.run(job[:_LENGTH_MAX])
     if run.type not in _TYPES:
         raise NotFoundError(f"Run '{run.id}' is a {run.type}, no job.", hint=f"GET /runs/{run.id}")

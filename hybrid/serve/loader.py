@@ -1,4 +1,4 @@
-"""One thread per table with connectors in the pipeline process: loads history, and starts the stream after it."""
+"""Loader threads of the pipeline process: one per table with connectors; loads history, then starts the stream."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from hybrid.logs import log_context
 
 _LOG = logging.getLogger(__name__)
 _LOOK_S = 0.5
-_FOLLOW_S = 2.0  # to look at a table on an object store takes a few requests
+_FOLLOW_S = 2.0  # polling a table on an object store takes a few requests
 _BACKOFF_S = (2.0, 60.0)
 
 
 class Loader(threading.Thread):
-    """Runs what is due of `table`'s connectors until `stop` is set. `lost` is called when the JVM is gone under it."""
+    """Runs the due connectors of `table` until `stop` is set. `lost` tells after an error whether the JVM is gone."""
 
     def __init__(self, home: Hybrid, table: str, lost: Callable[[], bool]) -> None:
         super().__init__(name=f"load-{table}", daemon=True)
@@ -27,7 +27,7 @@ class Loader(threading.Thread):
         self._follows = False
 
     def run(self) -> None:
-        """The thread's work."""
+        """Run due connectors in a loop, with back-off after failures."""
         wait_s = _BACKOFF_S[0]
         with log_context(table=self.table):
             while not self.stop.is_set():
@@ -39,16 +39,16 @@ class Loader(threading.Thread):
                     wait_s = min(2 * wait_s, _BACKOFF_S[1])
 
     def _round(self) -> bool:
-        """One look; whether nothing failed."""
+        """Run the connectors that are due; return whether all succeeded."""
         try:
             connectors = self._home.table(self.table).connectors
-            self._follows = any(one.is_followed for one in connectors.spec.connectors)
+            self._follows = any(connector.is_followed for connector in connectors.spec.connectors)
             for sentence in connectors.run_due(self.stop.is_set).said:
                 _LOG.info("%s", sentence)
-            return not any(one.state == "FAILED" for one in connectors.statuses(ask_kafka=False))
+            return not any(connector.state == "FAILED" for connector in connectors.statuses(ask_kafka=False))
         except HybridError as error:
             _LOG.warning("The connectors of '%s' cannot be run: %s", self.table, error)
-        except Exception:  # whatever it is, this table's connectors are tried again; the others go on
+        except Exception:  # no error may end the thread: retry this table's connectors
             if self._lost():
                 self.stop.set()
                 return True

@@ -1,4 +1,4 @@
-"""Prometheus metrics: what this process counts, and what the tables, the queue and the pipeline say at a scrape.
+"""Prometheus metrics: counters of this process, and the state of tables, queue and pipeline at each scrape.
 
 Names and units by prometheus.io/docs/practices/naming: base units, `_total` for counters, no unbounded label values.
 """
@@ -29,19 +29,19 @@ class Metrics:
     def __init__(self, home: Hybrid) -> None:
         self._registry = CollectorRegistry()
         shared: dict[str, Any] = {"registry": self._registry}
-        # Each metric by its labels; finding it takes ten times as long as counting.
-        kept = lru_cache(_KEPT)
-        self._requests = kept(
+        # Looking up a metric by its labels takes ten times as long as incrementing it, so look-ups are cached.
+        cached_by_labels = lru_cache(_KEPT)
+        self._requests = cached_by_labels(
             Counter(
                 "hybrid_http_requests", "HTTP requests, by route and status.", ["method", "route", "status"], **shared
             ).labels
         )
-        self._request_s = kept(
+        self._request_s = cached_by_labels(
             Histogram(
                 "hybrid_http_request_duration_seconds", "Time to answer.", ["route"], buckets=_SECONDS, **shared
             ).labels
         )
-        self._queries = kept(
+        self._queries = cached_by_labels(
             Counter(
                 "hybrid_queries",
                 "Statements answered, by table, route and source.",
@@ -49,7 +49,7 @@ class Metrics:
                 **shared,
             ).labels
         )
-        self._query_s = kept(
+        self._query_s = cached_by_labels(
             Histogram(
                 "hybrid_query_duration_seconds",
                 "Time to answer a statement.",
@@ -58,45 +58,45 @@ class Metrics:
                 **shared,
             ).labels
         )
-        self._errors = kept(
+        self._errors = cached_by_labels(
             Counter("hybrid_errors", "Errors answered, by kind and code.", ["kind", "code"], **shared).labels
         )
         self._registry.register(_Home(home))
 
     def request(self, method: str, route: str, status: int, took_s: float) -> None:
-        """One HTTP request was answered."""
+        """Count one HTTP request that was answered."""
         self._requests(method, route, str(status)).inc()
         self._request_s(route).observe(took_s)
         if status >= 400:
             self._errors("http", str(status)).inc()
 
     def query(self, tables: list[str], route: str, source: str, took_s: float) -> None:
-        """A statement over `tables` was answered, from `cache` or `files`."""
+        """Count a statement over `tables` that was answered from `cache` or `files`."""
         for table in tables:
             self._queries(table, route, source).inc()
         self._query_s(source).observe(took_s)
 
     def query_failed(self, code: int) -> None:
-        """A statement failed with a Pinot error code."""
+        """Count a statement that failed with a Pinot error code."""
         self._errors("query", str(code)).inc()
 
     def text(self) -> bytes:
-        """All metrics in Prometheus' text format."""
+        """Return all metrics in Prometheus' text format."""
         return generate_latest(self._registry)
 
 
 class _Home:
-    """What is read from the home at each scrape. A table that cannot be read is counted, and hides no other one."""
+    """Collector that reads the home at each scrape. Unreadable tables are counted and do not affect others."""
 
     def __init__(self, home: Hybrid) -> None:
         self._home = home
 
     def describe(self) -> list[Metric]:
-        """Nothing is read at registration."""
+        """Return nothing: the home is not read at registration."""
         return []
 
     def collect(self) -> Iterator[Metric]:
-        """The families, each with a sample per table."""
+        """Yield the metric families, each with a sample per table."""
         tables, unreadable = self._tables()
         yield _family("hybrid_tables_unreadable", "Tables that cannot be read.", (), [((), unreadable)])
         yield from self._of_tables(tables)
@@ -105,23 +105,25 @@ class _Home:
         yield self._of_cache()
 
     def _tables(self) -> tuple[list[Table], int]:
-        found, unreadable = [], 0
+        readable, unreadable = [], 0
         for name in self._home.table_names():
             try:
                 table = self._home.table(name)
                 table.segments()
-                found.append(table)
+                readable.append(table)
             except HybridError:
                 unreadable += 1
-        return found, unreadable
+        return readable, unreadable
 
     def _of_tables(self, tables: list[Table]) -> Iterator[Metric]:
-        segments = [((table.name, one.half, one.state), one) for table in tables for one in table.segments()]
+        segments = [
+            ((table.name, segment.half, segment.state), segment) for table in tables for segment in table.segments()
+        ]
         labels = ("table", "half", "state")
         yield _family("hybrid_segments", "Segments.", labels, _summed([(key, 1) for key, _ in segments]))
-        rows = _summed([(key, one.rows) for key, one in segments])
+        rows = _summed([(key, segment.rows) for key, segment in segments])
         yield _family("hybrid_stored_rows", "Rows stored, covered or not.", labels, rows)
-        size = _summed([(key, one.bytes) for key, one in segments])
+        size = _summed([(key, segment.bytes) for key, segment in segments])
         yield _family("hybrid_stored_bytes", "Bytes of data files.", labels, size)
         both = [table for table in tables if len(table.spec.halves) == 2]
         yield _family(
@@ -133,12 +135,19 @@ class _Home:
 
     def _of_ingestion(self) -> Iterator[Metric]:
         names = set(self._home.table_names())
-        found = [one for name, one in self._home.context.catalog.serving.ingestions().items() if name in names]
-        behind = [((one.table_name,), one.behind) for one in found if one.behind is not None]
+        ingestions = [
+            ingestion for name, ingestion in self._home.context.catalog.serving.ingestions().items() if name in names
+        ]
+        behind = [
+            ((ingestion.table_name,), ingestion.behind) for ingestion in ingestions if ingestion.behind is not None
+        ]
         yield _family("hybrid_ingest_lag_offsets", "Offsets in Kafka beyond the last commit.", ("table",), behind)
-        fresh = [((one.table_name,), max(0.0, self._home.context.now_ms() - one.at_ms) / 1000) for one in found]
+        fresh = [
+            ((ingestion.table_name,), max(0.0, self._home.context.now_ms() - ingestion.at_ms) / 1000)
+            for ingestion in ingestions
+        ]
         yield _family("hybrid_ingest_checked_age_seconds", "Since ingestion last looked at Kafka.", ("table",), fresh)
-        up = [((one.table_name, one.state), 1) for one in found]
+        up = [((ingestion.table_name, ingestion.state), 1) for ingestion in ingestions]
         yield _family("hybrid_ingest_state", "1 for the state that ingestion is in.", ("table", "state"), up)
         role = self._home.context.catalog.serving.role("pipeline")
         ages = [(("pipeline",), role.age_s)] if role else []
@@ -149,8 +158,10 @@ class _Home:
         yield _family("hybrid_runs", "Runs of tasks and jobs in the catalog.", ("table", "type", "state"), counts)
 
     def _of_cache(self) -> Metric:
-        found = self._home.cached_sizes()
-        sizes = [((kind, place), size) for kind, *both in found for place, size in zip(_PLACES, both, strict=True)]
+        cache_sizes = self._home.cached_sizes()
+        sizes = [
+            ((kind, place), size) for kind, *both in cache_sizes for place, size in zip(_PLACES, both, strict=True)
+        ]
         text = "Memory and disk of the serving cache, its running statements included, by DuckDB's names."
         return _family("hybrid_cache_bytes", text, ("kind", "place"), sizes)
 
@@ -166,10 +177,10 @@ def _family(name: str, text: str, labels: tuple[str, ...], samples: Samples) -> 
 
 
 def _summed(rows: Samples) -> Samples:
-    found: dict[tuple[str, ...], float] = {}
+    sums: dict[tuple[str, ...], float] = {}
     for labels, number in rows:
-        found[labels] = found.get(labels, 0) + number
-    return list(found.items())
+        sums[labels] = sums.get(labels, 0) + number
+    return list(sums.items())
 
 
 def _each(tables: list[Table], value: Callable[[Table], float | None]) -> Samples:

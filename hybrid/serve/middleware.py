@@ -1,8 +1,8 @@
-"""What every request passes: a request id, a look at its Host and account, a bound on its body, a log line, a count.
+"""Middleware of every request: request id, checks of Host and account, body limit, log line, metrics.
 
-A server on loopback answers only to loopback names: a web page elsewhere could otherwise reach it under a name of its
-own that resolves to 127.0.0.1 (DNS rebinding). No server answers a page of another site: it could otherwise post, with
-the account that a browser remembers.
+A server on loopback accepts only loopback names: a foreign web page could otherwise reach it under its own name that
+resolves to 127.0.0.1 (DNS rebinding). Every server refuses requests from pages of other sites: they could otherwise
+post with the account that a browser remembers.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Headers = dict[bytes, bytes]
 
 
 class Middleware:
-    """The outermost layer of the application. `hosts` None: any Host header will do."""
+    """The outermost layer of the application. `hosts` None: any Host header is accepted."""
 
     def __init__(
         self,
@@ -113,8 +113,8 @@ class Middleware:
 class _Seen:
     status = 500
     account: Account | None = None
-    right = Right.READ  # that the request takes
-    passed = False  # the gate let it in
+    right = Right.READ  # that the request needs
+    passed = False  # passed all checks
 
 
 def _watched(send: Send, seen: _Seen, request_id: str) -> Send:
@@ -135,16 +135,16 @@ def _bounded(receive: Receive, limit: int) -> Callable[[], Awaitable[MutableMapp
         message = await receive()
         taken += len(message.get("body", b""))
         if taken > limit:
-            raise HTTPException(413, _too_long(limit))  # of all errors this one passes whoever reads the body
+            raise HTTPException(413, _too_long(limit))  # HTTPException: no reader of the body converts it
         return message
 
     return bounded
 
 
 def _json_meant(scope: Scope, headers: Headers) -> Scope:
-    """The request with a JSON body named as one: `curl -d` calls every body a form, and no path here takes such a one.
+    """Label a body as JSON that `curl -d` labels as a URL-encoded form, which no route accepts.
 
-    (Pages of other sites could send these without being asked; they are refused by their Origin.)
+    (Browsers send such forms from other sites without a preflight; these are refused by their Origin.)
     """
     kind = headers.get(b"content-type", b"").split(b";")[0].strip().lower()
     if kind not in _UNNAMED:
@@ -166,6 +166,6 @@ def _too_long(limit: int) -> str:
 
 
 def _clean(value: bytes | None) -> str | None:
-    """A caller's own request id, if it is one line of plain characters."""
+    """Return the caller's own request id, if it is one line of plain characters."""
     text = (value or b"").decode("latin-1")
     return text if 0 < len(text) <= 100 and text.isascii() and text.isprintable() else None

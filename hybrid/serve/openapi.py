@@ -1,6 +1,6 @@
-"""The application's own document: `/openapi.json` with one schema for every error, and `/docs`, a plain list of paths.
+"""OpenAPI: `/openapi.json` with one schema for every error, and `/docs`, a plain list of routes.
 
-The page is made here and loads nothing: FastAPI's own pages fetch their scripts from another host.
+The page is rendered here and loads nothing; FastAPI's own pages fetch their scripts from another host.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Json = dict[str, Any]
 
 
 class Error(BaseModel):
-    """An error: `error` says what happened and what would do, `hint` is the next command or path."""
+    """An error: `error` describes the problem and its solution, `hint` is the next command or path."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -40,7 +40,7 @@ class Error(BaseModel):
 
 
 class StatusBody(BaseModel):
-    """What was done, in Pinot's words."""
+    """The outcome, in Pinot's words."""
 
     status: str
 
@@ -58,12 +58,12 @@ NOT_BUILT: dict[int | str, Json] = {501: {"model": Error, "description": "Not bu
 
 
 def shown(example: Any) -> dict[int | str, Json]:
-    """`responses` of a path whose answer looks like `example`."""
+    """Return `responses` for a route, with `example` as its response."""
     return {200: {"description": "Done", "content": {"application/json": {"example": example}}}}
 
 
 def json_body(example: Json, *, form: bool = False) -> Json:
-    """`openapi_extra` of a path that takes a JSON object like `example`; with `form` also as the one file of a form."""
+    """Return `openapi_extra` for a route with a JSON body like `example`; `form` also allows a form with one file."""
     content: Json = {"application/json": {"schema": {"type": "object"}, "example": example}}
     if form:
         content["multipart/form-data"] = file_form()
@@ -71,13 +71,13 @@ def json_body(example: Json, *, form: bool = False) -> Json:
 
 
 def file_form() -> Json:
-    """The media type of a form with one file."""
+    """Return the media type of a form with one file."""
     properties = {"file": {"type": "string", "format": "binary"}}
     return {"schema": {"type": "object", "properties": properties, "required": ["file"]}}
 
 
 def describe(app: FastAPI) -> None:
-    """Has the application tell its own document: without FastAPI's 422, for errors here have one shape."""
+    """Replace the application's OpenAPI document: without FastAPI's 422, as all errors have one format."""
 
     def document() -> Json:
         if not app.openapi_schema:
@@ -97,7 +97,7 @@ def describe(app: FastAPI) -> None:
 
 
 def _errors_as_json(responses: Json) -> None:
-    """FastAPI gives the errors of a path the media type of its good answer; ours are JSON everywhere."""
+    """Set the media type of errors to JSON; FastAPI uses that of the successful response."""
     for code, response in responses.items():
         if code.isdigit() and int(code) >= 400 and response.get("content"):
             (content,) = response["content"].values()
@@ -106,7 +106,7 @@ def _errors_as_json(responses: Json) -> None:
 
 @router.get("/docs", response_class=HTMLResponse, include_in_schema=False)
 def docs(request: Request) -> str:
-    """Every path with what it does."""
+    """Returns every route with its summary."""
     sections: dict[str, list[str]] = {}
     for path, operations in request.app.openapi()["paths"].items():
         for method, operation in operations.items():
@@ -123,6 +123,8 @@ def docs(request: Request) -> str:
 
 
 def _row(path: str, method: str, operation: Json) -> str:
-    query = "&".join(f"{one['name']}=" for one in operation.get("parameters", ()) if one["in"] == "query")
+    query = "&".join(
+        f"{parameter['name']}=" for parameter in operation.get("parameters", ()) if parameter["in"] == "query"
+    )
     text = f"{method.upper()} {path}{'?' + query if query else ''}"
     return f"<tr><td><code>{escape(text)}</code><td>{escape(operation.get('summary', ''))}"

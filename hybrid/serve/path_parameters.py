@@ -1,4 +1,4 @@
-"""What a path names: a table, with or without the suffix of a half, and the half that `type` may name."""
+"""Path parameters: a table, with or without the suffix of a half, and the half named by `type`."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ HalfType = Annotated[
 
 @dataclass(frozen=True)
 class PathTable:
-    """A table that exists, and the half that was named (None: none was)."""
+    """An existing table, and the half that the request names (None: no half)."""
 
     table: Table
     half: Half | None
 
     @property
     def halves(self) -> list[Half]:
-        """The halves that are meant, OFFLINE first."""
+        """Return the selected halves, OFFLINE first."""
         return [half for half in (Half.OFFLINE, Half.REALTIME) if half in self.table.spec.halves and self._means(half)]
 
     def segments(self) -> list[Segment]:
-        """The segments of those halves, by half and name."""
-        return [one for one in self.table.segments() if self._means(Half(one.half))]
+        """Return the segments of the selected halves, by half and name."""
+        return [segment for segment in self.table.segments() if self._means(Half(segment.half))]
 
     def _means(self, half: Half) -> bool:
         return self.half in (None, half)
 
 
 def path_table(context: ServerContext, name: str, type_: str | None = None) -> PathTable:
-    """The table and half of a path.
+    """Return the table and half that a path names.
 
     NotFoundError, with a suggestion, when there is no such table or it has no such half; UsageError when `type_` is no
     half, or not the one of the name's suffix.
@@ -52,22 +52,22 @@ def path_table(context: ServerContext, name: str, type_: str | None = None) -> P
     if len(raw) > _LENGTH_MAX:
         raise NotFoundError(f"Table '{raw[:_LENGTH_MAX]}...' does not exist: no name is that long.")
     table = context.home.table(raw)
-    wanted = half_type(type_)
-    if suffix and wanted and suffix is not wanted:
+    type_half = half_type(type_)
+    if suffix and type_half and suffix is not type_half:
         raise UsageError(f"type: '{type_}' is not the half of the name '{name}'.")
-    half = suffix or wanted
+    half = suffix or type_half
     if half and half not in table.spec.halves:
         raise NotFoundError(f"Table '{raw}' has no {half} half.")
     return PathTable(table, half)
 
 
 def half_in(name: str) -> Half | None:
-    """The half that a name's suffix names."""
+    """Return the half that a name's suffix names."""
     return next((half for half in Half if name.endswith(f"_{half}")), None)
 
 
 def half_type(text: str | None) -> Half | None:
-    """The half that `type` names, in any case; UsageError when it is none."""
+    """Return the half that `type` names, in any letter case; UsageError for another text."""
     if text is None:
         return None
     try:

@@ -1,6 +1,6 @@
-"""Answers to queries as Pinot's clients expect them.
+"""Query responses in the format of Pinot's broker.
 
-Shape: docs.pinot.apache.org, "Querying Pinot", the broker's response format; error codes as in Pinot's QueryErrorCode.
+Format: docs.pinot.apache.org, "Querying Pinot", the broker's response format; error codes as in Pinot's QueryErrorCode.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NONE = {
 
 
 def query_answer(result: QueryResult, request_id: str) -> dict[str, Any]:
-    """A result table with its figures. Warnings stand in `warnings`; Pinot's clients raise on any exception."""
+    """Return a result table with statistics. Warnings go into `warnings`: Pinot's clients raise on any exception."""
     return {
         "resultTable": {
             "dataSchema": {"columnNames": list(result.column_names), "columnDataTypes": list(result.column_types)},
@@ -50,7 +50,7 @@ def query_answer(result: QueryResult, request_id: str) -> dict[str, Any]:
 
 
 def failed_answer(error: HybridError, request_id: str) -> dict[str, Any]:
-    """A failed query: HTTP 200, and the reason in `exceptions`."""
+    """Return the document of a failed query: HTTP 200, with the reason in `exceptions`."""
     message = f"{error} {error.hint}" if error.hint else str(error)
     return {
         "exceptions": [{"errorCode": error.pinot_code, "message": message}],
@@ -69,25 +69,25 @@ def _value(value: object, kind: str) -> Any:
     if isinstance(value, datetime) and kind.startswith("TIMESTAMP"):
         return _timestamp(value)
     if isinstance(value, list):
-        return [_value(one, kind) for one in value]
+        return [_value(item, kind) for item in value]
     return json_value(value)
 
 
 def _timestamp(value: datetime) -> str:
-    """As java.sql.Timestamp prints it: at least one digit of the second's fraction."""
+    """Format a time as java.sql.Timestamp does: at least one digit of the second's fraction."""
     plain = value.astimezone(UTC).replace(tzinfo=None) if value.utcoffset() is not None else value
     whole = plain.isoformat(sep=" ", timespec="seconds")
     return f"{whole}.{f'{plain.microsecond:06d}'.rstrip('0') or '0'}"
 
 
 def requested_options(options: str | None) -> dict[str, str]:
-    """A request's `queryOptions` (`a=1;b=2`) by lower-case name."""
+    """Parse a request's `queryOptions` (`a=1;b=2`), by lower-case name."""
     pairs = (part.partition("=") for part in (options or "").split(";"))
     return {name.strip().lower(): value.strip() for name, equals, value in pairs if equals}
 
 
 def requested_timeout(options: Mapping[str, str]) -> int | None:
-    """`timeoutMs` among a request's options, milliseconds."""
+    """Return `timeoutMs` among a request's options, milliseconds."""
     text = options.get("timeoutms")
     if text is None:
         return None

@@ -1,7 +1,7 @@
-"""The pipeline role: a warm Spark session that keeps tables ingesting and carries out what is queued.
+"""The pipeline role: a warm Spark session that ingests tables and executes queued runs.
 
-One pipeline per home: it holds `<home>/pipeline.lock` for its life. So what the catalog shows as RUNNING when one
-starts was left by a fallen one, and is taken up again.
+There is one pipeline per home; it holds `<home>/pipeline.lock` while it lives. A run that the catalog shows as
+RUNNING when a pipeline starts was therefore interrupted by a crash, and is resumed.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ _CLOCK_S = 60.0
 _WORKERS_MAX = 4
 _END_S = 5.0
 _JVM_END_S = 1.5
-_DYING_S = 0.2  # a killed JVM breaks its connections some milliseconds before it counts as gone
+_DYING_S = 0.2  # a killed JVM loses its connections some milliseconds before its process ends
 
 
 class Pipeline:
-    """The work of the role. `stop` ends it after the batches and commits under way."""
+    """The work of the role. `stop` ends it after the batches and commits in progress."""
 
     def __init__(self, home: Hybrid, stop: threading.Event) -> None:
         self._home, self._stop = home, stop
@@ -65,7 +65,7 @@ class Pipeline:
         self._clock_seen_at = -_CLOCK_S
 
     def run(self) -> int:
-        """Works until it is stopped; the exit code, 1 when the JVM was lost (a successor has to start anew)."""
+        """Work until stopped; return the exit code: 1 if the JVM was lost and a new process must start."""
         with pipeline_lock(self._home.home, self._stop):
             beat = threading.Thread(target=self._beat, name="beat", daemon=True)
             beat.start()
@@ -90,7 +90,7 @@ class Pipeline:
                 self._stop.wait(_TURN_S)
 
     def _look(self) -> None:
-        """Sees to it that every table with a stream has its thread, and that scheduled tasks are queued."""
+        """Ensure that every table with a stream has its thread, and that due tasks are queued."""
         try:
             names = self._home.table_names()
             self._keep_ingesters(names)
@@ -111,12 +111,12 @@ class Pipeline:
         self._state = "ready"
 
     def _complain(self, what: str, error: Exception) -> None:
-        """Says in the role's state and in the log what does not work: the work that needs no catalog goes on."""
+        """Report an error in the role's state and in the log; work that needs no catalog continues."""
         self._state = f"{what}: {type(error).__name__}"
         _LOG.error("%s: %s", what, error)
 
     def _next_run(self, busy: set[tuple[str, str]], is_full: bool) -> RunRecord | None:
-        """Takes a queued run that may start; None without any, and while the catalog cannot be asked."""
+        """Take a queued run that may start; None if there is none or the catalog is unavailable."""
         try:
             return self._home.context.catalog.runs.claim(
                 lambda run: not (_lane(run) in busy or (is_full and run.type == BACKFILL) or rests(run))
@@ -126,7 +126,7 @@ class Pipeline:
             return None
 
     def _take_up_fallen(self) -> None:
-        """Queues again what a predecessor left, as soon as the catalog can be asked."""
+        """Requeue runs that a crashed predecessor left, as soon as the catalog is available."""
         while not self._stop.is_set():
             try:
                 taken_up = self._home.context.catalog.runs.take_up_fallen()
@@ -139,17 +139,17 @@ class Pipeline:
             return
 
     def _take_up_unnoted(self) -> None:
-        """Queues runs again whose end could not be noted; what they committed is found and not done twice."""
-        left = [run_id for run_id in self._unnoted if run_id not in self._workers]
-        if left:
-            self._home.context.catalog.runs.take_up_fallen(left)
-            self._unnoted = [run_id for run_id in self._unnoted if run_id not in left]
+        """Requeue runs whose end could not be recorded; their commits are detected and not repeated."""
+        idle_ids = [run_id for run_id in self._unnoted if run_id not in self._workers]
+        if idle_ids:
+            self._home.context.catalog.runs.take_up_fallen(idle_ids)
+            self._unnoted = [run_id for run_id in self._unnoted if run_id not in idle_ids]
 
     def _keep_loaders(self, names: Sequence[str]) -> None:
-        wanted = {name for name in names if self._has_connectors(name)}
-        for name in set(self._loaders) - wanted:
+        tables = {name for name in names if self._has_connectors(name)}
+        for name in set(self._loaders) - tables:
             self._loaders.pop(name).stop.set()
-        for name in wanted:
+        for name in tables:
             if name not in self._loaders or not self._loaders[name].is_alive():
                 self._loaders[name] = Loader(self._home, name, lambda: not self._works())
                 self._loaders[name].start()
@@ -158,14 +158,14 @@ class Pipeline:
         try:
             return bool(self._home.spec(name).connectors)
         except HybridError:
-            return False  # said where ingesters are kept
+            return False  # `_has_stream` reports it
 
     def _keep_ingesters(self, names: Sequence[str]) -> None:
-        wanted = {name for name in names if self._has_stream(name)}
-        for name in set(self._ingesters) - wanted:
+        tables = {name for name in names if self._has_stream(name)}
+        for name in set(self._ingesters) - tables:
             self._ingesters.pop(name).stop.set()
             self._home.context.catalog.serving.forget(name)
-        for name in wanted:
+        for name in tables:
             if name not in self._ingesters or not self._ingesters[name].is_alive():
                 self._ingesters[name] = Ingester(self._home, name, lambda: not self._works())
                 self._ingesters[name].start()
@@ -178,12 +178,12 @@ class Pipeline:
             return False
 
     def _start_waiting(self) -> bool:
-        """Starts one queued run in a thread of its own, if there is one that may start."""
+        """Start one queued run in its own thread, if one may start."""
         self._workers = {key: thread for key, thread in self._workers.items() if thread.is_alive()}
         if len(self._workers) >= _WORKERS_MAX:
             return False
         busy = {self._lanes[key] for key in self._workers}
-        # A backfill may take hours: one worker is left to everything else.
+        # A backfill may take hours: one worker stays free for other runs.
         is_full = sum(kind == BACKFILL for _, kind in busy) >= _WORKERS_MAX - 1
         run = self._next_run(busy, is_full)
         if run is None:
@@ -198,12 +198,12 @@ class Pipeline:
             carry_out(self._home, run, self._works)
         except PipelineLost:
             _LOG.warning("Spark's JVM is gone or ending; run %s is left to the next pipeline.", run.id)
-        except Exception:  # the catalog cannot be written: the run stays RUNNING, and is taken up when it can be
+        except Exception:  # the catalog cannot be written: the run stays RUNNING and is requeued later
             _LOG.exception("Run %s could not be noted as ended", run.id)
             self._unnoted.append(run.id)
 
     def _works(self) -> bool:
-        """Whether an error is that of the work itself, and not of a JVM that is gone or being ended under it."""
+        """Whether an error is one of the work itself, not of a JVM that is gone or shutting down."""
         if not self._is_lost():
             time.sleep(_DYING_S)
         return not self._is_lost() and not self._ending
@@ -217,14 +217,14 @@ class Pipeline:
         sign = self._home.home / BEAT_FILE
         while True:
             try:
-                sign.touch()  # first: it needs no catalog, and tells `hybrid serve` that this process does not hang
+                sign.touch()  # first, as it needs no catalog: shows `hybrid serve` that this process does not hang
                 self._home.context.catalog.serving.beat(ROLE, self._state)
-            except Exception:  # a beat that cannot be written is missed; readiness then says so
+            except Exception:  # a missed heartbeat shows in readiness
                 _LOG.exception("No sign of life could be given")
             time.sleep(_BEAT_S)
 
     def _end(self) -> None:
-        """Waits for what is under way, a few seconds; what still goes on then dies between two commits."""
+        """Wait a few seconds for running work; work that takes longer is killed between two commits."""
         keepers: list[Ingester | Loader] = [*self._ingesters.values(), *self._loaders.values()]
         for keeper in keepers:
             keeper.stop.set()
@@ -237,16 +237,16 @@ class Pipeline:
 
 
 def _lane(run: RunRecord) -> tuple[str, str]:
-    """Runs of one lane go one after the other: those on a table's REALTIME half, backfills, and others on OFFLINE.
+    """Return the lane of a run: runs of one lane execute serially.
 
-    A backfill may take hours; moves go on meanwhile.
+    A table has lanes for its REALTIME half, for backfills and for OFFLINE: moves continue during long backfills.
     """
     return run.table_name, {INGEST: INGEST, SEAL: INGEST, RESET: INGEST, BACKFILL: BACKFILL}.get(run.type, "offline")
 
 
 @contextmanager
 def pipeline_lock(home: Path, stop: threading.Event) -> Iterator[None]:
-    """Held by the one pipeline of a home. A predecessor that is ending is waited for; ConflictError when it stays."""
+    """Hold the lock of a home's only pipeline. Waits for an ending predecessor; ConflictError if it does not end."""
     durable.make_private(home)
     with (home / "pipeline.lock").open("a") as file:
         deadline = time.monotonic() + _LOCK_S

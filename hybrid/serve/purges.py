@@ -1,4 +1,4 @@
-"""`/tables/{t}/purges`: deleted rows that went for good, with the proof."""
+"""Routes `/tables/{t}/purges`: permanent removal of deleted rows, with proof."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _REPORT = {
 
 
 class ErasureBody(BaseModel):
-    """Which deleted rows are to go for good; `dryRun` only says where they lie.
+    """Deleted rows to remove permanently; `dryRun` only reports where they are stored.
 
-    `undecided`: rejected messages too of which cannot be told whether they match.
+    `undecided` also removes rejected messages for which it cannot be decided whether they match.
     """
 
     model_config = ConfigDict(
@@ -46,14 +46,14 @@ class ErasureBody(BaseModel):
 
 @router.post("/tables/{table}/purges", summary="Purge deleted rows", responses=shown(_REPORT))
 async def purge(request: Request, table: TableName, erasure: ErasureBody) -> Any:
-    """Removes them from every place that still has them, reads all places again, and answers the record."""
+    """Removes deleted rows from every place that still stores them, verifies all places, and returns the record."""
     context = context_of(request)
-    found = await run_in_threadpool(path_table, context, table)
-    return await context.carried_out("purge", {"table": found.table.name, **erasure.model_dump()})
+    target = await run_in_threadpool(path_table, context, table)
+    return await context.carried_out("purge", {"table": target.table.name, **erasure.model_dump()})
 
 
 @router.get("/tables/{table}/purges", summary="List purges", responses=shown([_REPORT]))
 def list_purges(request: Request, table: TableName) -> Any:
-    """The records of a table's purges, newest first."""
+    """Returns the records of a table's purges, newest first."""
     context = context_of(request)
     return VERBS["purges"].call(context.home, table=path_table(context, table).table.name)

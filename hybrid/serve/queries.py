@@ -1,4 +1,4 @@
-"""The broker's paths: `POST /query/sql` and `/sql`, as Pinot's clients call them."""
+"""Routes `/query/sql` and `/sql`: SQL statements, in the protocol of Pinot's broker."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ARROW = "application/vnd.apache.arrow.stream"
 
 
 class StatementBody(BaseModel):
-    """A statement; other keys that Pinot's clients send (`trace`, `debugOptions`) have no effect."""
+    """An SQL statement. Other keys that Pinot's clients send (`trace`, `debugOptions`) have no effect."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"sql": "select count(*) from orders"}]})
 
@@ -56,7 +56,7 @@ _DESCRIBED: dict[str, Any] = {
         }
     ),
 }
-# More rows take a moment to be written down.
+# Serializing more rows would block the event loop.
 _ROWS_AT_ONCE = 100
 
 
@@ -64,7 +64,10 @@ _ROWS_AT_ONCE = 100
 @router.post("/query", summary="Answer a statement", include_in_schema=False)
 @router.post("/sql", summary="Answer a statement (the controller's path)", **_DESCRIBED)
 async def post_sql(request: Request) -> Response:
-    """Pinot's broker response, with `revision`; a failed query is HTTP 200 with `exceptions`."""
+    """Runs a statement and returns Pinot's broker response, with `revision`.
+
+    A failed query is HTTP 200 with `exceptions`.
+    """
     return await _respond(request, _read(await request.body()))
 
 
@@ -75,42 +78,43 @@ async def get_sql(
     sql: Annotated[str, Query(min_length=1, max_length=1_000_000, examples=["select count(*) from orders"])],
     options: Annotated[str | None, Query(alias="queryOptions", max_length=10_000)] = None,
 ) -> Response:
-    """As `POST /query/sql`."""
+    """Runs the statement in `sql` and returns what `POST /query/sql` returns."""
     return await _respond(request, StatementBody(sql=sql, queryOptions=options))
 
 
 async def _respond(request: Request, statement: StatementBody) -> Response:
-    asked = _QueryRequest(request, statement)
-    result = asked.at_once()  # or it would take as long again to go to a thread and back
+    query = _QueryRequest(request, statement)
+    result = query.at_once()  # a thread switch would double the latency
     if result is not None and len(result.rows) <= _ROWS_AT_ONCE:
-        return asked.answer(result)
+        return query.answer(result)
     try:
-        return await context_of(request).admission.run(request, who_asks(), partial(asked.answer, result), asked.leave)
+        return await context_of(request).admission.run(request, who_asks(), partial(query.answer, result), query.leave)
     except HybridError as error:
-        return asked.failed(error)
+        return query.failed(error)
 
 
 def _read(body: bytes) -> StatementBody:
-    """The statement in a body. By hand, as FastAPI's own way takes as long as a small query."""
+    """Parse the statement in a body, without FastAPI, whose parsing takes as long as a small query."""
     try:
         return StatementBody.model_validate_json(body)
     except ValidationError as error:
-        found = error.errors()[0]
-        raise RequestValidationError([{**found, "loc": ("body", *found["loc"])}]) from None
+        details = error.errors()[0]
+        raise RequestValidationError([{**details, "loc": ("body", *details["loc"])}]) from None
 
 
 @router.delete("/query/{request_id}", summary="Stop a running statement")
 def cancel(request_id: str, request: Request) -> dict[str, str]:
-    """Interrupts it; its own caller gets the exception 503. Ids are the responses', or a request's `X-Request-Id`.
+    """Interrupts a running statement, whose caller then gets exception 503.
 
-    An account with the right to read can stop its own statements only.
+    The id is the `requestId` of the response, or the `X-Request-Id` of the request.
+    An account with the right to read can stop only its own statements.
     """
     context_of(request).queries.cancel(request_id, None if may_operate() else who_asks())
     return {"status": f"Cancelled query {request_id}."}
 
 
 class _QueryRequest:
-    """A statement that was asked, and its answer."""
+    """One request to run a statement, and how to answer it."""
 
     def __init__(self, request: Request, statement: StatementBody) -> None:
         self._context, self._request, self._sql = context_of(request), request, statement.sql
@@ -120,27 +124,27 @@ class _QueryRequest:
         self._gone = False
 
     def leave(self) -> None:
-        """Its client has gone: it is interrupted if it runs, and not begun if it waits."""
+        """The client has disconnected: interrupt the statement if it runs, or never start it if it waits."""
         self._gone = True
         with suppress(NotFoundError):
             self._context.queries.cancel(self._request.state.request_id, who_asks())
 
     def failed(self, error: HybridError) -> Response:
-        """The response for a statement that has no answer."""
+        """Return the response for a failed statement."""
         self._context.metrics.query_failed(error.pinot_code)
         return _json(failed_answer(error, self._request.state.request_id))
 
     def at_once(self) -> QueryResult | None:
-        """The result where it takes the event loop no more than a moment to find it and to write it down."""
+        """Return the result if the event loop can compute and serialize it without a noticeable delay, else None."""
         if self._as_arrow or not self._context.callers.is_alone(self._request.scope.get("client")):
             return None
         try:
             return self._context.home.query_at_once(self._sql, self._options())
         except HybridError:
-            return None  # which `answer` tells
+            return None  # `answer` reports the error
 
     def answer(self, result: QueryResult | None = None) -> Response:
-        """The response, from a result if there is one."""
+        """Return the response, from `result` if there is one; otherwise run the statement."""
         request_id, metrics = self._request.state.request_id, self._context.metrics
         if result is None:
             try:
@@ -151,7 +155,7 @@ class _QueryRequest:
                     result = self._context.home.query(self._sql, replace(options, running=running))
             except HybridError as error:
                 return self.failed(error)
-        tables = [one.table for one in result.revision.tables]
+        tables = [revision.table for revision in result.revision.tables]
         result = apply_options(result, self._asked_for, lambda: [self._context.home.spec(name) for name in tables])
         metrics.query(tables, self._request.scope["path"], result.source, time.monotonic() - self._began)
         if self._as_arrow:

@@ -1,4 +1,4 @@
-"""The statements that run now, by request id, so that `DELETE /query/{requestId}` can stop one; and who asks them."""
+"""Registry of running statements by request id, for `DELETE /query/{requestId}`, and of their callers."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ class RunningQueries:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        # Who asks a statement, and how it is interrupted once it runs.
+        # By request id: the account, and the function that interrupts the statement once it runs.
         self._running: dict[str, tuple[str | None, Callable[[], None] | None]] = {}
         self._cancelled: set[str] = set()
 
     @contextmanager
     def running(self, request_id: str, account: str | None = None) -> Iterator[Callable[[Callable[[], None]], None]]:
-        """Around a statement; what it yields is told how to interrupt it. A cancelled one is a QueryError (503).
+        """Register a statement; the yielded function accepts its interrupt. QueryError (503) once cancelled.
 
-        The interrupt is called once: it must hold for a statement that the engine has not begun yet, too. An id that
-        runs already is a QueryError: nobody could tell which of the two a cancel means.
+        The interrupt is called once, so it must also affect a statement that the engine has not begun yet.
+        QueryError for an id that runs already, as a cancel would be ambiguous.
         """
         with self._lock:
             if request_id in self._running:
@@ -39,7 +39,7 @@ class RunningQueries:
         def started(interrupt: Callable[[], None]) -> None:
             with self._lock:
                 self._running[request_id] = account, interrupt
-                if request_id in self._cancelled:  # while it went from one way to be answered to another
+                if request_id in self._cancelled:  # cancelled while it switched from cache to files
                     raise QueryError("The query was cancelled.", pinot_code=CANCELLED)
 
         try:
@@ -54,7 +54,7 @@ class RunningQueries:
                 self._cancelled.discard(request_id)
 
     def cancel(self, request_id: str, account: str | None = None) -> None:
-        """Interrupts a statement, of that account if one is given; NotFoundError when none of that id runs."""
+        """Interrupt a statement, of `account` if not None; NotFoundError if no such statement runs."""
         with self._lock:
             owner, interrupt = self._running.get(request_id, (None, None))
             if request_id not in self._running or account not in (None, owner):
@@ -65,16 +65,16 @@ class RunningQueries:
 
 
 class Callers:
-    """Over which connections statements come. For the event loop's thread."""
+    """The connections that statements arrive on. Use it on the event loop only."""
 
     def __init__(self) -> None:
         self._last: object = None
         self._others_at = 0.0
 
     def is_alone(self, connection: object) -> bool:
-        """Whether nobody else asks these days: then nobody waits while the event loop answers by itself.
+        """Whether no other connection was active lately, so that the event loop may answer without delaying others.
 
-        Where several ask at once, threads answer them, for these use all processors.
+        With several active connections threads answer, which use all processors.
         """
         now = time.monotonic()
         if connection != self._last:

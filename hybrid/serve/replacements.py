@@ -1,4 +1,4 @@
-"""`/tables/{t}/replacements` and `/tables/{t}/rejected`: what was corrected, and what could not be read."""
+"""Routes `/tables/{t}/replacements` and `/tables/{t}/rejected`: segment replacements and rejected rows."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ EntryId = Annotated[str, Path(examples=[_ENTRY["id"]])]
 
 
 class Revert(BaseModel):
-    """How to take a replacement back; `dry_run` only says what would change."""
+    """Options of a revert; `dryRun` only reports what would change."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -50,7 +50,7 @@ class Revert(BaseModel):
 
 
 class Replay(BaseModel):
-    """How to replay; `dryRun` only says what would convert."""
+    """Options of a replay; `dryRun` only reports what would convert."""
 
     model_config = ConfigDict(extra="forbid", strict=True, json_schema_extra={"examples": [{"dryRun": True}]})
 
@@ -59,14 +59,14 @@ class Replay(BaseModel):
 
 @router.get("/tables/{table}/replacements", summary="List replacements and reverts", responses=shown([_ENTRY]))
 def list_replacements(request: Request, table: TableName) -> Any:
-    """The lineage entries of the OFFLINE half, newest first; before them replacements that are IN_PROGRESS."""
+    """Returns the lineage entries of the OFFLINE half, newest first, after replacements that are IN_PROGRESS."""
     context = context_of(request)
     return VERBS["replacements"].call(context.home, table=path_table(context, table).table.name)
 
 
 @router.get("/tables/{table}/replacements/{entry}", summary="Show a replacement", responses=shown(_ENTRY))
 def show_replacement(request: Request, table: TableName, entry: EntryId) -> Any:
-    """One of them, with input files and checksums."""
+    """Returns a replacement with input files and checksums."""
     context = context_of(request)
     arguments = {"table": path_table(context, table).table.name, "entry": entry[:_LENGTH_MAX]}
     return VERBS["replacement"].call(context.home, **arguments)
@@ -78,10 +78,13 @@ def show_replacement(request: Request, table: TableName, entry: EntryId) -> Any:
     responses=shown({"table": "orders", "act": "revert-1", "version": 4, "sentence": "Put back 1 segment."}),
 )
 async def revert(request: Request, table: TableName, entry: EntryId, how: Revert | None = None) -> Any:
-    """Puts back what it replaced, as a new commit, and waits for its report. One IN_PROGRESS: what was pushed goes."""
-    context, wanted = context_of(request), how or Revert()
-    found = await run_in_threadpool(_entry, context, table, entry)
-    return await context.carried_out("revert", {**found, **wanted.model_dump()})
+    """Restores the replaced segments in a new commit and returns the report.
+
+    Reverting a replacement that is IN_PROGRESS discards its pushed segments.
+    """
+    context, options = context_of(request), how or Revert()
+    arguments = await run_in_threadpool(_entry, context, table, entry)
+    return await context.carried_out("revert", {**arguments, **options.model_dump()})
 
 
 @router.get(
@@ -105,10 +108,13 @@ def list_rejected(
         bool, Query(alias="all", description="Also those that were brought since, each with its `state`")
     ] = False,
 ) -> Any:
-    """Messages that could not be read, by offset; `total` counts all of them. What was brought since is left out."""
+    """Returns messages that could not become rows, by offset; `total` counts all of them.
+
+    Rows added to the table since are left out, unless `all` is set.
+    """
     context = context_of(request)
-    found, bounds = _rejecting(context, table), context.rejected_bounds(time.monotonic())
-    page = found.rejected_page(limit, offset, everything=everything, bounds=bounds)
+    target, bounds = _rejecting(context, table), context.rejected_bounds(time.monotonic())
+    page = target.rejected_page(limit, offset, everything=everything, bounds=bounds)
     return {"total": page.total, "rows": json_value(page.rows)}
 
 
@@ -132,22 +138,22 @@ def list_rejected(
     ),
 )
 async def replay(request: Request, table: TableName, how: Replay | None = None) -> Any:
-    """Decodes them by the table's settings of now, brings what converts in one commit, and waits for the report."""
-    context, wanted = context_of(request), how or Replay()
-    found = await run_in_threadpool(_rejecting, context, table)
-    return await context.carried_out("rejected_replay", {"table": found.name, **wanted.model_dump()})
+    """Decodes rejected rows with the current settings, adds the converted rows in one commit, returns the report."""
+    context, options = context_of(request), how or Replay()
+    target = await run_in_threadpool(_rejecting, context, table)
+    return await context.carried_out("rejected_replay", {"table": target.name, **options.model_dump()})
 
 
 def _rejecting(context: ServerContext, table: str) -> Table:
-    """The table that a path names; NotFoundError for an OFFLINE half."""
-    found = path_table(context, table)
-    if found.half is Half.OFFLINE:
+    """Return the table that a path names; NotFoundError for an OFFLINE half."""
+    target = path_table(context, table)
+    if target.half is Half.OFFLINE:
         raise NotFoundError(f"'{table}' names the OFFLINE half, which rejects nothing.")
-    return found.table
+    return target.table
 
 
 def _entry(context: ServerContext, table: str, entry: str) -> dict[str, str]:
-    found = path_table(context, table).table
-    if found.replacing.waiting(entry[:_LENGTH_MAX]) is not None:
-        return {"table": found.name, "entry": entry[:_LENGTH_MAX]}
-    return {"table": found.name, "entry": found.replacement(entry[:_LENGTH_MAX]).id}
+    target = path_table(context, table).table
+    if target.replacing.waiting(entry[:_LENGTH_MAX]) is not None:
+        return {"table": target.name, "entry": entry[:_LENGTH_MAX]}
+    return {"table": target.name, "entry": target.replacement(entry[:_LENGTH_MAX]).id}

@@ -1,4 +1,7 @@
-"""`/segments/{t}/...ReplaceSegments`: Pinot's segment replacement protocol. What is pushed meanwhile waits."""
+"""Routes `/segments/{t}/...ReplaceSegments`: Pinot's segment replacement protocol.
+
+Pushed segments are staged until the replacement ends.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ EntryId = Annotated[str, Query(alias="segmentLineageEntryId", max_length=_LENGTH
 
 
 class Start(BaseModel):
-    """What goes and what comes in its place; either may be empty. `customMap` is kept as the reason."""
+    """Segments to replace and their replacements; either may be empty. `customMap` is stored as the reason."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -43,7 +46,7 @@ class Start(BaseModel):
 
 
 class End(BaseModel):
-    """The segments that come after all, of those that were named at the start; none named: all of them."""
+    """The new segments to publish, a subset of `segmentsTo` at the start; empty means all."""
 
     model_config = ConfigDict(
         extra="forbid", strict=True, json_schema_extra={"examples": [{"segmentsTo": ["orders_1_4"]}]}
@@ -54,7 +57,7 @@ class End(BaseModel):
 
 
 class TakeBack(BaseModel):
-    """Why it is taken back."""
+    """Reason of a revert."""
 
     model_config = ConfigDict(
         extra="forbid", strict=True, json_schema_extra={"examples": [{"customMap": {"why": "wrong prices"}}]}
@@ -76,9 +79,9 @@ def start(
     type_: HalfType = None,
     force_cleanup: Annotated[bool, Query(alias="forceCleanup", description="Revert what is in the way")] = False,
 ) -> Any:
-    """From now on jobs that write one of `segmentsTo` stage it, and no query sees it before the end."""
-    found = _offline(context_of(request), table, type_)
-    entry = found.replacing.start(
+    """Starts a replacement: jobs stage the segments of `segmentsTo`, and queries do not see them before the end."""
+    target = _offline(context_of(request), table, type_)
+    entry = target.replacing.start(
         body.segments_from, body.segments_to, force_cleanup=force_cleanup, notes=body.notes, user=who_asks()
     )
     return {"segmentLineageEntryId": entry.id}
@@ -95,12 +98,12 @@ def start(
 async def end(
     request: Request, table: TableName, entry: EntryId, body: End | None = None, type_: HalfType = None
 ) -> Any:
-    """Swaps in all that was pushed, in one commit, and waits for it. Ended already, it does nothing."""
+    """Publishes all pushed segments in one commit and waits for it. Does nothing if ended already."""
     context = context_of(request)
-    found = await run_in_threadpool(_offline, context, table, type_)
-    await run_in_threadpool(found.replacing.find, entry)
+    target = await run_in_threadpool(_offline, context, table, type_)
+    await run_in_threadpool(target.replacing.find, entry)
     names = body.segments_to if body is not None else []
-    arguments = {"table": found.name, "entry": entry, "segments_to": names}
+    arguments = {"table": target.name, "entry": entry, "segments_to": names}
     report = await context.carried_out("replacement_end", arguments)
     return _answer(entry, PushState.COMPLETED, report["sentence"])
 
@@ -119,27 +122,27 @@ async def revert(
     type_: HalfType = None,
     force: Annotated[bool, Query(alias="forceRevert", description="Revert one that has not ended")] = False,
 ) -> Any:
-    """Before the end, with `forceRevert`, throws away what was pushed; after it, puts back what was replaced."""
+    """Before the end, with `forceRevert`, discards pushed segments; after it, restores the replaced segments."""
     context = context_of(request)
-    found = await run_in_threadpool(_offline, context, table, type_)
-    state = await run_in_threadpool(found.replacing.state, entry)
+    target = await run_in_threadpool(_offline, context, table, type_)
+    state = await run_in_threadpool(target.replacing.state, entry)
     if state in (PushState.IN_PROGRESS, PushState.REVERTED):
-        sentence = await run_in_threadpool(lambda: found.replacing.take_back(entry, force=force))
+        sentence = await run_in_threadpool(lambda: target.replacing.take_back(entry, force=force))
         return _answer(entry, PushState.REVERTED, sentence)
-    known = await run_in_threadpool(found.replacement, entry)
+    replacement = await run_in_threadpool(target.replacement, entry)
     notes = (body.notes if body is not None else None) or {}
     reason = ", ".join(f"{key}={value}" for key, value in notes.items()) or None
-    report = await context.carried_out("revert", {"table": found.name, "entry": known.id, "reason": reason})
+    report = await context.carried_out("revert", {"table": target.name, "entry": replacement.id, "reason": reason})
     return _answer(entry, PushState.REVERTED, report["sentence"])
 
 
 def _offline(context: ServerContext, table: str, type_: str | None) -> Table:
-    found = path_table(context, table, type_)
-    if found.half is Half.REALTIME:
+    target = path_table(context, table, type_)
+    if target.half is Half.REALTIME:
         raise UsageError(
-            f"type: segments of OFFLINE are replaced, not of REALTIME. '{found.table.name}' was not changed."
+            f"type: segments of OFFLINE are replaced, not of REALTIME. '{target.table.name}' was not changed."
         )
-    return found.table
+    return target.table
 
 
 def _answer(entry: str, state: PushState, sentence: str) -> dict[str, str]:

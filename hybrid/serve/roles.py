@@ -1,4 +1,4 @@
-"""The two roles as processes: what each does from its start to its end, and when `hybrid serve` itself has fallen."""
+"""The processes of the two roles: start, work, end, and the succession after a crash of `hybrid serve`."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ def run_query(home: Hybrid, address: Address, options: Sequence[str]) -> int:
         query_memory_total_bytes=settings.query_memory_total_bytes,
         query_running=settings.query_running_max or RUNNING_OF_ONE,
     )
-    _ = home.context.catalog, home.context.definitions  # made before there are threads
-    # A statement's few Python steps must not wait 5 ms each for a thread that decodes rows of a stream.
+    _ = home.context.catalog, home.context.definitions  # created before threads start
+    # The Python steps of a statement must not wait 5 ms each for a thread that decodes stream rows.
     sys.setswitchinterval(_SWITCH_S)
     collect_rarely()
-    # Of a process that was killed; what is in there may have been purged since.
+    # Left by a killed process; its rows may have been purged since.
     shutil.rmtree(settings.spill, ignore_errors=True)
     if settings.cache_bytes:
         home.serve_from_memory(settings.cache_bytes)
@@ -70,7 +70,7 @@ def run_pipeline(home: Hybrid, address: Address, options: Sequence[str]) -> int:
     """The pipeline role: ingestion, tasks and jobs on a warm Spark session until SIGTERM."""
     from hybrid.serve.pipeline import Pipeline
 
-    # People wait for answers, nobody for a batch (docs/adr/0040-pipeline-niceness.md).
+    # Statements have priority over batches (docs/adr/0040-pipeline-niceness.md).
     os.nice(home.settings.pipeline_niceness)
     stop, fallen, terminated = threading.Event(), threading.Event(), threading.Event()
 
@@ -87,7 +87,7 @@ def run_pipeline(home: Hybrid, address: Address, options: Sequence[str]) -> int:
             fallen_at[0] = time.monotonic()
             fallen.set()
             stop.set()
-        return True  # the succession waits for the end of the work, below
+        return True  # the succession below waits for the end of the work
 
     watch_lifeline("pipeline", (), options, let_go)
     code = Pipeline(home, stop).run()
@@ -101,7 +101,7 @@ def run_pipeline(home: Hybrid, address: Address, options: Sequence[str]) -> int:
 def watch_lifeline(
     role: str, sockets: Sequence[socket.socket], options: Sequence[str], is_ending: Callable[[], bool]
 ) -> None:
-    """When `hybrid serve` has fallen: lets `is_ending` know; unless that says to leave it, becomes its successor."""
+    """Watch for a crash of `hybrid serve`: call `is_ending`, and become its successor unless it returns True."""
     number = os.environ.get(LIFELINE)
     if number is None:
         return
@@ -120,7 +120,7 @@ def watch_lifeline(
 
 
 def succeed(home: Hybrid, options: Sequence[str]) -> None:
-    """Becomes `hybrid serve` when none runs on the home."""
+    """Become `hybrid serve` if none runs on the home."""
     try:
         with serve_lock(home.home, 0.0):
             pass
@@ -133,11 +133,11 @@ def _become_serve(options: Sequence[str], sockets: Sequence[socket.socket]) -> N
     environ = {name: value for name, value in os.environ.items() if name not in {LIFELINE, SOCKETS}}
     environ[SUCCESSOR] = "1"
     if sockets:
-        environ[SOCKETS] = ",".join(str(one.fileno()) for one in sockets)
+        environ[SOCKETS] = ",".join(str(listener.fileno()) for listener in sockets)
     os.execve(sys.executable, [sys.executable, "-m", "hybrid.cli", *options], environ)
 
 
 def _ignore_terminal() -> None:
-    """Ctrl-C and a closed terminal reach the whole group; `hybrid serve` ends its processes itself."""
+    """Ignore Ctrl-C and a closed terminal: they reach the whole group, but `hybrid serve` ends its processes itself."""
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)

@@ -1,4 +1,4 @@
-"""Puts scheduled tasks into the queue when their time has come: at most one incomplete run per table and type."""
+"""Queues scheduled tasks when they are due: at most one incomplete run per table and type."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _LOG = logging.getLogger(__name__)
 
 
 class Scheduler:
-    """The schedules of a home. What came due while no server ran is run once, when one runs again."""
+    """The schedules of a home. A task that was due while no server ran is run once after the next start."""
 
     def __init__(self, home: Hybrid) -> None:
         self._home = home
         self._since: dict[tuple[str, str], int] = {}
-        # When each task is due next, since when and by which expression: finding it takes longer than all else.
+        # Next due time of each task, with its start and expression; cached, as computing it dominates a look.
         self._due: dict[tuple[str, str], tuple[int, str, int | None]] = {}
 
     def look(self, names: Sequence[str] | None = None) -> None:
-        """Queues what is due now of some tables (None: all). One that cannot be read is logged and left alone."""
+        """Queue the due tasks of some tables (None: all). An unreadable table is logged and skipped."""
         for name in self._home.table_names() if names is None else names:
             try:
                 self._look_at(self._home.spec(name))
@@ -49,14 +49,14 @@ class Scheduler:
             _LOG.info("'%s' is due on '%s', but its last run is still incomplete.", kind, spec.name)
 
     def _due_ms(self, table: str, kind: str, cron: Cron) -> int | None:
-        """When the task is due next; None when it never comes again."""
-        since_ms, known = self._since_ms(table, kind), self._due.get((table, kind))
-        if known is None or known[:2] != (since_ms, cron.text):
-            known = self._due[table, kind] = since_ms, cron.text, cron.next_after(since_ms)
-        return known[2]
+        """Return when the task is due next; None if it never is again."""
+        since_ms, cached = self._since_ms(table, kind), self._due.get((table, kind))
+        if cached is None or cached[:2] != (since_ms, cron.text):
+            cached = self._due[table, kind] = since_ms, cron.text, cron.next_after(since_ms)
+        return cached[2]
 
     def _since_ms(self, table: str, kind: str) -> int:
-        """When the schedule was last served: its newest scheduled run; else when this scheduler first saw the table."""
+        """Return the time of the newest scheduled run, else the time when this scheduler first saw the table."""
         if (table, kind) not in self._since:
             runs = self._home.context.catalog.runs.list(table, kind=kind)
             last = next((run for run in runs if run.source == SCHEDULE), None)

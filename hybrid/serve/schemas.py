@@ -1,4 +1,4 @@
-"""`/schemas`: schemas on their own, as Pinot has them."""
+"""Routes `/schemas`: schemas independent of tables, as in Pinot."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ Override = Annotated[bool, Query(description="Whether a schema of that name may 
 
 @router.post("/schemas", summary="Add a schema", responses=_ADDED, openapi_extra=json_body(EXAMPLE, form=True))
 async def add_schema(request: Request, text: BodyText, override: Override = True) -> Any:
-    """Stores a schema, before the tables that use it; the body is the schema, or a form with its file.
+    """Stores a schema, before the tables that use it. The body is the schema, or a form with its file.
 
-    Columns of tables that exist may come, and become wider; what would lose values is refused.
+    Existing tables may gain columns and wider types; a change that would lose values is refused.
     """
     return await _put(request, document(text), override)
 
 
 @router.get("/schemas", summary="List the schemas", responses=shown(["events", "orders"]))
 def list_schemas(request: Request) -> list[str]:
-    """The names of all schemas, those of tables included."""
+    """Returns the names of all schemas, including schemas of tables."""
     return schemas.schema_names(context_of(request).home.context)
 
 
 @router.get("/schemas/{schema}", summary="Show a schema", responses=shown(EXAMPLE))
 def show_schema(request: Request, schema: SchemaName) -> Any:
-    """The schema as it was given."""
+    """Returns the schema as it was submitted."""
     return schemas.find_schema(context_of(request).home.context, schema)
 
 
@@ -52,12 +52,12 @@ def show_schema(request: Request, schema: SchemaName) -> Any:
     "/schemas/{schema}", summary="Update a schema", responses=_ADDED, openapi_extra=json_body(EXAMPLE, form=True)
 )
 async def update_schema(request: Request, schema: SchemaName, text: BodyText) -> Any:
-    """Puts another document in place of a schema; tables that use it get its new columns and wider types."""
+    """Replaces a schema; tables that use it get its new columns and wider types."""
     await run_in_threadpool(schemas.find_schema, context_of(request).home.context, schema)
-    given = document(text)
-    if given.get("schemaName") != schema:
+    body = document(text)
+    if body.get("schemaName") != schema:
         raise SpecError.at(SOURCE, "schemaName", f"it is not the schema of the path, '{schema}'.")
-    return await _put(request, given, True)
+    return await _put(request, body, True)
 
 
 @router.delete("/schemas/{schema}", summary="Delete a schema", response_model=StatusBody)
@@ -68,11 +68,11 @@ def delete_schema(request: Request, schema: SchemaName) -> Any:
 
 
 async def _put(request: Request, given: dict[str, object], override: bool) -> Any:
-    """Stores the document, and brings the tables that use it to it."""
+    """Store the document and apply it to the tables that use it."""
     arguments = {"schema": given, "source": SOURCE, "override": override}
-    done = await context_of(request).done("schema_put", arguments)
+    outcome = await context_of(request).done("schema_put", arguments)
     return {
-        "unrecognizedProperties": unrecognized(given, done["warnings"]),
-        "status": f"{done['name']} successfully added",
-        "warnings": list(done["warnings"]),
+        "unrecognizedProperties": unrecognized(given, outcome["warnings"]),
+        "status": f"{outcome['name']} successfully added",
+        "warnings": list(outcome["warnings"]),
     }

@@ -1,4 +1,4 @@
-"""`/segments`: which segments a table has, what each holds, and which replaced which, in Pinot's shapes."""
+"""Routes `/segments`: segment lists, metadata, status and lineage, in Pinot's formats."""
 
 from __future__ import annotations
 
@@ -34,12 +34,17 @@ _STATUS = {"segmentName": "orders_1632463351000_1632467070000_0", "segmentStatus
     ),
 )
 async def list_segments(request: Request, table: TableName, type_: HalfType = None) -> Any:
-    """Names by half, sorted; a table of one half has one entry. Waits a little for the commit of what Kafka holds."""
+    """Returns sorted segment names by half; a table of one half has one entry.
+
+    Waits briefly until the messages that Kafka holds are committed.
+    """
     context = context_of(request)
-    found = await run_in_threadpool(path_table, context, table, type_)
-    await context.await_commits(found.table)
-    segments = await run_in_threadpool(found.segments)
-    return [{half.value: sorted(one.name for one in segments if one.half == half)} for half in found.halves]
+    target = await run_in_threadpool(path_table, context, table, type_)
+    await context.await_commits(target.table)
+    segments = await run_in_threadpool(target.segments)
+    return [
+        {half.value: sorted(segment.name for segment in segments if segment.half == half)} for half in target.halves
+    ]
 
 
 @router.get(
@@ -60,16 +65,16 @@ async def list_segments(request: Request, table: TableName, type_: HalfType = No
     ),
 )
 def show_lineage(request: Request, table: TableName, type_: HalfType = None) -> Any:
-    """Replacements and reverts of the OFFLINE half, oldest first; `/tables/{t}/replacements` tells more of each."""
-    found = path_table(context_of(request), table, type_)
-    half = found.half or Half.OFFLINE
+    """Returns replacements and reverts of the OFFLINE half, oldest first; details: `/tables/{t}/replacements`."""
+    target = path_table(context_of(request), table, type_)
+    half = target.half or Half.OFFLINE
     entries: dict[str, dict[str, Any]] = {}
     if half is Half.OFFLINE:
-        committed = {entry.id: _entry(entry) for entry in reversed(found.table.replacements())}
-        started = {entry.id: _started(entry, state) for entry, state in found.table.replacing.started()}
+        committed = {entry.id: _entry(entry) for entry in reversed(target.table.replacements())}
+        started = {entry.id: _started(entry, state) for entry, state in target.table.replacing.started()}
         entries = {**started, **committed}
     oldest_first = sorted(entries.items(), key=lambda item: item[1]["timestamp"])
-    return {"tableNameWithType": f"{found.table.name}_{half}", "lineageEntries": dict(oldest_first)}
+    return {"tableNameWithType": f"{target.table.name}_{half}", "lineageEntries": dict(oldest_first)}
 
 
 @router.get(
@@ -91,23 +96,23 @@ def show_lineage(request: Request, table: TableName, type_: HalfType = None) -> 
     ),
 )
 def show_segment(request: Request, table: TableName, segment: SegmentName) -> Any:
-    """Pinot's keys, all values as text. A realtime segment has its status and offsets too."""
-    found = path_table(context_of(request), table)
-    return _metadata(found.table.name, _segment(found, segment))
+    """Returns Pinot's metadata keys, all values as text. A realtime segment also has its status and offsets."""
+    target = path_table(context_of(request), table)
+    return _metadata(target.table.name, _segment(target, segment))
 
 
 @router.get("/segments/{table}/metadata", summary="Show all segments", responses=shown({"orders_1_2_0": {}}))
 def show_segments(request: Request, table: TableName, type_: HalfType = None) -> Any:
-    """By name, what `/segments/{table}/{segment}/metadata` shows of each."""
-    found = path_table(context_of(request), table, type_)
-    return {one.name: _metadata(found.table.name, one) for one in found.segments()}
+    """Returns the metadata of all segments by name, each as `/segments/{table}/{segment}/metadata` returns it."""
+    target = path_table(context_of(request), table, type_)
+    return {segment.name: _metadata(target.table.name, segment) for segment in target.segments()}
 
 
 @router.get("/tables/{table}/segmentsStatus", summary="Show the segments' states", responses=shown([_STATUS]))
 def show_status(request: Request, table: TableName, type_: HalfType = None) -> Any:
-    """Pinot's states: a sealed or offline segment is GOOD, the newest of a partition is CONSUMING."""
-    found = path_table(context_of(request), table, type_)
-    return [{"segmentName": one.name, "segmentStatus": _status(one)} for one in found.segments()]
+    """Returns Pinot's segment states: a sealed or offline segment is GOOD, the newest of a partition is CONSUMING."""
+    target = path_table(context_of(request), table, type_)
+    return [{"segmentName": segment.name, "segmentStatus": _status(segment)} for segment in target.segments()]
 
 
 @router.delete(
@@ -117,37 +122,37 @@ def show_status(request: Request, table: TableName, type_: HalfType = None) -> A
     responses=NOT_BUILT,
 )
 def delete_segment(request: Request, table: TableName, segment: SegmentName) -> JSONResponse:
-    """Not built yet."""
+    """Not built yet: always answers an error."""
     _segment(path_table(context_of(request), table), segment)
     return not_built("Dropping a segment is not built yet. A job with an empty input empties one: hybrid job run.")
 
 
 @router.post("/segments/{table}/reload", summary="Reload the segments", response_model=StatusBody)
 def reload_all(request: Request, table: TableName) -> Any:
-    """There is nothing to reload: no server keeps a copy of a segment or builds indexes for it."""
+    """Does nothing: no server keeps a copy of a segment or builds indexes for it."""
     return _nothing_to_reload(path_table(context_of(request), table))
 
 
 @router.post("/segments/{table}/{segment}/reload", summary="Reload a segment", response_model=StatusBody)
 def reload_one(request: Request, table: TableName, segment: SegmentName) -> Any:
-    """There is nothing to reload, as for all of them."""
-    found = path_table(context_of(request), table)
-    _segment(found, segment)
-    return _nothing_to_reload(found)
+    """Does nothing, as for all segments: there is nothing to reload."""
+    target = path_table(context_of(request), table)
+    _segment(target, segment)
+    return _nothing_to_reload(target)
 
 
 @router.post("/segments/{table}/reset", summary="Reset the segments", response_model=StatusBody)
 def reset_all(request: Request, table: TableName, type_: HalfType = None) -> Any:
-    """There is nothing to reset: a segment is committed whole, so none is ever in Pinot's state ERROR."""
+    """Does nothing: a segment is committed whole, so none is ever in Pinot's state ERROR."""
     return _nothing_to_reset(path_table(context_of(request), table, type_))
 
 
 @router.post("/segments/{table}/{segment}/reset", summary="Reset a segment", response_model=StatusBody)
 def reset_one(request: Request, table: TableName, segment: SegmentName) -> Any:
-    """There is nothing to reset, as for all of them."""
-    found = path_table(context_of(request), table)
-    _segment(found, segment)
-    return _nothing_to_reset(found)
+    """Does nothing, as for all segments: there is nothing to reset."""
+    target = path_table(context_of(request), table)
+    _segment(target, segment)
+    return _nothing_to_reset(target)
 
 
 def _nothing_to_reset(found: PathTable) -> dict[str, str]:
@@ -163,7 +168,7 @@ def _nothing_to_reload(found: PathTable) -> dict[str, str]:
 
 
 def _segment(found: PathTable, name: str) -> Segment:
-    segments = {one.name: one for one in found.segments()}
+    segments = {segment.name: segment for segment in found.segments()}
     if name not in segments:
         raise NotFoundError.named("Segment", name[:_LENGTH_MAX], segments)
     return segments[name]

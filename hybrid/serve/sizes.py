@@ -1,4 +1,4 @@
-"""`/tables/{t}/schema|size|metadata`: what a table is and how large, in Pinot's shapes."""
+"""Routes `/tables/{t}/schema|size|metadata`: schema, size and metadata of a table, in Pinot's formats."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PLACES = {Half.OFFLINE: "offlineSegments", Half.REALTIME: "realtimeSegments"}
 
 @router.get("/tables/{table}/schema", summary="Show a table's schema", responses=shown(EXAMPLE))
 def show_schema(request: Request, table: TableName) -> Any:
-    """The schema as it was given."""
+    """Returns the schema as it was submitted."""
     return path_table(context_of(request), table).table.spec.schema_doc
 
 
@@ -44,11 +44,13 @@ def show_schema(request: Request, table: TableName) -> Any:
     ),
 )
 def show_size(request: Request, table: TableName, verbose: bool = True) -> Any:
-    """Bytes of data files, by half and segment; without `verbose` only by half."""
+    """Returns the bytes of data files by half and segment; without `verbose` only by half."""
     found = path_table(context_of(request), table)
     segments = found.segments()
-    kept = {place: _part(segments, half, verbose) if half in found.halves else None for half, place in _PLACES.items()}
-    return {"tableName": found.table.name, **_bytes(sum(one.bytes for one in segments)), **kept}
+    half_sizes = {
+        place: _part(segments, half, verbose) if half in found.halves else None for half, place in _PLACES.items()
+    }
+    return {"tableName": found.table.name, **_bytes(sum(segment.bytes for segment in segments)), **half_sizes}
 
 
 @router.get(
@@ -68,15 +70,15 @@ def show_size(request: Request, table: TableName, verbose: bool = True) -> Any:
     ),
 )
 def show_metadata(request: Request, table: TableName, type_: HalfType = None) -> Any:
-    """Bytes, segments and stored rows of the table, or of one half. There are no indexes to tell of."""
-    found = path_table(context_of(request), table, type_)
-    segments = found.segments()
-    name = found.table.name
+    """Returns bytes, segments and stored rows of the table or a half. There are no indexes to report."""
+    target = path_table(context_of(request), table, type_)
+    segments = target.segments()
+    name = target.table.name
     return {
-        "tableName": f"{name}_{found.halves[0]}" if len(found.halves) == 1 else name,
-        "diskSizeInBytes": sum(one.bytes for one in segments),
+        "tableName": f"{name}_{target.halves[0]}" if len(target.halves) == 1 else name,
+        "diskSizeInBytes": sum(segment.bytes for segment in segments),
         "numSegments": len(segments),
-        "numRows": sum(one.rows for one in segments),
+        "numRows": sum(segment.rows for segment in segments),
         "columnLengthMap": {},
         "columnCardinalityMap": {},
         "maxNumMultiValuesMap": {},
@@ -85,17 +87,17 @@ def show_metadata(request: Request, table: TableName, type_: HalfType = None) ->
 
 
 def _part(segments: list[Segment], half: Half, verbose: bool) -> dict[str, Any]:
-    own = [one for one in segments if one.half == half]
+    own = [segment for segment in segments if segment.half == half]
     names = {
-        one.name: {
-            "reportedSizeInBytes": one.bytes,
-            "estimatedSizeInBytes": one.bytes,
-            "maxReportedSizePerReplicaInBytes": one.bytes,
+        segment.name: {
+            "reportedSizeInBytes": segment.bytes,
+            "estimatedSizeInBytes": segment.bytes,
+            "maxReportedSizePerReplicaInBytes": segment.bytes,
             "serverInfo": {},
         }
-        for one in own
+        for segment in own
     }
-    return {**_bytes(sum(one.bytes for one in own)), "missingSegments": 0, "segments": names if verbose else {}}
+    return {**_bytes(sum(segment.bytes for segment in own)), "missingSegments": 0, "segments": names if verbose else {}}
 
 
 def _bytes(size: int) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""The tables' status for the page at `/`: asked once for all that look at it, and kept for a moment."""
+"""A short-lived cache of the tables' status for the page at `/`, shared by all viewers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _KEPT_S = 2.0
 
 
 class StatusCache:
-    """Keeps what `look` finds for two seconds. Any thread may ask; who comes while one looks has its answer."""
+    """Caches the result of `look` for two seconds. Thread-safe; concurrent callers share one call."""
 
     def __init__(self, look: Callable[[], Sequence[TableStatus]], kept_s: float = _KEPT_S) -> None:
         self._look, self._kept_s = look, kept_s
@@ -22,10 +22,10 @@ class StatusCache:
         self._found: tuple[float, Sequence[TableStatus]] | None = None
 
     def get(self) -> Sequence[TableStatus]:
-        """The status of every table, at most so old."""
-        asked_at = time.monotonic()
+        """Return the status of every table, not older than the cache allows."""
+        requested_at = time.monotonic()
         with self._one_looks:
-            if self._found is None or self._found[0] < asked_at - self._kept_s:
-                found = self._look()
-                self._found = time.monotonic(), found
+            if self._found is None or self._found[0] < requested_at - self._kept_s:
+                statuses = self._look()
+                self._found = time.monotonic(), statuses
             return self._found[1]

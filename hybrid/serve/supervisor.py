@@ -1,10 +1,10 @@
-"""`hybrid serve`: keeps the query and the pipeline process running, whichever of the three falls.
+"""`hybrid serve`: supervises the query and the pipeline process; a crash of any of the three is repaired.
 
     serve (this one, small)  --starts, watches, starts again with a growing pause-->  query    (HTTP, no JVM)
                                                                                       pipeline (Spark)
-It holds the listening sockets, so a client that comes while the query process starts again waits, and is not refused.
-The roles hold the read end of a pipe whose write end is here: when it closes, this process has fallen. They then let go
-and one of them becomes the next `hybrid serve` (see `roles.succeed`), unless somebody has started one meanwhile.
+It holds the listening sockets: while the query process restarts, new clients wait and are not refused.
+The roles hold the read end of a pipe whose write end is here: it closes when this process crashes. They then end, and
+one of them becomes the next `hybrid serve` (see `roles.succeed`), unless another has been started meanwhile.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 _EVERY = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 PIPELINE = "pipeline"
 ROLES = ("query", PIPELINE)
-# The pipeline changes this file's time each second.
+# The pipeline touches this file every second.
 BEAT_FILE = "pipeline.beat"
 HUNG_S = 120.0
 _TURN_S = 0.05
@@ -46,8 +46,8 @@ _STEADY_S = 20.0
 _END_S = 8.0
 _TAKE_OVER_S = 12.0
 _BACKLOG = 256
-# DuckDB plans a small statement by some thousands of small objects, more than the 7 of a size that glibc keeps at hand
-# for a thread: with 200 it takes a tenth less (docs/adr/0039-malloc-tuning.md). Other C libraries do not read it.
+# Planning a small statement in DuckDB allocates thousands of small objects; glibc caches 7 of each size per thread.
+# With 200 planning takes a tenth less (docs/adr/0039-malloc-tuning.md). Other C libraries ignore the setting.
 _QUICK = {"GLIBC_TUNABLES": "glibc.malloc.tcache_count=200"}
 
 
@@ -61,13 +61,13 @@ class Address:
 
     @property
     def is_loopback(self) -> bool:
-        """Whether only this machine reaches it."""
+        """Whether only this machine can reach it."""
         return self.host in _LOOPBACK
 
 
 @dataclass
 class _Child:
-    """A role's process, and how long to wait before it is started again."""
+    """A role's process, and the pause before its restart."""
 
     role: str
     process: subprocess.Popen[bytes] | None = None
@@ -80,29 +80,29 @@ class _Child:
 
 
 def supervise(home: Path, address: Address, options: Sequence[str], progress: Progress) -> int:
-    """Serves until SIGTERM, SIGINT or SIGHUP; the exit code. `options` are the global ones for the roles' processes.
+    """Serve until SIGTERM, SIGINT or SIGHUP; return the exit code. `options` are global options for the roles.
 
-    ConflictError when a server runs on the home already; MachineError when a port cannot be had.
+    ConflictError if a server runs on the home already; MachineError if a port is taken.
     """
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda *_: stop.set())
-    with ExitStack() as held:
-        held.enter_context(serve_lock(home, _TAKE_OVER_S))
-        # An address that nobody took back: its server fell, and its roles let go of the ports within a second or two.
+    with ExitStack() as resources:
+        resources.enter_context(serve_lock(home, _TAKE_OVER_S))
+        # A stale address: its server crashed, and its roles release the ports within a second or two.
         wait_s = _TAKE_OVER_S if (home / SERVER_FILE).exists() else 0.0
         sockets = inherited_sockets(os.environ) or listening_sockets(address, wait_s)
-        for one in sockets:
-            held.callback(one.close)
+        for listener in sockets:
+            resources.callback(listener.close)
         url = url_of(sockets[0])
-        held.callback((home / SERVER_FILE).unlink, missing_ok=True)
+        resources.callback((home / SERVER_FILE).unlink, missing_ok=True)
         own = Process.of(os.getpid())
         assert own is not None
-        # The secret is for the commands on this home; whoever can read it can change the home itself.
+        # The secret is for commands on this home; a user who can read it can also change the home itself.
         own.save(home / SERVER_FILE, url=url, broker_url=url_of(sockets[-1]), secret=new_secret())
         every = " and all addresses of this machine" if sockets[0].getsockname()[0] in _EVERY else ""
         progress.say(f"hybrid serves {home} at {url}{every} (broker path: {url_of(sockets[-1])}). Ctrl-C ends it.")
-        ports = [one.getsockname()[1] for one in sockets]
+        ports = [listener.getsockname()[1] for listener in sockets]
         where = ["--host", address.host, "--port", str(ports[0]), "--broker-port", str(ports[-1])]
         _Supervisor(home, options, where, sockets, progress).run(stop)
     return 0
@@ -151,9 +151,9 @@ class _Supervisor:
             child.started_at, child.starts = now, child.starts + 1
 
     def _kill_hung(self, child: _Child, process: subprocess.Popen[bytes], now: float) -> None:
-        """Kills a role that gives no sign of life for too long: it hangs, and would never end by itself.
+        """Kill a role without a sign of life for too long: it hangs and would never end by itself.
 
-        Only a change of the file's time counts, not the time itself, for wall clocks jump.
+        Only a change of the file's time counts, not the time itself, as wall clocks jump.
         """
         if child.role != PIPELINE:
             return
@@ -170,12 +170,12 @@ class _Supervisor:
             child.beat_at = now
 
     def _start(self, role: str, lifeline: int) -> subprocess.Popen[bytes]:
-        numbers = [one.fileno() for one in self._sockets] if role == "query" else []
-        known = {LIFELINE: str(lifeline), SOCKETS: ",".join(str(number) for number in numbers)}
+        numbers = [listener.fileno() for listener in self._sockets] if role == "query" else []
+        handover = {LIFELINE: str(lifeline), SOCKETS: ",".join(str(number) for number in numbers)}
         command = [sys.executable, "-m", "hybrid.cli", *self._options, "serve", "--role", role, *self._where]
         return subprocess.Popen(
             command,
-            env={**(_QUICK if role == "query" else {}), **os.environ, **known},
+            env={**(_QUICK if role == "query" else {}), **os.environ, **handover},
             pass_fds=[lifeline, *numbers],
             stdin=subprocess.DEVNULL,
         )
@@ -195,7 +195,7 @@ class _Supervisor:
 
 @contextmanager
 def serve_lock(home: Path, timeout_s: float) -> Iterator[None]:
-    """Held by the one `hybrid serve` of a home. ConflictError when another one keeps it for `timeout_s`."""
+    """Hold the lock of a home's only `hybrid serve`. ConflictError if another holds it for `timeout_s`."""
     durable.make_private(home)
     with (home / "serve.lock").open("a") as file:
         deadline = time.monotonic() + timeout_s
@@ -204,7 +204,7 @@ def serve_lock(home: Path, timeout_s: float) -> Iterator[None]:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             except BlockingIOError:
-                # One that has left its address answers for the home; one that has not is starting or ending.
+                # A server that has written its address serves the home; otherwise it is starting or ending.
                 if (home / SERVER_FILE).exists() or time.monotonic() > deadline:
                     raise ConflictError(f"A server runs on {home} already.", hint="hybrid status") from None
                 time.sleep(_TURN_S)
@@ -212,7 +212,7 @@ def serve_lock(home: Path, timeout_s: float) -> Iterator[None]:
 
 
 def listening_sockets(address: Address, wait_s: float = 0.0) -> list[socket.socket]:
-    """Listening sockets, one per port. MachineError when one is taken for longer than `wait_s`."""
+    """Return listening sockets, one per port. MachineError if a port is taken for longer than `wait_s`."""
     ports = [address.port] if address.port == address.broker_port != 0 else [address.port, address.broker_port]
     return [_listening(address.host, port, time.monotonic() + wait_s) for port in ports]
 
@@ -220,25 +220,25 @@ def listening_sockets(address: Address, wait_s: float = 0.0) -> list[socket.sock
 def _listening(host: str, port: int, deadline: float) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     while True:
-        one = socket.socket(family, socket.SOCK_STREAM)
-        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener = socket.socket(family, socket.SOCK_STREAM)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            one.bind((host, port))
-            one.listen(_BACKLOG)
+            listener.bind((host, port))
+            listener.listen(_BACKLOG)
         except OSError as error:
-            one.close()
+            listener.close()
             if time.monotonic() < deadline:
                 time.sleep(_TURN_S)
                 continue
             raise MachineError(
                 f"Port {port} of {host} cannot be had: {error.strerror}.", hint="Choose another: --port, --broker-port."
             ) from error
-        one.set_inheritable(True)
-        return one
+        listener.set_inheritable(True)
+        return listener
 
 
 def url_of(one: socket.socket) -> str:
-    """Where a listening socket is reached from this machine."""
+    """Return the URL of a listening socket, as reached from this machine."""
     host, port = one.getsockname()[:2]
     host = _EVERY.get(host, host)
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
@@ -251,6 +251,6 @@ def _how(code: int) -> str:
 
 
 def inherited_sockets(environ: Mapping[str, str]) -> list[socket.socket]:
-    """The listening sockets that this process was given by `hybrid serve`; none otherwise."""
+    """Return the listening sockets inherited from `hybrid serve`; none otherwise."""
     numbers = [int(text) for text in environ.get(SOCKETS, "").split(",") if text]
     return [socket.socket(fileno=number) for number in numbers]

@@ -1,4 +1,4 @@
-"""`/tableConfigs`: schema and both configs of a table as one document, and `.../validate`, which writes nothing.
+"""Routes `/tableConfigs`: schema and configs of a table as one document; `.../validate` writes nothing.
 
 StarTree's MCP server and Pinot's own console use these paths. Source: TableConfigsRestletResource of Apache Pinot.
 """
@@ -32,88 +32,88 @@ Skipped = Annotated[str | None, Query(alias="validationTypesToSkip", description
 
 @router.get("/tableConfigs", summary="List the tables with configs", responses=shown(["events", "orders"]))
 def list_table_configs(request: Request) -> list[str]:
-    """Names without suffix."""
+    """Returns table names without suffix."""
     return list(context_of(request).home.table_names())
 
 
 @router.get("/tableConfigs/{table}", summary="Show schema and configs", responses=shown(EXAMPLE))
 def show_table_configs(request: Request, table: TableName) -> Any:
-    """The documents as they were given, secrets left out; a half that the table does not have is left out."""
-    found = path_table(context_of(request), table)
-    spec = found.table.spec
-    shown_configs = {_KEYS[half]: config_shown(spec, half) for half in found.halves}
+    """Returns schema and configs as they were submitted, without secrets and without absent halves."""
+    target = path_table(context_of(request), table)
+    spec = target.table.spec
+    shown_configs = {_KEYS[half]: config_shown(spec, half) for half in target.halves}
     return {"tableName": spec.name, "schema": spec.schema_doc, **shown_configs}
 
 
 @router.post("/tableConfigs", summary="Add schema and configs", responses=_DONE, openapi_extra=json_body(EXAMPLE))
 async def add_table_configs(request: Request, text: BodyText, skipped: Skipped = None) -> Any:
-    """Creates a table from one document; 409 when it exists."""
-    context, given = context_of(request), document(text)
-    documents = _documents(given)
-    name = _name(given)
+    """Creates a table from one document; 409 if it exists."""
+    context, body = context_of(request), document(text)
+    documents = _documents(body)
+    name = _name(body)
     if name in await run_in_threadpool(context.home.table_names):
         raise ConflictError(f"Table '{name}' exists already. Nothing was changed.", hint=f"PUT /tableConfigs/{name}")
-    return await _apply(context, given, documents, f"TableConfigs {name} successfully added")
+    return await _apply(context, body, documents, f"TableConfigs {name} successfully added")
 
 
 @router.put(
     "/tableConfigs/{table}", summary="Change schema and configs", responses=_DONE, openapi_extra=json_body(EXAMPLE)
 )
 async def update_table_configs(request: Request, table: TableName, text: BodyText, skipped: Skipped = None) -> Any:
-    """As `PUT /schemas/{schema}` and `PUT /tables/{table}` in one; 404 for a table that does not exist."""
-    context, given = context_of(request), document(text)
+    """Changes schema and configs at once, as `PUT /schemas/{schema}` and `PUT /tables/{table}` do; 404 for no table."""
+    context, body = context_of(request), document(text)
     name = (await run_in_threadpool(path_table, context, table)).table.name
-    if _name(given) != name:
+    if _name(body) != name:
         raise SpecError.at(SOURCE, "tableName", f"it is not the table of the path, '{name}'.")
-    return await _apply(context, given, _documents(given), f"TableConfigs updated for {name}")
+    return await _apply(context, body, _documents(body), f"TableConfigs updated for {name}")
 
 
 @router.delete("/tableConfigs/{table}", summary="Drop a table", response_model=StatusBody)
 def delete_table_configs(request: Request, table: TableName) -> Any:
-    """As `DELETE /tables/{table}`: `hybrid table undrop` brings it back. Its schema goes with it."""
+    """Drops the table with its schema, as `DELETE /tables/{table}`; `hybrid table undrop` restores it."""
     context = context_of(request)
     return {"status": context.home.drop_table(path_table(context, table).table.name)}
 
 
 @router.post("/tableConfigs/validate", summary="Check schema and configs", openapi_extra=json_body(EXAMPLE))
 def validate_table_configs(request: Request, text: BodyText, skipped: Skipped = None) -> Any:
-    """Answers the documents and their warnings; 400 names what is wrong. Nothing is written."""
-    given = document(text)
-    spec = context_of(request).home.validate(_documents(given))
+    """Checks the documents and returns them with their warnings; 400 names the mistake. Nothing is written."""
+    body = document(text)
+    spec = context_of(request).home.validate(_documents(body))
     warnings = list(spec.warnings)
-    return {**given, "unrecognizedProperties": unrecognized(given, warnings), "warnings": warnings}
+    return {**body, "unrecognizedProperties": unrecognized(body, warnings), "warnings": warnings}
 
 
 @router.post("/tables/validate", summary="Check a table config", openapi_extra=json_body(CONFIG))
 def validate_table(request: Request, text: BodyText, skipped: Skipped = None) -> Any:
-    """Answers the config by half and its warnings; 400 names what is wrong. Its schema is stored already."""
-    context, given = context_of(request), document(text)
-    _, halves = configs.halves_of(given, SOURCE)
-    spec = context.home.validate(configs.documents_of(context.home.context, given, SOURCE, None))
+    """Checks a config and returns it by half with warnings; 400 names the mistake. Its schema must be stored."""
+    context, config = context_of(request), document(text)
+    _, halves = configs.halves_of(config, SOURCE)
+    spec = context.home.validate(configs.documents_of(context.home.context, config, SOURCE, None))
     warnings = list(spec.warnings)
-    shown_halves = {half.value: one for half, one in halves.items()}
-    return {**shown_halves, "unrecognizedProperties": unrecognized(given, warnings), "warnings": warnings}
+    shown_halves = {half.value: half_config for half, half_config in halves.items()}
+    return {**shown_halves, "unrecognizedProperties": unrecognized(config, warnings), "warnings": warnings}
 
 
 @router.post("/schemas/validate", summary="Check a schema", openapi_extra=json_body(SCHEMA, form=True))
 def validate_schema(request: Request, text: BodyText) -> Any:
-    """Answers the schema; 400 names what is wrong. Nothing is written."""
+    """Checks the schema and returns it; 400 names the mistake. Nothing is written."""
     from hybrid.config.schema_json import parse_schema
 
-    given = document(text)
-    parse_schema(given, SOURCE)
-    return given
+    schema = document(text)
+    parse_schema(schema, SOURCE)
+    return schema
 
 
 async def _apply(
     context: ServerContext, given: dict[str, object], documents: TableDocuments, status: str
 ) -> dict[str, Any]:
-    done = await context.done("table_apply", {"documents": documents.to_json()})
-    warnings = list(done["warnings"])
+    outcome = await context.done("table_apply", {"documents": documents.to_json()})
+    warnings = list(outcome["warnings"])
     return {
         "unrecognizedProperties": unrecognized(given, warnings),
         "status": status,
-        "sentence": done["sentence"],
+        "sentence": outcome["sentence"],
         "warnings": warnings,
     }
 
@@ -123,14 +123,14 @@ def _name(given: dict[str, object]) -> str:
 
 
 def _documents(given: dict[str, object]) -> TableDocuments:
-    """The parts of one document. SpecError names a part that is missing or no object, or of another table."""
+    """Split one document into schema and configs. SpecError names a part that is missing, no object or foreign."""
     name = _name(given)
     halves = [(half, _part(given, key)) for half, key in _KEYS.items() if given.get(key) is not None]
     if not halves:
         raise SpecError.at(SOURCE, "offline", "neither 'offline' nor 'realtime' is there; a table needs one of them.")
     for half, part in halves:
-        found, of = configs.halves_of(part, f"{SOURCE}.{_KEYS[half]}")
-        if (found, list(of)) != (name, [half]):
+        table, of = configs.halves_of(part, f"{SOURCE}.{_KEYS[half]}")
+        if (table, list(of)) != (name, [half]):
             raise SpecError.at(SOURCE, _KEYS[half], f"it is not the {half} config of table '{name}'.")
     schema = _part(given, "schema")
     return TableDocuments((schema, f"{SOURCE}.schema"), [(part, f"{SOURCE}.{_KEYS[half]}") for half, part in halves])

@@ -1,4 +1,4 @@
-"""`/tables`: creating, showing, changing and dropping tables, a half at a time, as Pinot's clients do."""
+"""Routes `/tables`: create, show, change and drop tables, one half at a time as in Pinot."""
 
 from __future__ import annotations
 
@@ -53,15 +53,15 @@ def add_table(
     skipped: Annotated[Skipped, Query(alias="validationTypesToSkip")] = None,
     kafka: Kafka = None,
 ) -> Any:
-    """The body is a table config, REALTIME or OFFLINE, or both as `GET /tables/{table}` answers them.
+    """Creates a table, or adds a half, from a table config: REALTIME or OFFLINE.
 
-    Their schema is there already (`POST /schemas`).
+    The body may hold both, as `GET /tables/{table}` returns them. The schema must exist (`POST /schemas`).
     """
-    given = document(text)
-    name, halves = configs.halves_of(given, SOURCE)
-    made = configs.add_config(context_of(request).home.context, given, SOURCE, kafka)
+    config = document(text)
+    name, halves = configs.halves_of(config, SOURCE)
+    creation = configs.add_config(context_of(request).home.context, config, SOURCE, kafka)
     added = ", ".join(f"{name}_{half}" for half in halves)
-    return _done(given, made, f"Table {added} successfully added")
+    return _done(config, creation, f"Table {added} successfully added")
 
 
 @router.get("/tables", summary="List the tables", responses=shown({"tables": ["events", "orders"]}))
@@ -70,12 +70,12 @@ def list_tables(
     type_: HalfType = None,
     task: Annotated[str | None, Query(alias="taskType", description="Only tables with this task")] = None,
 ) -> Any:
-    """Names without suffix; with `type` or `taskType` those of the halves, as Pinot tells them."""
-    home, wanted = context_of(request).home, half_type(type_)
-    if wanted is None and task is None:
+    """Returns table names without suffix; with `type` or `taskType` the names of halves, as in Pinot."""
+    home, selected_half = context_of(request).home, half_type(type_)
+    if selected_half is None and task is None:
         return {"tables": home.table_names()}
     specs = map(home.spec, home.table_names())
-    halves = [(spec, half) for spec in specs for half in spec.halves if wanted in (None, half)]
+    halves = [(spec, half) for spec in specs for half in spec.halves if selected_half in (None, half)]
     return {
         "tables": sorted(
             f"{spec.name}_{half}" for spec, half in halves if task is None or task in _tasks(_document(spec, half))
@@ -85,9 +85,9 @@ def list_tables(
 
 @router.get("/tables/{table}", summary="Show a table's configs", responses=shown({"OFFLINE": EXAMPLE}))
 def show_table(request: Request, table: TableName, type_: HalfType = None) -> Any:
-    """The configs as they were given, by half."""
-    found = path_table(context_of(request), table, type_)
-    return {half.value: config_shown(found.table.spec, half) for half in found.halves}
+    """Returns the configs as they were submitted, by half."""
+    target = path_table(context_of(request), table, type_)
+    return {half.value: config_shown(target.table.spec, half) for half in target.halves}
 
 
 @router.put(
@@ -109,25 +109,28 @@ def update_table(
     text: BodyText,
     skipped: Annotated[Skipped, Query(alias="validationTypesToSkip")] = None,
 ) -> Any:
-    """Settings may change; what rows stand on (key, time column, topic, upsert) stays. Columns change by the schema."""
+    """Changes settings of a half.
+
+    Key, time column, topic and upsert cannot change, for stored rows depend on them. Columns change by the schema.
+    """
     context = context_of(request)
-    found, given = path_table(context, table), document(text)
-    made = configs.update_config(context.home.context, found.table.name, given, SOURCE)
-    return _done(given, made, f"Table config updated for {found.table.name}")
+    target, config = path_table(context, table), document(text)
+    creation = configs.update_config(context.home.context, target.table.name, config, SOURCE)
+    return _done(config, creation, f"Table config updated for {target.table.name}")
 
 
 @router.delete("/tables/{table}", summary="Drop a table", response_model=StatusBody, responses=NOT_BUILT)
 def delete_table(request: Request, table: TableName, type_: HalfType = None) -> Any:
-    """Drops the table; its data is kept aside, and `hybrid table undrop` brings it back."""
+    """Drops the table. Its data is kept, and `hybrid table undrop` restores it."""
     context = context_of(request)
-    found = path_table(context, table, type_)
-    if found.half and len(found.table.spec.halves) > 1:
+    target = path_table(context, table, type_)
+    if target.half and len(target.table.spec.halves) > 1:
         return not_built(
-            f"Table '{found.table.name}' has two halves, and dropping one of them alone is not built yet. "
-            f"DELETE /tables/{found.table.name} drops both."
+            f"Table '{target.table.name}' has two halves, and dropping one of them alone is not built yet. "
+            f"DELETE /tables/{target.table.name} drops both."
         )
-    halves = ", ".join(f"{found.table.name}_{half}" for half in found.halves)
-    sentence = context.home.drop_table(found.table.name)
+    halves = ", ".join(f"{target.table.name}_{half}" for half in target.halves)
+    sentence = context.home.drop_table(target.table.name)
     return JSONResponse({"status": f"Tables: [{halves}] deleted", "sentence": sentence})
 
 
@@ -146,7 +149,7 @@ def _document(spec: Any, half: Half) -> dict[str, Any]:
 
 
 def config_shown(spec: Any, half: Half) -> dict[str, Any]:
-    """One half's config as it was given, without secrets, under the half's name."""
+    """Return one half's config as it was submitted, without secrets, under the half's name."""
     shown_doc = without_secrets(_document(spec, half))
     assert isinstance(shown_doc, dict)
     return {**shown_doc, "tableName": f"{spec.name}_{half}"}

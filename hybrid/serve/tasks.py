@@ -1,4 +1,4 @@
-"""`/tasks`: scheduling tasks and seeing how they stand, in Pinot's words."""
+"""Routes `/tasks`: schedule tasks and show their states, in Pinot's words."""
 
 from __future__ import annotations
 
@@ -46,19 +46,19 @@ def schedule(
         str | None, Query(alias="tableName", description="All tables, if left out", examples=["orders_REALTIME"])
     ] = None,
 ) -> Any:
-    """Queues the tasks and answers their ids by type.
+    """Queues the tasks and returns their ids by type.
 
-    Where a table's task waits or runs already, no second one is queued: the id is null, and `schedulingErrors` says so.
+    If a table's task waits or runs already, no second one is queued: the id is null, and `schedulingErrors` says so.
     """
     context = context_of(request)
-    # As in Pinot, where retention is no task of minions: who asks for all tasks does not ask for rows to be dropped.
-    wanted = task_type(MOVE_TASK) if type_ is None else _known(type_)
-    return _scheduled(context, wanted, _tables(context, wanted, table))
+    # As in Pinot, where retention is no minion task: a request for all tasks must not drop rows.
+    selected_type = task_type(MOVE_TASK) if type_ is None else _known(type_)
+    return _scheduled(context, selected_type, _tables(context, selected_type, table))
 
 
 @router.get("/tasks/tasktypes", summary="List the task types", responses=shown(list(TASK_TYPES)))
 def list_types() -> list[str]:
-    """The types of tasks that can run."""
+    """Returns the types of tasks that can run."""
     return list(TASK_TYPES)
 
 
@@ -81,14 +81,14 @@ def list_types() -> list[str]:
 def list_schedules(
     request: Request, table: Annotated[str | None, Query(alias="tableName", examples=["orders"])] = None
 ) -> Any:
-    """When each scheduled task runs next, how its last run ended, and why one waits."""
+    """Returns when each scheduled task runs next, how its last run ended, and why it waits."""
     context = context_of(request)
     return VERBS["schedules"].call(context.home, table=None if table is None else path_table(context, table).table.name)
 
 
 @router.get("/tasks/task/{task}/state", summary="Show a task's state", responses=shown("COMPLETED"))
 def show_state(request: Request, task: TaskId) -> str:
-    """NOT_STARTED, IN_PROGRESS, COMPLETED, FAILED or STOPPED."""
+    """Returns NOT_STARTED, IN_PROGRESS, COMPLETED, FAILED or STOPPED."""
     return STATES[_run(context_of(request).home, task).state]
 
 
@@ -112,13 +112,13 @@ def show_state(request: Request, task: TaskId) -> str:
     ),
 )
 def show_debug(request: Request, task: TaskId) -> Any:
-    """When it was queued, began and ended, and the sentence that says what it did, or why it did nothing."""
+    """Returns when a task was queued, began and ended, and a sentence: what it did, or why it did nothing."""
     return _debug(_run(context_of(request).home, task))
 
 
 @router.get("/tasks/{type}/state", summary="Show how a task type stands", responses=shown("COMPLETED"))
 def show_type_state(request: Request, type: TypeName) -> str:
-    """IN_PROGRESS while any task of the type is incomplete, else the newest one's state; NOT_STARTED without any."""
+    """Returns IN_PROGRESS if any task of the type is incomplete, else the newest task's state, or NOT_STARTED."""
     runs = _runs(context_of(request).home, _known(type).name)
     if any(run.incomplete for run in runs):
         return "IN_PROGRESS"
@@ -127,7 +127,7 @@ def show_type_state(request: Request, type: TypeName) -> str:
 
 @router.get("/tasks/{type}/tasks", summary="List the tasks of a type", responses=shown([_EXAMPLE_ID]))
 def list_tasks(request: Request, type: TypeName) -> list[str]:
-    """The ids of the newest 1000, newest first."""
+    """Returns the ids of the newest 1000 tasks, newest first."""
     return [run.id for run in _runs(context_of(request).home, _known(type).name)]
 
 
@@ -135,19 +135,19 @@ def list_tasks(request: Request, type: TypeName) -> list[str]:
     "/tasks/{type}/taskstates", summary="Show the states of a type's tasks", responses=shown({_EXAMPLE_ID: "COMPLETED"})
 )
 def list_states(request: Request, type: TypeName) -> dict[str, str]:
-    """States by id, newest first."""
+    """Returns states by task id, newest first."""
     return {run.id: STATES[run.state] for run in _runs(context_of(request).home, _known(type).name)}
 
 
 def _tables(context: ServerContext, wanted: TaskType, table: str | None) -> list[str]:
-    """The tables whose task is to run; SpecError when the one that was named does not have it."""
+    """Return the tables whose task should run; SpecError if the named table does not have it."""
     home = context.home
     if table is None:
         return [name for name in home.table_names() if wanted.is_had_by(home.spec(name))]
-    found = path_table(context, table).table
-    if not wanted.is_had_by(found.spec):
-        raise SpecError(f"Table '{found.name}' has no {wanted.name}: {wanted.lacks}")
-    return [found.name]
+    target = path_table(context, table).table
+    if not wanted.is_had_by(target.spec):
+        raise SpecError(f"Table '{target.name}' has no {wanted.name}: {wanted.lacks}")
+    return [target.name]
 
 
 def _scheduled(context: ServerContext, wanted: TaskType, tables: Iterable[str]) -> dict[str, Any]:
@@ -160,8 +160,8 @@ def _scheduled(context: ServerContext, wanted: TaskType, tables: Iterable[str]) 
             errors.append(str(error))
     if not queued and not errors:
         errors.append(f"No table has a {wanted.name}.")
-    told = {"schedulingErrors": " ".join(errors)} if errors else {}
-    return {wanted.name: ",".join(queued) or None, **told}
+    error_keys = {"schedulingErrors": " ".join(errors)} if errors else {}
+    return {wanted.name: ",".join(queued) or None, **error_keys}
 
 
 def _known(type_: str) -> TaskType:
@@ -184,7 +184,7 @@ def _debug(run: RunRecord) -> dict[str, Any]:
     counted = {"COMPLETED": "completed", "IN_PROGRESS": "running", "NOT_STARTED": "waiting", "FAILED": "error"}
     counts = {name: int(counted.get(state, "unknown") == name) for name in (*counted.values(), "unknown")}
     times = {"startTime": run.created_at, "executionStartTime": run.started_at, "finishTime": run.finished_at}
-    told = run.progress if run.incomplete else run.result
+    info = run.progress if run.incomplete else run.result
     config = {"taskType": run.type, "tableName": run.table_name, "configs": public_arguments(run.arguments)}
     return {
         **shown_stamps(times),
@@ -201,7 +201,7 @@ def _debug(run: RunRecord) -> dict[str, Any]:
                 "state": state,
                 **shown_stamps({"startTime": run.started_at, "finishTime": run.finished_at}),
                 "participant": "pipeline",
-                "info": told,
+                "info": info,
                 "taskConfig": config,
             }
         ],

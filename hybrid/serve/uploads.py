@@ -24,22 +24,22 @@ if TYPE_CHECKING:
     from python_multipart.multipart import MultipartCallbacks
 
 _FOLDER = "uploads"
-_KEPT_S = 86_400.0  # longer than a run waits for its turn: what a fallen process left behind goes then
+_KEPT_S = 86_400.0  # longer than a run waits in the queue; then files of a crashed process are removed
 _CHECKED_BYTES = 32 * 1024**2
 _USAGE = "Send a form with one file: curl -F file=@data.json"
 
 
 class Uploads:
-    """The files that one server receives, at most `most` at a time. For the event loop's thread."""
+    """Receives uploaded files, at most `most` at a time. Not thread-safe: use it on the event loop only."""
 
     def __init__(self, most: int = 4) -> None:
         self._most, self._receiving = most, 0
 
     async def receive(self, request: Request, home: Path) -> Path:
-        """The one file of the request's form, in a folder of its own; whoever asked removes that one (`remove_upload`).
+        """Store the single file of the request's form in its own folder; the caller removes it (`remove_upload`).
 
-        UsageError when the form does not hold just one file with anything in it, BusyError beside too many others,
-        MachineError where the disk has no room for it; nothing is left then.
+        UsageError unless the form holds exactly one non-empty file; BusyError while too many files are received;
+        MachineError if the disk lacks space. After an error nothing is left on disk.
         """
         if self._receiving >= self._most:
             raise BusyError(f"{self._most} files are received at this moment.", hint="Send it again later.")
@@ -51,18 +51,18 @@ class Uploads:
 
 
 async def _receive(request: Request, folder: Path) -> Path:
-    length = request.headers.get("content-length", "0")  # a number, as the gate has seen
+    length = request.headers.get("content-length", "0")  # a number: the middleware has checked it
     await run_in_threadpool(_prepare, folder, int(length))
     try:
         return await _received(request, folder)
     except BaseException:
-        # Shielded, as the request may have been cancelled: in a thread, for it may be long.
+        # Shielded, as the request may have been cancelled; in a thread, as removing a large folder can take long.
         await asyncio.shield(run_in_threadpool(shutil.rmtree, folder, ignore_errors=True))
         raise
 
 
 async def remove_upload(file: Path) -> None:
-    """Removes a received file with its folder."""
+    """Remove a received file with its folder."""
     await run_in_threadpool(shutil.rmtree, file.parent, ignore_errors=True)
 
 
@@ -73,7 +73,7 @@ def _prepare(folder: Path, length: int) -> None:
 
 
 def _require_room(folder: Path, length: int) -> None:
-    """MachineError when less than acts need would be left of the disk."""
+    """MachineError if the upload would leave less free disk space than operations need."""
     if free_bytes(folder) - length < reserve_bytes(folder):
         raise full_disk(folder)
 
@@ -104,7 +104,7 @@ async def _received(request: Request, folder: Path) -> Path:
 
 
 class _UploadParts:
-    """Writes the files of a form as they come; fields that are no files are passed over."""
+    """Writes the files of a form while they arrive; other fields are ignored."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -114,7 +114,7 @@ class _UploadParts:
         self.whole: list[Path] = []
 
     def callbacks(self) -> MultipartCallbacks:
-        """What the parser calls."""
+        """Return the callbacks for the parser."""
         return {
             "on_header_field": self._take_name,
             "on_header_value": self._take_value,
@@ -125,7 +125,7 @@ class _UploadParts:
         }
 
     def close(self) -> None:
-        """Closes a file that ended in its middle."""
+        """Close a file whose upload broke off."""
         if self._file is not None:
             self._file.close()
 
@@ -144,7 +144,7 @@ class _UploadParts:
         _, options = parse_options_header(self._disposition)
         self._disposition = b""
         if b"filename" in options:
-            if self.whole:  # at once: each further one would be another file on the disk
+            if self.whole:  # refused early, before another file is written to disk
                 raise UsageError(f"The form holds 2 whole files, or more. {_USAGE}")
             self._file = (self._folder / f"file{len(self.whole)}").open("wb")
 
@@ -152,7 +152,7 @@ class _UploadParts:
         if self._file is not None:
             self._file.write(data[start:end])
             self._unchecked += end - start
-            if self._unchecked >= _CHECKED_BYTES:  # a body in chunks says nothing of its length
+            if self._unchecked >= _CHECKED_BYTES:  # a chunked body does not declare its length
                 self._unchecked = 0
                 _require_room(self._folder, 0)
 

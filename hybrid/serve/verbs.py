@@ -1,4 +1,4 @@
-"""`POST /verbs/{verb}` and `GET /runs/{id}`: how the command line has a server do its work."""
+"""Routes `POST /verbs/{verb}` and `GET /runs/{id}`: the command line runs its operations on a server."""
 
 from __future__ import annotations
 
@@ -34,25 +34,25 @@ Arguments = Annotated[dict[str, Any], Body(examples=[{"table": "orders"}])]
 
 @router.post("/verbs/{verb}", summary="Run a verb of the API", responses={202: {"description": "Queued as a run"}})
 async def run_verb(verb: str, request: Request, arguments: Arguments) -> Any:
-    """What the verb returns; a heavy one is queued (202, `{"run": id}`) and followed at `/runs/{id}`.
+    """Runs a verb and returns its result; a heavy verb is queued (202, `{"run": id}`), to follow at `/runs/{id}`.
 
-    Those that answer from tables are statements: they take turns with them, within the same bounds.
+    Verbs that read rows of tables count as statements: they share their queue and limits.
     """
     context = context_of(request)
-    found = VERBS.get(verb)
-    if found is None:
+    operation = VERBS.get(verb)
+    if operation is None:
         raise NotFoundError.named("Verb", verb, VERBS)
     if verb in _STATEMENTS:
-        asked = _AskedVerb(request, found, _with_defaults(found.call, arguments))
-        return await context.admission.run(request, who_asks(), asked.answer, asked.leave)
-    checked = await run_in_threadpool(_checked, found.call, arguments)
-    if found.call is segments:
+        statement = _AskedVerb(request, operation, _with_defaults(operation.call, arguments))
+        return await context.admission.run(request, who_asks(), statement.answer, statement.leave)
+    checked = await run_in_threadpool(_checked, operation.call, arguments)
+    if operation.call is segments:
         await context.await_commits(await run_in_threadpool(context.home.table, checked["table"]))
     return await run_in_threadpool(_run_verb, context, verb, checked)
 
 
 class _AskedVerb:
-    """A verb that answers from tables; `arguments` are all that it has."""
+    """A request for a verb that reads rows of tables; `arguments` are complete, with defaults."""
 
     def __init__(self, request: Request, verb: Verb, arguments: dict[str, Any]) -> None:
         self._context, self._verb, self._arguments = context_of(request), verb, arguments
@@ -60,12 +60,12 @@ class _AskedVerb:
         self._began = time.monotonic()
 
     def leave(self) -> None:
-        """Its client has gone."""
+        """The client has disconnected."""
         with suppress(NotFoundError):
             self._context.queries.cancel(self._request_id, who_asks())
 
     def answer(self) -> JSONResponse:
-        """What the verb returns, within the server's bounds."""
+        """Run the verb within the server's limits and return its response."""
         context, arguments = self._context, self._arguments
         with context.queries.running(self._request_id, who_asks()) as running:
             options = replace(context.query_options(), running=running, began=self._began)
@@ -84,12 +84,12 @@ class _AskedVerb:
             return JSONResponse(views.code_view(made))
 
     def _left_ms(self) -> int | None:
-        """What is left of the server's time for a statement; waiting for a turn counts."""
+        """Return the rest of the server's time limit for a statement; waiting in the queue counts."""
         timeout_ms = self._context.limits.query_timeout_ms
         return max(1, timeout_ms - int((time.monotonic() - self._began) * 1000)) if timeout_ms else None
 
     def _query(self, options: QueryOptions) -> Any:
-        """The answer to a statement, which the metrics count like those of other clients."""
+        """Run a statement, counted in the metrics like statements of other clients."""
         metrics, arguments = self._context.metrics, self._arguments
         try:
             result = self._context.home.query(arguments["sql"], options, as_of=arguments["as_of"])
@@ -102,38 +102,38 @@ class _AskedVerb:
 
 
 def _run_verb(context: ServerContext, verb: str, checked: Mapping[str, Any]) -> JSONResponse:
-    found = VERBS[verb]
-    if found.is_heavy(context.home, checked):
+    operation = VERBS[verb]
+    if operation.is_heavy(context.home, checked):
         return JSONResponse({"run": context.queue(verb, checked, "cli").id}, status_code=202)
-    return JSONResponse(found.call(context.home, **checked))
+    return JSONResponse(operation.call(context.home, **checked))
 
 
 @router.get("/runs/{run_id}", summary="A run: queued, going on or done")
 def show_run(run_id: str, request: Request) -> Any:
-    """The run with its report, or the error it ended with."""
+    """Returns the run with its report, or with the error of a failed run."""
     run = context_of(request).home.run(run_id)
     return JSONResponse({**views.run_view(run), **run_details(run)})
 
 
 def _checked(call: Callable[..., Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments, if they fit the verb; UsageError names the first that does not."""
+    """Validate the arguments for the verb; UsageError names the first invalid one."""
     return {name: value for name, value in _with_defaults(call, arguments).items() if name in arguments}
 
 
 def _with_defaults(call: Callable[..., Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The same, and the verb's defaults for those that are not given."""
+    """Validate the arguments and add the verb's defaults for missing ones."""
     check_characters(arguments)
     try:
         model = _adapter(call).validate_python(dict(arguments))
     except ValidationError as error:
-        found = error.errors()[0]
-        raise UsageError(f"{'.'.join(str(part) for part in found['loc'])}: {found['msg']}.") from error
+        details = error.errors()[0]
+        raise UsageError(f"{'.'.join(str(part) for part in details['loc'])}: {details['msg']}.") from error
     return dict(model)
 
 
 @cache
 def _adapter(call: Callable[..., Any]) -> TypeAdapter[Any]:
-    # The annotations of the verb are its document; `Hybrid`, its first argument, is ours to give.
+    # The annotations of the verb define its arguments; the server supplies the first, `Hybrid`.
     hints = {name: hint for name, hint in _hints(call).items() if name not in {"home", "return"}}
     defaults = {
         name: ... if parameter.default is parameter.empty else parameter.default
