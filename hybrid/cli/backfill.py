@@ -1,4 +1,4 @@
-"""`hybrid backfill`: correct a stretch of time as safely as code is reviewed."""
+"""`hybrid backfill`: plan, inspect, run and revert the correction of a stretch of time."""
 
 from __future__ import annotations
 
@@ -63,22 +63,22 @@ def plan(
     if output is not None and not output.absolute().parent.is_dir():
         raise NotFoundError(f"-o {output}: folder '{output.absolute().parent}' does not exist.")
     rows = str(Path(input_).expanduser().absolute()) if input_ is not None else None
-    expected = [read_expectation(text) for text in expect]
-    asked = {"update": update, "delete": delete, "where": where, "input": rows, "sql": sql, "expect": expected}
+    expectations = [read_expectation(text) for text in expect]
+    arguments = {"update": update, "delete": delete, "where": where, "input": rows, "sql": sql, "expect": expectations}
     flags = {"from_rejected": from_rejected, "from_kafka": from_kafka}
-    asked |= {name: True for name, given in flags.items() if given}
-    found = ask(cli, "backfill_plan", table=table, start=start, end=end, reason=reason, user=os_user(), **asked)
+    arguments |= {name: True for name, is_set in flags.items() if is_set}
+    report = ask(cli, "backfill_plan", table=table, start=start, end=end, reason=reason, user=os_user(), **arguments)
     if output is not None:
-        output.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
-    tell(cli, found)
+        output.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    tell(cli, report)
     if not cli.is_machine_read:
-        _show_buckets(cli, found)
-        for check in found["checks"]:
+        _show_buckets(cli, report)
+        for check in report["checks"]:
             cli.say(f"{check['state']}: {check['sentence']}")
-        place = str(output) if output is not None else found["id"]
-        cli.say(f"Look at it:  hybrid query \"SET plan='{found['id']}'; SELECT ... FROM {found['table']}\"")
+        place = str(output) if output is not None else report["id"]
+        cli.say(f"Look at it:  hybrid query \"SET plan='{report['id']}'; SELECT ... FROM {report['table']}\"")
         cli.say(f"Swap it in:  hybrid backfill run {place}")
-    return _FINDINGS if found["failed_checks"] else 0
+    return _FINDINGS if report["failed_checks"] else 0
 
 
 def _show_buckets(cli: Cli, found: dict[str, Any]) -> None:
@@ -113,8 +113,8 @@ def run(
 ) -> None:
     """Swap in what a plan holds, bucket by bucket; what is done already is not done again."""
     plan_id, document = _read(plan)
-    found = ask(cli, "backfill", backfill=plan_id)
-    confirm(f"{found['plan']['sentence']} Run it?", yes)
+    report = ask(cli, "backfill", backfill=plan_id)
+    confirm(f"{report['plan']['sentence']} Run it?", yes)
     how = {"atomic": atomic, "newest_first": newest_first, "max_parallel": max_parallel}
     _run(cli, plan_id, document=document, rows_per_second=rows_per_second, reason=reason, **how)
 
@@ -124,7 +124,7 @@ def _run(cli: Cli, plan_id: str, **how: object) -> None:
 
 
 def _read(plan: str) -> tuple[str, dict[str, Any] | None]:
-    """The plan's id, and the document when a file was named."""
+    """The id of the plan, and its document if a file was named."""
     path = Path(plan)
     if not path.exists() and not plan.endswith(".json"):
         return plan, None
@@ -152,12 +152,12 @@ def list_(cli: Cli, table: str | None) -> None:
 @pass_cli
 def status(cli: Cli, plan: str) -> None:
     """How a backfill stands, with its plan."""
-    found = ask(cli, "backfill", backfill=_read(plan)[0])
+    report = ask(cli, "backfill", backfill=_read(plan)[0])
     if cli.is_machine_read:
-        cli.emit(found)
+        cli.emit(report)
         return
-    cli.emit({name: value for name, value in found.items() if name != "plan"})
-    _show_buckets(cli, found["plan"])
+    cli.emit({name: value for name, value in report.items() if name != "plan"})
+    _show_buckets(cli, report["plan"])
 
 
 @backfill.command()
@@ -181,11 +181,11 @@ def resume(cli: Cli, plan: str) -> None:
 @pass_cli
 def cancel(cli: Cli, plan: str) -> None:
     """Stop a run for good. What it has corrected stays, and can be reverted."""
-    found = ask(cli, "backfill_cancel", backfill=_read(plan)[0])
-    if found["taken"] and found["state"] in _OVER:
-        cli.say(ask(cli, "backfill_release", backfill=found["id"])["sentence"])
-        found = {**found, "taken": 0}
-    cli.emit(found)
+    report = ask(cli, "backfill_cancel", backfill=_read(plan)[0])
+    if report["taken"] and report["state"] in _OVER:
+        cli.say(ask(cli, "backfill_release", backfill=report["id"])["sentence"])
+        report = {**report, "taken": 0}
+    cli.emit(report)
 
 
 @backfill.command()
@@ -196,6 +196,6 @@ def cancel(cli: Cli, plan: str) -> None:
 def revert(cli: Cli, plan: str, reason: str | None, yes: bool) -> None:
     """Take back all that a backfill has corrected, in one commit."""
     plan_id = _read(plan)[0]
-    found = ask(cli, "backfill", backfill=plan_id)
-    confirm(f"Revert {plan_id} of table '{found['table']}' ({found['change']})?", yes)
+    report = ask(cli, "backfill", backfill=plan_id)
+    confirm(f"Revert {plan_id} of table '{report['table']}' ({report['change']})?", yes)
     tell_job(cli, ask(cli, "backfill_revert", backfill=plan_id, reason=reason, user=os_user()))

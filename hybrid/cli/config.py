@@ -27,8 +27,8 @@ def show(cli: Cli) -> None:
         {"name": "home", "value": str(settings.home), "source": settings.home_source, "meaning": "home folder"}
     ]
     rows += [
-        {"name": one.name, "value": _shown(one), "source": one.source, "meaning": one.meaning}
-        for one in settings.values
+        {"name": setting.name, "value": _shown(setting), "source": setting.source, "meaning": setting.meaning}
+        for setting in settings.values
     ]
     rows += [
         {"name": name, "value": value, "source": str(settings.home / "hybrid.toml"), "meaning": "passed to Spark"}

@@ -1,4 +1,4 @@
-"""`hybrid connector`: what brings a table's rows."""
+"""`hybrid connector`: the sources of a table's rows."""
 
 from __future__ import annotations
 
@@ -55,16 +55,16 @@ connector.add_command(start, "resume")
 @pass_cli
 def reset(cli: Cli, table: str, name: str | None, to: str, dry_run: bool, yes: bool) -> None:
     """Decide from where a stream is read on: its offsets have expired, or its topic is another one."""
-    found = ask(cli, "connector_reset_plan", table=table, name=name, to=to)
-    if not dry_run and found["partitions"]:
-        confirm(f"{found['sentence']} Go on?", yes)
-        found = ask(cli, "connector_reset", table=table, name=name, to=to, accepted=found)
-    tell(cli, found)
+    report = ask(cli, "connector_reset_plan", table=table, name=name, to=to)
+    if not dry_run and report["partitions"]:
+        confirm(f"{report['sentence']} Go on?", yes)
+        report = ask(cli, "connector_reset", table=table, name=name, to=to, accepted=report)
+    tell(cli, report)
 
 
 def _tell(cli: Cli, found: list[dict[str, Any]]) -> None:
-    for one in found:
-        detail = f": {one['detail']}" if one["detail"] else ""
-        cli.say(f"Connector '{one['name']}' is {one['state']}{detail}.")
+    for row in found:
+        detail = f": {row['detail']}" if row["detail"] else ""
+        cli.say(f"Connector '{row['name']}' is {row['state']}{detail}.")
     if cli.is_machine_read:
         cli.emit(found, _SHOWN)

@@ -1,4 +1,4 @@
-"""`hybrid flow`: run flow files, and see how their flows stand."""
+"""`hybrid flow`: run flow files, and list flows with their state."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def run(cli: Cli, file: Path, variables: tuple[str, ...], refresh: str | None, y
         session = home.load_flows(file, read_variables(variables, "--var"))
         chosen = [] if refresh is None else session.declaration.chosen(None if refresh == _EVERYTHING else refresh)
         if chosen:
-            names = ", ".join(one.name for one in chosen)
+            names = ", ".join(flow_spec.name for flow_spec in chosen)
             confirm(f"Full refresh: take away everything that {names} brought, and load it again?", yes)
         reports = home.run_flows(session, chosen)
         for warning in dict.fromkeys(session.declaration.warnings):

@@ -46,21 +46,21 @@ def run(
 ) -> None:
     """Put a job's rows in place of offline segments of the same name, or add them, in one swap."""
     options = {"dry_run": dry_run, "append": append, "allow_empty": yes, "reason": reason, "user": os_user()}
-    expected = [read_expectation(text) for text in expect]
-    given = {"sql": sql, "covers": covers, "expect": expected, **options}
-    tell_job(cli, run_spec(cli, spec, read_variables(variables, "--var"), input_dir, **given))
+    expectations = [read_expectation(text) for text in expect]
+    arguments = {"sql": sql, "covers": covers, "expect": expectations, **options}
+    tell_job(cli, run_spec(cli, spec, read_variables(variables, "--var"), input_dir, **arguments))
 
 
 def run_spec(
     cli: Cli, spec: Path, variables: Mapping[str, str], input_dir: str | None, **options: object
 ) -> dict[str, Any]:
-    """Run a job spec file, here or by the server; its report."""
+    """Run a job spec file locally or on the server and return its report."""
     from hybrid.config.job_spec import read_job_file
 
     folder = spec.absolute().parent
     if input_dir is not None and "://" not in input_dir and not (folder / input_dir).exists():
-        input_dir = str(Path(input_dir).expanduser().absolute())  # a server stands somewhere else
-    found = ask(
+        input_dir = str(Path(input_dir).expanduser().absolute())  # a server has another working folder
+    report = ask(
         cli,
         "job_run",
         spec=read_job_file(spec),
@@ -70,12 +70,12 @@ def run_spec(
         input_dir=input_dir,
         **options,
     )
-    assert isinstance(found, dict)
-    return found
+    assert isinstance(report, dict)
+    return report
 
 
 def read_expectation(text: str) -> str:
-    """The text of one `--expect`; `@FILE` is what stands in the file, which a server could not read."""
+    """The text of one `--expect`. `@FILE` is read here, because a server could not read the file."""
     if not text.startswith("@"):
         return text
     try:
@@ -85,11 +85,11 @@ def read_expectation(text: str) -> str:
 
 
 def read_variables(given: tuple[str, ...], option: str) -> dict[str, str]:
-    """Texts `name=value` by name; UsageError names the `option` (or file) with one that is none."""
-    found = {}
+    """Parse texts `name=value`; UsageError names the `option` or file of an invalid one."""
+    report = {}
     for text in given:
         name, equals, value = text.partition("=")
         if not equals:
             raise UsageError(f"{option} {text}: write name=value.")
-        found[name] = value
-    return found
+        report[name] = value
+    return report

@@ -68,8 +68,8 @@ def list_(cli: Cli, brokers: str | None) -> None:
     from hybrid.kafka.topics import list_topics
 
     rows = [
-        {"name": one.name, "partitions": len(one.partitions), "id": one.id}
-        for one in list_topics(_brokers(cli, brokers))
+        {"name": entry.name, "partitions": len(entry.partitions), "id": entry.id}
+        for entry in list_topics(_brokers(cli, brokers))
     ]
     cli.emit(rows, ["name", "partitions", "id"])
 
@@ -83,9 +83,9 @@ def create(cli: Cli, name: str, partitions: int, brokers: str | None) -> None:
     """Create a topic; nothing to do when it exists with as many partitions."""
     from hybrid.kafka.topics import create_topic
 
-    made, is_new = create_topic(_brokers(cli, brokers), name, partitions)
+    entry, is_new = create_topic(_brokers(cli, brokers), name, partitions)
     cli.say(f"Topic '{name}' created" if is_new else f"Topic '{name}' exists already")
-    cli.emit({"name": made.name, "partitions": len(made.partitions), "id": made.id})
+    cli.emit({"name": entry.name, "partitions": len(entry.partitions), "id": entry.id})
 
 
 @kafka.command()
@@ -113,7 +113,7 @@ def _lines(file: IO[bytes]) -> Iterator[bytes]:
 
 
 def _brokers(cli: Cli, given: str | None) -> str:
-    """The flag, else the setting, else the local broker if it runs, else where it would run."""
+    """Brokers: the flag, else the setting, else the running local broker, else its default address."""
     from hybrid.config.broker_list import plain_brokers
     from hybrid.jvm.broker import DEFAULT_PORT, HOST, LocalBroker
 

@@ -1,4 +1,4 @@
-"""`hybrid logs`: what the commands and the server's processes wrote down."""
+"""`hybrid logs`: the log records of commands and server processes."""
 
 from __future__ import annotations
 
@@ -32,23 +32,23 @@ def logs(cli: Cli, table: str | None, follow: bool, level: str | None, lines: in
     require_home(cli)
     if follow and cli.format == "csv":
         raise UsageError("--format csv ends with its last row, and -f does not end.", hint="Use --format jsonl.")
-    found = read_logs(cli.settings.logs, table, follow, level=level, last=lines)
+    records = read_logs(cli.settings.logs, table, follow, level=level, last=lines)
     if cli.is_machine_read and not follow:
-        cli.emit([_row(record) for record in found], _KEYS)
+        cli.emit([_row(record) for record in records], _KEYS)
         return
-    with suppress(KeyboardInterrupt):  # the way to end it
-        _print(cli, found)
+    with suppress(KeyboardInterrupt):  # Ctrl-C ends --follow
+        _print(cli, records)
 
 
 def _print(cli: Cli, records: Iterator[dict[str, Any]]) -> None:
-    some = False
+    has_records = False
     for record in records:
-        some = True
+        has_records = True
         if cli.is_machine_read:
-            emit(_row(record), fmt="jsonl")  # an array could not end
+            emit(_row(record), fmt="jsonl")  # a JSON array would never be closed
         else:
             click.echo(_text(record))
-    if not some:
+    if not has_records:
         cli.say(f"Nothing is logged in {cli.settings.logs} that was asked for.")
 
 

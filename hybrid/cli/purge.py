@@ -1,4 +1,4 @@
-"""`hybrid purge`: deleted rows go for good, from every place that still has them."""
+"""`hybrid purge`: remove deleted rows permanently from every place that still holds them."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ def purge(
     if not dry_run:
         confirm(f"Remove every deleted row of '{table}' where {where}? It cannot be taken back.", yes)
     how = {"undecided": undecided, "dry_run": dry_run, "reason": reason, "user": os_user()}
-    found = ask(cli, "purge", table=table, where=where, **how)
-    tell(cli, found)
+    report = ask(cli, "purge", table=table, where=where, **how)
+    tell(cli, report)
     if not cli.is_machine_read:
-        cli.emit(found["before"] if dry_run else found["after"], _READINGS)
-        for one in found["outside"]:
-            cli.say(f"Not reached: {one}.")
+        cli.emit(report["before"] if dry_run else report["after"], _READINGS)
+        for place in report["outside"]:
+            cli.say(f"Not reached: {place}.")
 
 
 def _list(cli: Cli, table: str) -> None:
-    found: list[dict[str, Any]] = ask(cli, "purges", table=table)
-    cli.emit(found, _LISTED)
+    report: list[dict[str, Any]] = ask(cli, "purges", table=table)
+    cli.emit(report, _LISTED)

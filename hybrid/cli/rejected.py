@@ -23,8 +23,8 @@ def rejected() -> None:
 def list_(cli: Cli, table: str, limit: int, everything: bool) -> None:
     """Where each came from, why it was rejected, and its bytes as they came."""
     more = {"everything": True} if everything else {}
-    found = ask(cli, "rejected", table=table, limit=limit, **more)
-    cli.emit(found, [*_COLUMNS, "state"] if everything else list(_COLUMNS))
+    report = ask(cli, "rejected", table=table, limit=limit, **more)
+    cli.emit(report, [*_COLUMNS, "state"] if everything else list(_COLUMNS))
 
 
 @rejected.command()
@@ -33,7 +33,7 @@ def list_(cli: Cli, table: str, limit: int, everything: bool) -> None:
 @pass_cli
 def replay(cli: Cli, table: str, dry_run: bool) -> None:
     """Bring what converts by the table's settings of now, in one commit; the rest stays rejected."""
-    found = ask(cli, "rejected_replay", table=table, dry_run=dry_run)
-    tell(cli, found)
-    if found["reasons"] and not cli.is_machine_read:
-        cli.emit(found["reasons"], ["rows", "reason"])
+    report = ask(cli, "rejected_replay", table=table, dry_run=dry_run)
+    tell(cli, report)
+    if report["reasons"] and not cli.is_machine_read:
+        cli.emit(report["reasons"], ["rows", "reason"])

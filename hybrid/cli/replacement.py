@@ -1,4 +1,4 @@
-"""`hybrid replacement`: what replaced what, and back."""
+"""`hybrid replacement`: list and revert replacements."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def revert(cli: Cli, table: str, entry: str, reason: str | None, dry_run: bool, 
 
 
 def tell_job(cli: Cli, report: dict[str, Any]) -> None:
-    """Warnings, the sentence, samples and expectations of a dry run; all numbers where a program reads."""
+    """Print warnings, sentence, samples and expectations of a dry run; all numbers in a format for programs."""
     tell(cli, report)
     if report["dry_run"] and report["expectations"] and not cli.is_machine_read:
         cli.say("Expectations:")
@@ -60,5 +60,5 @@ def tell_job(cli: Cli, report: dict[str, Any]) -> None:
 
 
 def os_user() -> str:
-    """The user of this machine who acts."""
+    """The operating system user of this process."""
     return getpass.getuser()

@@ -1,4 +1,4 @@
-"""`hybrid serve`: tables keep ingesting, tasks run on schedule, HTTP answers."""
+"""`hybrid serve`: ingest tables continuously, run scheduled tasks, serve HTTP."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def serve(cli: Cli, host: str, port: int, broker_port: int, role: str, cache_byt
 
 
 def _has_accounts_if_needed(cli: Cli, address: Address) -> None:
-    """UsageError where other machines would reach a server that knows nobody.
+    """Raise UsageError if other machines could reach a server without accounts.
 
     Asked of whoever starts a server. Its processes go on when the last account is removed, and let nobody in.
     """

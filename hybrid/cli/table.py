@@ -60,12 +60,12 @@ def apply(cli: Cli, /, dry_run: bool, yes: bool, **given: Any) -> None:
 def validate(cli: Cli, /, **given: Any) -> None:
     """Check the files of a table. Nothing is written, nobody is asked."""
     for documents in _documents(cli, given):
-        found = ask(cli, "table_validate", documents=documents)
-        for warning in found["warnings"]:
+        report = ask(cli, "table_validate", documents=documents)
+        for warning in report["warnings"]:
             cli.say(f"warning: {warning}")
-        cli.say(f"Table '{found['table']['name']}' is valid.")
+        cli.say(f"Table '{report['table']['name']}' is valid.")
         if cli.is_machine_read:
-            cli.emit(found["table"])
+            cli.emit(report["table"])
 
 
 @table.command("list")
@@ -90,11 +90,11 @@ def show(cli: Cli, name: str) -> None:
 @pass_cli
 def view(cli: Cli, name: str, engine: str, as_of: str | None) -> None:
     """Python code that reads a table at one revision without this product."""
-    found = ask(cli, "table_view", table=name, engine=engine, as_of=as_of)
+    report = ask(cli, "table_view", table=name, engine=engine, as_of=as_of)
     if cli.is_machine_read:
-        cli.emit(found)
+        cli.emit(report)
     else:
-        click.echo(found["code"], nl=False)
+        click.echo(report["code"], nl=False)
 
 
 @table.command()
@@ -106,7 +106,7 @@ def drop(cli: Cli, name: str, purge: bool, yes: bool) -> None:
     """Drop a table; it can be brought back unless it is purged."""
     copies = ask(cli, "table_copies", table=name) if purge else []
     if not copies:
-        ask(cli, "table_show", table=name)  # a name that is wrong is said before anything is asked
+        ask(cli, "table_show", table=name)  # report a wrong name before asking for confirmation
     if purge:
         also = f", also the copies that were dropped before: {', '.join(copies)}" if copies else ""
         confirm(f"Delete table '{name}' and all its data for good{also}?", yes)
@@ -122,7 +122,7 @@ def undrop(cli: Cli, name: str) -> None:
 
 
 def _confirm_brokers(cli: Cli, documents: dict[str, Any]) -> None:
-    """Ask before a config that was edited takes a table to other brokers."""
+    """Ask for confirmation before an edited config changes a table's brokers."""
     from hybrid.operations.tables.change import BROKERS_CHANGE
 
     planned = ask(cli, "table_apply", documents=documents, dry_run=True)
@@ -133,7 +133,7 @@ def _confirm_brokers(cli: Cli, documents: dict[str, Any]) -> None:
 
 
 def _documents(cli: Cli, given: dict[str, Any]) -> list[dict[str, Any]]:
-    """The documents of each table that was given."""
+    """The documents of each table on the command line."""
     from hybrid.config.table_documents import TableDocuments
 
     kafka, overrides, default = given["kafka"], given["overrides"], cli.settings.kafka
@@ -144,14 +144,14 @@ def _documents(cli: Cli, given: dict[str, Any]) -> list[dict[str, Any]]:
         raise UsageError("A table is described by --schema FILE and --config FILE, or by -f DDL.sql.")
     if ddl is None:
         return [TableDocuments.read(schema, configs, kafka, overrides, default).to_json()]
-    found = TableDocuments.from_ddl(ddl, kafka, overrides, default)
-    for warning in (warning for one in found for warning in one.warnings):
+    report = TableDocuments.from_ddl(ddl, kafka, overrides, default)
+    for warning in (warning for declaration in report for warning in declaration.warnings):
         cli.say(f"warning: {warning}")
-    return [one.documents.to_json() for one in found]
+    return [declaration.documents.to_json() for declaration in report]
 
 
 def tell_creation(cli: Cli, made: dict[str, Any]) -> None:
-    """What creating or applying did: warnings, changes, the sentence; all of it where a program reads."""
+    """Print the warnings, changes and sentence of a creation; the whole report in a format for programs."""
     for warning in made["warnings"]:
         cli.say(f"warning: {warning}")
     for change in made["changes"]:

@@ -1,4 +1,4 @@
-"""`hybrid task`: run upkeep tasks by their type, and see what ran and what runs next."""
+"""`hybrid task`: run maintenance tasks by type, and list past and scheduled runs."""
 
 from __future__ import annotations
 
@@ -51,5 +51,5 @@ def show(cli: Cli, run_id: str) -> None:
 @pass_cli
 def schedule(cli: Cli, name: str | None) -> None:
     """When scheduled tasks run next (a server runs them), how the last one ended, and why one waits."""
-    found = ask(cli, "schedules", table=name)
-    cli.emit(found, ["table", "type", "schedule", "next_run", "state", "result"])
+    schedules = ask(cli, "schedules", table=name)
+    cli.emit(schedules, ["table", "type", "schedule", "next_run", "state", "result"])
