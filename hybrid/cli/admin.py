@@ -28,7 +28,7 @@ _UNUSED = ("controllerHost", "controllerPort", "controllerProtocol", "user", "au
 def _pinots(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options for a Pinot controller."""
     for name in _UNUSED:
-        option = click.option(f"-{name}", name, metavar="TEXT", expose_value=False, help="Read and not used.")
+        option = click.option(f"-{name}", name, metavar="TEXT", expose_value=False, help="Accepted and ignored.")
         command = option(command)
     for name, meaning in (
         ("password", "Secret of an account."),
@@ -57,7 +57,7 @@ def _keep_secret(ctx: click.Context, _: click.Parameter, value: str | None) -> N
 
 @click.group(cls=HybridGroup)
 def admin() -> None:
-    """Pinot's own command lines, without the container prefix."""
+    """Run Pinot's admin commands, without the container prefix."""
 
 
 @admin.command("AddTable")
@@ -65,7 +65,7 @@ def admin() -> None:
 @click.option("-tableConfigFile", "config", type=_FILE, help="A table config.")
 @click.option("-realtimeTableConfigFile", "realtime", type=_FILE, help="The REALTIME table config.")
 @click.option("-offlineTableConfigFile", "offline", type=_FILE, help="The OFFLINE table config.")
-@click.option("-update", "update", is_flag=True, help="Change a half that is there already.")
+@click.option("-update", "update", is_flag=True, help="Change a half that exists already.")
 @click.option("-exec", "execute", is_flag=True, help="Do it; without it the files are only checked.")
 @click.option("--kafka", metavar="ADDR", help="Brokers, host:port, instead of the config's.")
 @click.option("--set", "overrides", multiple=True, metavar="POINTER=VALUE", help="Change one key of a config.")
@@ -106,9 +106,9 @@ def add_table(
     type=_FILE,
     help="Lines name=value that fill ${name}.",
 )
-@click.option("--input", "input_dir", metavar="DIR", help="Stands in for inputDirURI.")
-@click.option("--append", is_flag=True, help="A new segment may overlap the times of those that are there.")
-@click.option("--yes", is_flag=True, help="An empty input is meant.")
+@click.option("--input", "input_dir", metavar="DIR", help="Replaces inputDirURI.")
+@click.option("--append", is_flag=True, help="Allow a new segment to overlap the times of existing ones.")
+@click.option("--yes", is_flag=True, help="Accept an empty input.")
 @_pinots
 @pass_cli
 def launch_job(

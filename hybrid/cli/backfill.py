@@ -23,7 +23,7 @@ _FINDINGS = 3
 
 @click.group(cls=HybridGroup)
 def backfill() -> None:
-    """Correct a stretch of time: plan it, look at it, run it, take it back."""
+    """Correct a time range: plan, inspect, run, revert."""
 
 
 @backfill.command()
@@ -32,15 +32,17 @@ def backfill() -> None:
 @click.option("--to", "end", metavar="TIME", help="End (exclusive).")
 @click.option("--update", metavar="'a = expr, ...'", help="New values for the rows that match.")
 @click.option("--delete", is_flag=True, help="Remove the rows that match.")
-@click.option("--where", metavar="CONDITION", help="Which rows; all of the stretch without it.")
-@click.option(
-    "--input", "input_", metavar="PATH", help="A file or folder of rows: they come in the place of all others."
-)
-@click.option("--sql", metavar="SELECT", help="A statement whose rows come in the place of all others.")
-@click.option("--from-rejected", is_flag=True, help="Rejected rows that convert now come beside what is there.")
+@click.option("--where", metavar="CONDITION", help="Which rows; default: all of the time range.")
+@click.option("--input", "input_", metavar="PATH", help="A file or folder of rows that replace all others.")
+@click.option("--sql", metavar="SELECT", help="A statement whose rows replace all others.")
+@click.option("--from-rejected", is_flag=True, help="Add the rejected rows that convert now.")
 @click.option("--from-kafka", is_flag=True, help="What Kafka still holds comes in the place of what came by it.")
-@click.option("--expect", multiple=True, metavar="EXPECTATION", help="What must hold of the rows; @FILE reads JSON.")
-@click.option("-o", "--output", "output", type=click.Path(dir_okay=False, path_type=Path), help="Where PLAN.json goes.")
+@click.option(
+    "--expect", multiple=True, metavar="EXPECTATION", help="Condition that the rows must meet; @FILE reads JSON."
+)
+@click.option(
+    "-o", "--output", "output", type=click.Path(dir_okay=False, path_type=Path), help="Write PLAN.json to this file."
+)
 @click.option("--reason", help="Why; kept with the lineage entries.")
 @pass_cli
 def plan(
@@ -111,7 +113,7 @@ def run(
     max_parallel: int | None,
     yes: bool,
 ) -> None:
-    """Swap in what a plan holds, bucket by bucket; what is done already is not done again."""
+    """Run a plan bucket by bucket; completed buckets are skipped."""
     plan_id, document = _read(plan)
     report = ask(cli, "backfill", backfill=plan_id)
     confirm(f"{report['plan']['sentence']} Run it?", yes)
@@ -143,7 +145,7 @@ def _read(plan: str) -> tuple[str, dict[str, Any] | None]:
 @click.argument("table", metavar="[TABLE]", required=False)
 @pass_cli
 def list_(cli: Cli, table: str | None) -> None:
-    """Every backfill and how it stands, newest first."""
+    """List backfills with their state, newest first."""
     cli.emit(ask(cli, "backfills", table=table), _LISTED)
 
 
@@ -151,7 +153,7 @@ def list_(cli: Cli, table: str | None) -> None:
 @click.argument("plan", metavar="ID")
 @pass_cli
 def status(cli: Cli, plan: str) -> None:
-    """How a backfill stands, with its plan."""
+    """Show the state of a backfill, with its plan."""
     report = ask(cli, "backfill", backfill=_read(plan)[0])
     if cli.is_machine_read:
         cli.emit(report)
@@ -164,7 +166,7 @@ def status(cli: Cli, plan: str) -> None:
 @click.argument("plan", metavar="ID")
 @pass_cli
 def pause(cli: Cli, plan: str) -> None:
-    """Stop a run after the commit under way."""
+    """Pause a run after the current commit."""
     cli.emit(ask(cli, "backfill_pause", backfill=_read(plan)[0]))
 
 
@@ -172,7 +174,7 @@ def pause(cli: Cli, plan: str) -> None:
 @click.argument("plan", metavar="ID")
 @pass_cli
 def resume(cli: Cli, plan: str) -> None:
-    """Go on with a run that was paused or killed: only what is missing is done."""
+    """Resume a run that was paused or killed; completed buckets are skipped."""
     _run(cli, _read(plan)[0])
 
 
@@ -180,7 +182,7 @@ def resume(cli: Cli, plan: str) -> None:
 @click.argument("plan", metavar="ID")
 @pass_cli
 def cancel(cli: Cli, plan: str) -> None:
-    """Stop a run for good. What it has corrected stays, and can be reverted."""
+    """Stop a run permanently. Its corrections stay, and can be reverted."""
     report = ask(cli, "backfill_cancel", backfill=_read(plan)[0])
     if report["taken"] and report["state"] in _OVER:
         cli.say(ask(cli, "backfill_release", backfill=report["id"])["sentence"])
@@ -194,7 +196,7 @@ def cancel(cli: Cli, plan: str) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @pass_cli
 def revert(cli: Cli, plan: str, reason: str | None, yes: bool) -> None:
-    """Take back all that a backfill has corrected, in one commit."""
+    """Revert all corrections of a backfill, in one commit."""
     plan_id = _read(plan)[0]
     report = ask(cli, "backfill", backfill=plan_id)
     confirm(f"Revert {plan_id} of table '{report['table']}' ({report['change']})?", yes)

@@ -12,13 +12,13 @@ _SECRET = ("token",)
 
 @click.group(cls=HybridGroup)
 def config() -> None:
-    """The settings: flag, then HYBRID_*, then hybrid.toml in the home folder, then the default."""
+    """Show the settings. Precedence: flag, then HYBRID_*, then hybrid.toml in the home folder, then the default."""
 
 
 @config.command()
 @pass_cli
 def show(cli: Cli) -> None:
-    """Every setting, its value, and where it came from."""
+    """Show every setting, its value and its source."""
     from hybrid.cli.dispatch import refuse_server
 
     refuse_server(cli, "hybrid config show", "Run it on the server's machine: its settings lie there.", flag_only=True)

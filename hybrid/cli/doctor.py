@@ -22,7 +22,7 @@ _KEYS = ("check", "table", "severity", "message", "hint", "repair")
 
 @click.command(cls=HybridCommand)
 @click.argument("name", metavar="[TABLE]", required=False)
-@click.option("--repair", is_flag=True, help="Mend what is safe to mend; data is never touched.")
+@click.option("--repair", is_flag=True, help="Repair what is safe to repair; data is never touched.")
 @pass_cli
 def doctor(cli: Cli, name: str | None, repair: bool) -> int:
     """Check this home, or one table: files, logs, states, Kafka (exit code 3 when something is left to do)."""

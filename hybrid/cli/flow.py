@@ -16,7 +16,7 @@ _EVERYTHING = "\0"
 
 @click.group(cls=HybridGroup)
 def flow() -> None:
-    """Load files: once, and incrementally."""
+    """Load files, once or incrementally."""
 
 
 @flow.command()
@@ -30,7 +30,7 @@ def flow() -> None:
     metavar="[NAME]",
     help="Load everything again: of all flows, of the table NAME or the flow NAME.",
 )
-@click.option("--yes", is_flag=True, help="The full refresh is meant.")
+@click.option("--yes", is_flag=True, help="Accept the full refresh.")
 @pass_cli
 def run(cli: Cli, file: Path, variables: tuple[str, ...], refresh: str | None, yes: bool) -> int:
     """Run the flows that a Python or SQL file declares: once-flows once, the others what is new."""
@@ -57,5 +57,5 @@ def run(cli: Cli, file: Path, variables: tuple[str, ...], refresh: str | None, y
 @flow.command("list")
 @pass_cli
 def list_(cli: Cli) -> None:
-    """Every flow: what it brought, when it ran last, and what that did."""
+    """List flows: rows loaded, last run and its result."""
     cli.emit(ask(cli, "flows"), COLUMNS)

@@ -18,7 +18,7 @@ from hybrid.errors import UsageError
 @click.option("--until-caught-up", is_flag=True, help="Stop when nothing is left to read; else go on until Ctrl-C.")
 @pass_cli
 def ingest(cli: Cli, name: str, until_caught_up: bool) -> None:
-    """Write what Kafka holds beyond the committed offsets to realtime segments."""
+    """Ingest messages beyond the committed offsets from Kafka into realtime segments."""
     if until_caught_up:
         tell(cli, ask(cli, "ingest", table=name))
         return

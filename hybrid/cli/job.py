@@ -16,20 +16,22 @@ from hybrid.errors import UsageError
 
 @click.group(cls=HybridGroup)
 def job() -> None:
-    """Put corrected or older data into the OFFLINE half."""
+    """Run an ingestion job spec: load corrected or older data into OFFLINE."""
 
 
 @job.command()
 @click.argument("spec", type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--var", "variables", multiple=True, metavar="name=value", help="Fills ${name} in the spec.")
-@click.option("--input", "input_dir", metavar="DIR", help="Stands in for inputDirURI.")
-@click.option("--sql", metavar="SELECT", help="The rows of a statement are the job's input.")
-@click.option("--covers", metavar="FROM/TO", help="Remove other segments in this stretch of time; also 'day', 'all'.")
+@click.option("--input", "input_dir", metavar="DIR", help="Replaces inputDirURI.")
+@click.option("--sql", metavar="SELECT", help="Use the rows of a statement as the input.")
+@click.option("--covers", metavar="FROM/TO", help="Remove other segments in this time range; also 'day', 'all'.")
 @click.option("--dry-run", is_flag=True, help="Show what would change; change nothing.")
-@click.option("--append", is_flag=True, help="A new segment may overlap the times of those that are there.")
-@click.option("--expect", multiple=True, metavar="EXPECTATION", help="What must hold of the rows; @FILE reads JSON.")
+@click.option("--append", is_flag=True, help="Allow a new segment to overlap the times of existing ones.")
+@click.option(
+    "--expect", multiple=True, metavar="EXPECTATION", help="Condition that the rows must meet; @FILE reads JSON."
+)
 @click.option("--reason", help="Why; kept with the lineage entry.")
-@click.option("--yes", is_flag=True, help="An empty input is meant.")
+@click.option("--yes", is_flag=True, help="Accept an empty input.")
 @pass_cli
 def run(
     cli: Cli,
@@ -44,7 +46,7 @@ def run(
     reason: str | None,
     yes: bool,
 ) -> None:
-    """Put a job's rows in place of offline segments of the same name, or add them, in one swap."""
+    """Replace offline segments of the same name by a job's rows, or add them, in one commit."""
     options = {"dry_run": dry_run, "append": append, "allow_empty": yes, "reason": reason, "user": os_user()}
     expectations = [read_expectation(text) for text in expect]
     arguments = {"sql": sql, "covers": covers, "expect": expectations, **options}

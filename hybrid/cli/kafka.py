@@ -16,14 +16,14 @@ _kafka_option = click.option("--kafka", "brokers", metavar="ADDR", help="Brokers
 
 @click.group(cls=HybridGroup)
 def kafka() -> None:
-    """The local Kafka broker, its topics, and producing to a topic."""
+    """Manage the local Kafka broker and topics, and produce messages."""
 
 
 @kafka.command()
 @click.option("--port", type=click.IntRange(0, 65535), help="0 takes a free one. Default: that of before, else 9092.")
 @pass_cli
 def start(cli: Cli, port: int | None) -> None:
-    """Start the local broker; returns when it answers."""
+    """Start the local broker, and wait until it answers."""
     from hybrid.jvm.broker import LocalBroker
 
     _check_local(cli)
@@ -48,7 +48,7 @@ def stop(cli: Cli) -> None:
 @kafka.command()
 @pass_cli
 def status(cli: Cli) -> int:
-    """Whether the local broker runs and answers (exit code 3 when not)."""
+    """Show whether the local broker runs and answers (exit code 3 when not)."""
     _check_local(cli)
     if not cli.home.is_dir():
         cli.say(f"The home {cli.home} does not exist.")
@@ -57,14 +57,14 @@ def status(cli: Cli) -> int:
 
 @kafka.group()
 def topic() -> None:
-    """The topics."""
+    """List and create topics."""
 
 
 @topic.command("list")
 @_kafka_option
 @pass_cli
 def list_(cli: Cli, brokers: str | None) -> None:
-    """All topics, without Kafka's own."""
+    """List topics, without Kafka's own."""
     from hybrid.kafka.topics import list_topics
 
     rows = [

@@ -19,12 +19,12 @@ _LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 
 @click.command(cls=HybridCommand)
 @click.option("--table", metavar="TABLE", help="Only what was done to this table.")
-@click.option("-f", "--follow", is_flag=True, help="Go on with what is written from now on, until Ctrl-C.")
+@click.option("-f", "--follow", is_flag=True, help="Print new records as they are written, until Ctrl-C.")
 @click.option("--level", type=click.Choice(_LEVELS, case_sensitive=False), help="Only this level and above.")
 @click.option("-n", "--lines", metavar="N", type=click.IntRange(1), default=100, help="So many records (default 100).")
 @pass_cli
 def logs(cli: Cli, table: str | None, follow: bool, level: str | None, lines: int) -> None:
-    """The newest log records of this home, by time."""
+    """Show the newest log records of this home, by time."""
     from hybrid.logs import read_logs
 
     refuse_server(cli, "hybrid logs", "Run it on the server's machine: hybrid logs --home DIR")

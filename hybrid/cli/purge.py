@@ -19,9 +19,9 @@ _LISTED = ("id", "created_at", "columns", "reason", "user", "sentence")
 @click.argument("table", metavar="TABLE")
 @click.option("--where", metavar="CONDITION", help="Which rows. Queries must not show any of them any more.")
 @click.option("--undecided", is_flag=True, help="Rejected messages too of which cannot be told whether they match.")
-@click.option("--dry-run", is_flag=True, help="Say where such rows lie, and touch nothing.")
+@click.option("--dry-run", is_flag=True, help="Show where such rows are; change nothing.")
 @click.option("--reason", help="Why; kept with the record.")
-@click.option("--list", "listed", is_flag=True, help="The records of the table's purges.")
+@click.option("--list", "listed", is_flag=True, help="List the records of the table's purges.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @pass_cli
 def purge(
@@ -34,7 +34,7 @@ def purge(
     listed: bool,
     yes: bool,
 ) -> None:
-    """Remove deleted rows from old files, rejected rows, plans and memory, and read everything again to prove it.
+    """Remove deleted rows from old files, rejected rows, plans and memory, and verify by reading everything again.
 
     It cannot be taken back. Delete the rows first: hybrid backfill plan TABLE --delete --where CONDITION.
     """

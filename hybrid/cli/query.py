@@ -47,7 +47,7 @@ def _is_commented(arg: str, options: Collection[str]) -> bool:
 def query(cli: Cli, sql: str | None, file: IO[bytes] | None, explain: bool, as_of: str | None) -> None:
     """Answer a statement from one revision of both halves, and the rows in Kafka that are not committed yet.
 
-    The statement is SQL, or what stands in a file or comes by standard input.
+    The statement is an argument, a file or standard input.
     """
     statement = _statement(sql, file)
     if explain:

@@ -31,7 +31,7 @@ _PORT = click.IntRange(0, 65535)
 @click.option("--cache-bytes", type=click.IntRange(min=0), help="Memory to keep tables in; 0: read files each time.")
 @pass_cli
 def serve(cli: Cli, host: str, port: int, broker_port: int, role: str, cache_bytes: int | None) -> int:
-    """Keep tables ingesting, run tasks and jobs on a warm Spark session, answer HTTP. In the foreground."""
+    """Ingest tables, run tasks and jobs on a warm Spark session, serve HTTP. In the foreground."""
     from hybrid.logs import setup_logging
     from hybrid.serve.supervisor import Address, supervise
 

@@ -14,7 +14,7 @@ _SHOWN = ["table", "state", "offline_rows", "realtime_rows", "boundary", "behind
 @click.command(cls=HybridCommand)
 @pass_cli
 def status(cli: Cli) -> int:
-    """Every table at a glance: rows, boundary, how far behind Kafka, what went wrong (exit code 3 then)."""
+    """Show every table: rows, boundary, lag behind Kafka, errors (exit code 3 then)."""
     report = ask(cli, "status")
     cli.say(f"home: {report['home']}")
     if not report["tables"] and not cli.is_machine_read:

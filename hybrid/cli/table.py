@@ -29,7 +29,7 @@ def _file_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.group(cls=HybridGroup)
 def table() -> None:
-    """Create, change and look at tables."""
+    """Create, change, inspect and drop tables."""
 
 
 @table.command()
@@ -47,7 +47,7 @@ def create(cli: Cli, /, **given: Any) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask, when a config names other brokers than before.")
 @pass_cli
 def apply(cli: Cli, /, dry_run: bool, yes: bool, **given: Any) -> None:
-    """Create a table, or change the one there is; shows the difference."""
+    """Create or change a table, and show the difference."""
     for documents in _documents(cli, given):
         if not (dry_run or yes or given["kafka"]):
             _confirm_brokers(cli, documents)
@@ -58,7 +58,7 @@ def apply(cli: Cli, /, dry_run: bool, yes: bool, **given: Any) -> None:
 @_file_options
 @pass_cli
 def validate(cli: Cli, /, **given: Any) -> None:
-    """Check the files of a table. Nothing is written, nobody is asked."""
+    """Validate the files of a table, without any change or request."""
     for documents in _documents(cli, given):
         report = ask(cli, "table_validate", documents=documents)
         for warning in report["warnings"]:
@@ -71,7 +71,7 @@ def validate(cli: Cli, /, **given: Any) -> None:
 @table.command("list")
 @pass_cli
 def list_(cli: Cli) -> None:
-    """All tables."""
+    """List tables."""
     cli.emit(ask(cli, "table_list"), ["name", "halves", "time_column", "primary_key", "topic", "brokers"])
 
 
@@ -79,17 +79,23 @@ def list_(cli: Cli) -> None:
 @click.argument("name", metavar="TABLE")
 @pass_cli
 def show(cli: Cli, name: str) -> None:
-    """One table: its columns and settings."""
+    """Show a table: its columns and settings."""
     cli.emit(ask(cli, "table_show", table=name))
 
 
 @table.command()
 @click.argument("name", metavar="TABLE")
-@click.option("--for", "engine", required=True, type=click.Choice(["spark", "duckdb", "polars"]), help="Who runs it.")
+@click.option(
+    "--for",
+    "engine",
+    required=True,
+    type=click.Choice(["spark", "duckdb", "polars"]),
+    help="The engine that runs the code.",
+)
 @click.option("--as-of", metavar="REVISION|TIME", help="Not the newest commits: an answer's revision, or a time.")
 @pass_cli
 def view(cli: Cli, name: str, engine: str, as_of: str | None) -> None:
-    """Python code that reads a table at one revision without this product."""
+    """Print Python code that reads a table at one revision without this product."""
     report = ask(cli, "table_view", table=name, engine=engine, as_of=as_of)
     if cli.is_machine_read:
         cli.emit(report)
@@ -103,7 +109,7 @@ def view(cli: Cli, name: str, engine: str, as_of: str | None) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @pass_cli
 def drop(cli: Cli, name: str, purge: bool, yes: bool) -> None:
-    """Drop a table; it can be brought back unless it is purged."""
+    """Drop a table; it can be restored unless it is purged."""
     copies = ask(cli, "table_copies", table=name) if purge else []
     if not copies:
         ask(cli, "table_show", table=name)  # report a wrong name before asking for confirmation
@@ -117,7 +123,7 @@ def drop(cli: Cli, name: str, purge: bool, yes: bool) -> None:
 @click.argument("name", metavar="TABLE[@TIME]")
 @pass_cli
 def undrop(cli: Cli, name: str) -> None:
-    """Bring back the table of that name that was dropped last, or an older copy by its name."""
+    """Restore the table of that name that was dropped last, or an older copy by its name."""
     tell(cli, {"table": name, **ask(cli, "table_undrop", table=name)})
 
 
