@@ -19,7 +19,7 @@ _KEYS = ("name", "right", "created_at")
 
 @click.group(cls=HybridGroup)
 def access() -> None:
-    """Who may use the server of this home, and what for. A running one sees changes within a second."""
+    """Manage accounts of the server of this home. A running server sees changes within a second."""
 
 
 @access.command()
@@ -27,7 +27,7 @@ def access() -> None:
 @click.option("--right", type=click.Choice(_RIGHTS), required=True, help="What it may do; each includes those before.")
 @pass_cli
 def add(cli: Cli, name: str, right: str) -> None:
-    """Add an account and print its secret, which is shown this once. From then on every request needs an account."""
+    """Add an account and print its secret, once. From then on every request needs an account."""
     from hybrid.home.accounts import Accounts, Right
 
     _check(cli)
@@ -42,7 +42,7 @@ def add(cli: Cli, name: str, right: str) -> None:
 @access.command("list")
 @pass_cli
 def list_(cli: Cli) -> None:
-    """The accounts, oldest first."""
+    """List the accounts, oldest first."""
     from hybrid.home.accounts import Accounts
 
     _check(cli)

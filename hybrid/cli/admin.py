@@ -1,7 +1,7 @@
 """`hybrid admin`: the command lines of Pinot's `pinot-admin.sh`, as recipes write them.
 
 Options have Pinot's single dash (docs.pinot.apache.org, "Command-Line Interface"); host and port of a Pinot controller
-are read and not used: the server that runs on this home is, or this process. A password or token counts as `--token`.
+are ignored: the server of this home or this process does the work. A password or token is used as `--token`.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _UNUSED = ("controllerHost", "controllerPort", "controllerProtocol", "user", "au
 
 
 def _pinots(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options about a Pinot controller."""
+    """Add the options for a Pinot controller."""
     for name in _UNUSED:
-        option = click.option(f"-{name}", name, metavar="TEXT", expose_value=False, help="Read and not used.")
+        option = click.option(f"-{name}", name, metavar="TEXT", expose_value=False, help="Accepted and ignored.")
         command = option(command)
     for name, meaning in (
         ("password", "Secret of an account."),
@@ -42,7 +42,7 @@ def _pinots(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _keep_secret(ctx: click.Context, _: click.Parameter, value: str | None) -> None:
-    """Use a credential that is given in Pinot's way as `--token`, which wins."""
+    """Use a Pinot credential as `--token`; an explicit `--token` wins."""
     if value is None:
         return
     scheme, _space, rest = value.strip().partition(" ")
@@ -57,7 +57,7 @@ def _keep_secret(ctx: click.Context, _: click.Parameter, value: str | None) -> N
 
 @click.group(cls=HybridGroup)
 def admin() -> None:
-    """Pinot's own command lines, without the container prefix."""
+    """Run Pinot's admin commands, without the container prefix."""
 
 
 @admin.command("AddTable")
@@ -65,7 +65,7 @@ def admin() -> None:
 @click.option("-tableConfigFile", "config", type=_FILE, help="A table config.")
 @click.option("-realtimeTableConfigFile", "realtime", type=_FILE, help="The REALTIME table config.")
 @click.option("-offlineTableConfigFile", "offline", type=_FILE, help="The OFFLINE table config.")
-@click.option("-update", "update", is_flag=True, help="Change a half that is there already.")
+@click.option("-update", "update", is_flag=True, help="Change a half that exists already.")
 @click.option("-exec", "execute", is_flag=True, help="Do it; without it the files are only checked.")
 @click.option("--kafka", metavar="ADDR", help="Brokers, host:port, instead of the config's.")
 @click.option("--set", "overrides", multiple=True, metavar="POINTER=VALUE", help="Change one key of a config.")
@@ -90,8 +90,8 @@ def add_table(
         raise UsageError("AddTable needs a table config.", hint="-tableConfigFile FILE")
     documents = TableDocuments.read(schema, configs, kafka, overrides, cli.settings.kafka).to_json()
     if not execute:
-        found = ask(cli, "table_validate", documents=documents)
-        cli.say(f"Table '{found['table']['name']}' is valid. Nothing was created: add -exec to do it.")
+        report = ask(cli, "table_validate", documents=documents)
+        cli.say(f"Table '{report['table']['name']}' is valid. Nothing was created: add -exec to do it.")
         return
     tell_creation(cli, ask(cli, "table_add", documents=documents, update=update))
 
@@ -106,9 +106,9 @@ def add_table(
     type=_FILE,
     help="Lines name=value that fill ${name}.",
 )
-@click.option("--input", "input_dir", metavar="DIR", help="Stands in for inputDirURI.")
-@click.option("--append", is_flag=True, help="A new segment may overlap the times of those that are there.")
-@click.option("--yes", is_flag=True, help="An empty input is meant.")
+@click.option("--input", "input_dir", metavar="DIR", help="Replaces inputDirURI.")
+@click.option("--append", is_flag=True, help="Allow a new segment to overlap the times of existing ones.")
+@click.option("--yes", is_flag=True, help="Accept an empty input.")
 @_pinots
 @pass_cli
 def launch_job(
@@ -122,9 +122,10 @@ def launch_job(
     yes: bool,
 ) -> None:
     """Run an ingestion job spec, as `hybrid job run` does."""
-    given = _properties(properties)
-    of_environment = {name: os.environ[name] for name in given if name in os.environ}  # they come between, as in Pinot
-    variables = {**given, **of_environment, **read_variables((*values, *more), "-values")}
+    file_variables = _properties(properties)
+    # Between file and -values, as in Pinot.
+    of_environment = {name: os.environ[name] for name in file_variables if name in os.environ}
+    variables = {**file_variables, **of_environment, **read_variables((*values, *more), "-values")}
     options = {"dry_run": False, "append": append, "allow_empty": yes, "reason": None, "user": os_user()}
     tell_job(cli, run_spec(cli, spec, variables, input_dir, **options))
 
@@ -136,5 +137,5 @@ def _properties(path: Path | None) -> dict[str, str]:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"-propertyFile {path}: the file cannot be read: {error}.") from error
-    written = tuple(line.strip() for line in lines if line.strip() and not line.lstrip().startswith(("#", "!")))
-    return read_variables(written, str(path))
+    entries = tuple(line.strip() for line in lines if line.strip() and not line.lstrip().startswith(("#", "!")))
+    return read_variables(entries, str(path))

@@ -1,4 +1,4 @@
-"""`hybrid backfill`: correct a stretch of time as safely as code is reviewed."""
+"""`hybrid backfill`: plan, inspect, run and revert the correction of a stretch of time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FINDINGS = 3
 
 @click.group(cls=HybridGroup)
 def backfill() -> None:
-    """Correct a stretch of time: plan it, look at it, run it, take it back."""
+    """Correct a time range: plan, inspect, run, revert."""
 
 
 @backfill.command()
@@ -32,15 +32,17 @@ def backfill() -> None:
 @click.option("--to", "end", metavar="TIME", help="End (exclusive).")
 @click.option("--update", metavar="'a = expr, ...'", help="New values for the rows that match.")
 @click.option("--delete", is_flag=True, help="Remove the rows that match.")
-@click.option("--where", metavar="CONDITION", help="Which rows; all of the stretch without it.")
-@click.option(
-    "--input", "input_", metavar="PATH", help="A file or folder of rows: they come in the place of all others."
-)
-@click.option("--sql", metavar="SELECT", help="A statement whose rows come in the place of all others.")
-@click.option("--from-rejected", is_flag=True, help="Rejected rows that convert now come beside what is there.")
+@click.option("--where", metavar="CONDITION", help="Which rows; default: all of the time range.")
+@click.option("--input", "input_", metavar="PATH", help="A file or folder of rows that replace all others.")
+@click.option("--sql", metavar="SELECT", help="A statement whose rows replace all others.")
+@click.option("--from-rejected", is_flag=True, help="Add the rejected rows that convert now.")
 @click.option("--from-kafka", is_flag=True, help="What Kafka still holds comes in the place of what came by it.")
-@click.option("--expect", multiple=True, metavar="EXPECTATION", help="What must hold of the rows; @FILE reads JSON.")
-@click.option("-o", "--output", "output", type=click.Path(dir_okay=False, path_type=Path), help="Where PLAN.json goes.")
+@click.option(
+    "--expect", multiple=True, metavar="EXPECTATION", help="Condition that the rows must meet; @FILE reads JSON."
+)
+@click.option(
+    "-o", "--output", "output", type=click.Path(dir_okay=False, path_type=Path), help="Write PLAN.json to this file."
+)
 @click.option("--reason", help="Why; kept with the lineage entries.")
 @pass_cli
 def plan(
@@ -63,22 +65,22 @@ def plan(
     if output is not None and not output.absolute().parent.is_dir():
         raise NotFoundError(f"-o {output}: folder '{output.absolute().parent}' does not exist.")
     rows = str(Path(input_).expanduser().absolute()) if input_ is not None else None
-    expected = [read_expectation(text) for text in expect]
-    asked = {"update": update, "delete": delete, "where": where, "input": rows, "sql": sql, "expect": expected}
+    expectations = [read_expectation(text) for text in expect]
+    arguments = {"update": update, "delete": delete, "where": where, "input": rows, "sql": sql, "expect": expectations}
     flags = {"from_rejected": from_rejected, "from_kafka": from_kafka}
-    asked |= {name: True for name, given in flags.items() if given}
-    found = ask(cli, "backfill_plan", table=table, start=start, end=end, reason=reason, user=os_user(), **asked)
+    arguments |= {name: True for name, is_set in flags.items() if is_set}
+    report = ask(cli, "backfill_plan", table=table, start=start, end=end, reason=reason, user=os_user(), **arguments)
     if output is not None:
-        output.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
-    tell(cli, found)
+        output.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    tell(cli, report)
     if not cli.is_machine_read:
-        _show_buckets(cli, found)
-        for check in found["checks"]:
+        _show_buckets(cli, report)
+        for check in report["checks"]:
             cli.say(f"{check['state']}: {check['sentence']}")
-        place = str(output) if output is not None else found["id"]
-        cli.say(f"Look at it:  hybrid query \"SET plan='{found['id']}'; SELECT ... FROM {found['table']}\"")
+        place = str(output) if output is not None else report["id"]
+        cli.say(f"Look at it:  hybrid query \"SET plan='{report['id']}'; SELECT ... FROM {report['table']}\"")
         cli.say(f"Swap it in:  hybrid backfill run {place}")
-    return _FINDINGS if found["failed_checks"] else 0
+    return _FINDINGS if report["failed_checks"] else 0
 
 
 def _show_buckets(cli: Cli, found: dict[str, Any]) -> None:
@@ -111,10 +113,10 @@ def run(
     max_parallel: int | None,
     yes: bool,
 ) -> None:
-    """Swap in what a plan holds, bucket by bucket; what is done already is not done again."""
+    """Run a plan bucket by bucket; completed buckets are skipped."""
     plan_id, document = _read(plan)
-    found = ask(cli, "backfill", backfill=plan_id)
-    confirm(f"{found['plan']['sentence']} Run it?", yes)
+    report = ask(cli, "backfill", backfill=plan_id)
+    confirm(f"{report['plan']['sentence']} Run it?", yes)
     how = {"atomic": atomic, "newest_first": newest_first, "max_parallel": max_parallel}
     _run(cli, plan_id, document=document, rows_per_second=rows_per_second, reason=reason, **how)
 
@@ -124,7 +126,7 @@ def _run(cli: Cli, plan_id: str, **how: object) -> None:
 
 
 def _read(plan: str) -> tuple[str, dict[str, Any] | None]:
-    """The plan's id, and the document when a file was named."""
+    """The id of the plan, and its document if a file was named."""
     path = Path(plan)
     if not path.exists() and not plan.endswith(".json"):
         return plan, None
@@ -143,7 +145,7 @@ def _read(plan: str) -> tuple[str, dict[str, Any] | None]:
 @click.argument("table", metavar="[TABLE]", required=False)
 @pass_cli
 def list_(cli: Cli, table: str | None) -> None:
-    """Every backfill and how it stands, newest first."""
+    """List backfills with their state, newest first."""
     cli.emit(ask(cli, "backfills", table=table), _LISTED)
 
 
@@ -151,20 +153,20 @@ def list_(cli: Cli, table: str | None) -> None:
 @click.argument("plan", metavar="ID")
 @pass_cli
 def status(cli: Cli, plan: str) -> None:
-    """How a backfill stands, with its plan."""
-    found = ask(cli, "backfill", backfill=_read(plan)[0])
+    """Show the state of a backfill, with its plan."""
+    report = ask(cli, "backfill", backfill=_read(plan)[0])
     if cli.is_machine_read:
-        cli.emit(found)
+        cli.emit(report)
         return
-    cli.emit({name: value for name, value in found.items() if name != "plan"})
-    _show_buckets(cli, found["plan"])
+    cli.emit({name: value for name, value in report.items() if name != "plan"})
+    _show_buckets(cli, report["plan"])
 
 
 @backfill.command()
 @click.argument("plan", metavar="ID")
 @pass_cli
 def pause(cli: Cli, plan: str) -> None:
-    """Stop a run after the commit under way."""
+    """Pause a run after the current commit."""
     cli.emit(ask(cli, "backfill_pause", backfill=_read(plan)[0]))
 
 
@@ -172,7 +174,7 @@ def pause(cli: Cli, plan: str) -> None:
 @click.argument("plan", metavar="ID")
 @pass_cli
 def resume(cli: Cli, plan: str) -> None:
-    """Go on with a run that was paused or killed: only what is missing is done."""
+    """Resume a run that was paused or killed; completed buckets are skipped."""
     _run(cli, _read(plan)[0])
 
 
@@ -180,12 +182,12 @@ def resume(cli: Cli, plan: str) -> None:
 @click.argument("plan", metavar="ID")
 @pass_cli
 def cancel(cli: Cli, plan: str) -> None:
-    """Stop a run for good. What it has corrected stays, and can be reverted."""
-    found = ask(cli, "backfill_cancel", backfill=_read(plan)[0])
-    if found["taken"] and found["state"] in _OVER:
-        cli.say(ask(cli, "backfill_release", backfill=found["id"])["sentence"])
-        found = {**found, "taken": 0}
-    cli.emit(found)
+    """Stop a run permanently. Its corrections stay, and can be reverted."""
+    report = ask(cli, "backfill_cancel", backfill=_read(plan)[0])
+    if report["taken"] and report["state"] in _OVER:
+        cli.say(ask(cli, "backfill_release", backfill=report["id"])["sentence"])
+        report = {**report, "taken": 0}
+    cli.emit(report)
 
 
 @backfill.command()
@@ -194,8 +196,8 @@ def cancel(cli: Cli, plan: str) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @pass_cli
 def revert(cli: Cli, plan: str, reason: str | None, yes: bool) -> None:
-    """Take back all that a backfill has corrected, in one commit."""
+    """Revert all corrections of a backfill, in one commit."""
     plan_id = _read(plan)[0]
-    found = ask(cli, "backfill", backfill=plan_id)
-    confirm(f"Revert {plan_id} of table '{found['table']}' ({found['change']})?", yes)
+    report = ask(cli, "backfill", backfill=plan_id)
+    confirm(f"Revert {plan_id} of table '{report['table']}' ({report['change']})?", yes)
     tell_job(cli, ask(cli, "backfill_revert", backfill=plan_id, reason=reason, user=os_user()))

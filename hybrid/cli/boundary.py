@@ -10,14 +10,14 @@ from hybrid.cli.dispatch import ask, tell
 
 @click.group(cls=HybridGroup)
 def boundary() -> None:
-    """The boundary between the halves."""
+    """Show, set and clear the time boundary between the halves."""
 
 
 @boundary.command()
 @click.argument("table", metavar="TABLE")
 @pass_cli
 def show(cli: Cli, table: str) -> None:
-    """What the offline half has taken over (before `time`, below `frontier`), and the `limit` that is in effect."""
+    """Show what OFFLINE has taken over (before `time`, below `frontier`), and the `limit` that is in effect."""
     cli.emit(ask(cli, "boundary", table=table))
 
 
@@ -38,5 +38,5 @@ def set_(cli: Cli, table: str, at: str | None, yes: bool) -> None:
 @click.argument("table", metavar="TABLE")
 @pass_cli
 def clear(cli: Cli, table: str) -> None:
-    """Take back what was set: the table's boundary mode alone decides again."""
+    """Clear the override: the table's boundary mode alone decides again."""
     tell(cli, ask(cli, "boundary_clear", table=table))

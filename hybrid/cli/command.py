@@ -1,7 +1,7 @@
-"""What every command shares: the global options, before and after the command, and the `Cli` that carries them.
+"""Base classes of all commands: the global options, before or after the command, and the `Cli` that holds them.
 
-A noun's file says `@click.group(cls=HybridGroup)` (or `@click.command(cls=HybridCommand)`), then `@noun.command()`, and
-takes a `Cli` first with `@pass_cli`. What a command returns is its exit code; None is 0.
+A noun's module uses `@click.group(cls=HybridGroup)` (or `@click.command(cls=HybridCommand)`), then `@noun.command()`.
+`@pass_cli` passes a `Cli` as the first argument. A command returns its exit code; None is 0.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ R = TypeVar("R")
 
 
 class Cli:
-    """One run of the command line: the global options as given, and what follows from them."""
+    """One run of the command line: the global options, and the settings resolved from them."""
 
     def __init__(self) -> None:
         self.given: dict[str, Any] = {}
@@ -48,18 +48,18 @@ class Cli:
 
     @property
     def is_machine_read(self) -> bool:
-        """Whether the result is asked for in a format that programs read."""
+        """Whether the output format is for programs, not for people."""
         return self.format != "table"
 
     @functools.cached_property
     def settings(self) -> Settings:
-        """The resolved settings; warnings about `hybrid.toml` are said once."""
+        """The resolved settings; warnings about `hybrid.toml` are printed once."""
         home = self.given.get("home")
         flags = {name: self.given.get(name) for name in ("server", "token")}
-        found = load_settings(home=Path(home) if home else None, flags=flags)
-        for warning in found.warnings:
+        settings = load_settings(home=Path(home) if home else None, flags=flags)
+        for warning in settings.warnings:
             self.say(f"warning: {warning}")
-        return found
+        return settings
 
     @property
     def home(self) -> Path:
@@ -67,11 +67,11 @@ class Cli:
         return self.settings.home
 
     def say(self, message: str) -> None:
-        """A message for people, on stderr."""
+        """Print a message for people on stderr."""
         self.progress.say(message)
 
     def emit(self, data: Row | Sequence[Row], columns: Sequence[str] | None = None) -> None:
-        """The result, on stdout, in the format that was asked for."""
+        """Print the result on stdout in the requested format."""
         emit(data, columns, self.format)
 
 
@@ -86,7 +86,7 @@ def pass_cli(function: Callable[Concatenate[Cli, P], R]) -> Callable[P, R]:
 
 
 def _keep(ctx: click.Context, param: click.Parameter, value: Any) -> None:
-    """The option nearest to the end of the line wins."""
+    """Store a global option; the last one on the command line wins."""
     if value is None or value is False:
         return
     if param.name == "json":
@@ -120,7 +120,7 @@ def global_options() -> list[click.Option]:
 
 
 class _WithGlobalOptions(click.Command):
-    """Adds the global options to a command's own, and shows them apart in its help."""
+    """Adds the global options to a command and lists them separately in its help."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -144,13 +144,13 @@ class HybridCommand(_WithGlobalOptions):
 
 @dataclass(frozen=True)
 class Noun:
-    """A command that is imported only when it is used: `module:attribute`, and its line in the help."""
+    """A lazily imported command: its `module:attribute` and its short help."""
 
     target: str
     help: str
 
     def load(self) -> click.Command:
-        """Import it."""
+        """Import the command."""
         module, _, attribute = self.target.partition(":")
         command = getattr(importlib.import_module(module), attribute)
         assert isinstance(command, click.Command)
@@ -158,7 +158,7 @@ class Noun:
 
 
 class HybridGroup(_WithGlobalOptions, click.Group):
-    """A noun with its verbs. `nouns` are further commands that are imported when they are used."""
+    """A group of commands: a noun with its verbs. `nouns` are further, lazily imported commands."""
 
     command_class = HybridCommand
     group_class = type
@@ -168,11 +168,11 @@ class HybridGroup(_WithGlobalOptions, click.Group):
         self.nouns = nouns or {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """In the order in which they were written."""
+        """The names of the commands in the order of their definition."""
         return [*self.commands, *self.nouns]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command, imported if need be."""
+        """The command, imported if necessary."""
         noun = self.nouns.get(cmd_name)
         if noun is not None:
             return noun.load()
@@ -181,19 +181,19 @@ class HybridGroup(_WithGlobalOptions, click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click does it, with a suggestion when the name is not known."""
+        """Resolve as click does, with a suggestion for an unknown name."""
         name = args[0]
         if not name.startswith("-") and self.get_command(ctx, name) is None:
             raise click.UsageError(f"No such command '{name}'.{suggestion(name, self.list_commands(ctx))}", ctx)
         return super().resolve_command(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The commands first: they are what one looks for."""
+        """Write the commands before the options."""
         self.format_commands(ctx, formatter)
         super().format_options(ctx, formatter)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """One line each; a noun's line without importing it."""
+        """Write one line per command; a noun is not imported for it."""
         lines = [(name, command.get_short_help_str(90)) for name, command in self.commands.items()]
         lines += [(name, noun.help) for name, noun in self.nouns.items()]
         with formatter.section("Commands"):

@@ -12,13 +12,13 @@ _SECRET = ("token",)
 
 @click.group(cls=HybridGroup)
 def config() -> None:
-    """The settings: flag, then HYBRID_*, then hybrid.toml in the home folder, then the default."""
+    """Show the settings. Precedence: flag, then HYBRID_*, then hybrid.toml in the home folder, then the default."""
 
 
 @config.command()
 @pass_cli
 def show(cli: Cli) -> None:
-    """Every setting, its value, and where it came from."""
+    """Show every setting, its value and its source."""
     from hybrid.cli.dispatch import refuse_server
 
     refuse_server(cli, "hybrid config show", "Run it on the server's machine: its settings lie there.", flag_only=True)
@@ -27,8 +27,8 @@ def show(cli: Cli) -> None:
         {"name": "home", "value": str(settings.home), "source": settings.home_source, "meaning": "home folder"}
     ]
     rows += [
-        {"name": one.name, "value": _shown(one), "source": one.source, "meaning": one.meaning}
-        for one in settings.values
+        {"name": setting.name, "value": _shown(setting), "source": setting.source, "meaning": setting.meaning}
+        for setting in settings.values
     ]
     rows += [
         {"name": name, "value": value, "source": str(settings.home / "hybrid.toml"), "meaning": "passed to Spark"}

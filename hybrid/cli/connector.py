@@ -1,4 +1,4 @@
-"""`hybrid connector`: what brings a table's rows."""
+"""`hybrid connector`: the sources of a table's rows."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _SHOWN = ["name", "state", "detail", "transport", "records", "lag", "errors"]
 
 @click.group(cls=HybridGroup)
 def connector() -> None:
-    """What brings a table's rows: history, then a stream."""
+    """List, start, pause and reset connectors of a table."""
 
 
 @connector.command("list")
 @click.argument("table", metavar="TABLE")
 @pass_cli
 def list_(cli: Cli, table: str) -> None:
-    """All connectors of a table, and how each stands."""
+    """List the connectors of a table, with their state."""
     cli.emit(ask(cli, "connectors", table=table), _SHOWN)
 
 
@@ -30,7 +30,7 @@ def list_(cli: Cli, table: str) -> None:
 @click.argument("name", required=False)
 @pass_cli
 def start(cli: Cli, table: str, name: str | None) -> None:
-    """Let a connector (or all) go on: at once, or when what it waits for has ended."""
+    """Start a connector (or all): at once, or when what it waits for has ended."""
     _tell(cli, ask(cli, "connector_start", table=table, name=name))
 
 
@@ -39,7 +39,7 @@ def start(cli: Cli, table: str, name: str | None) -> None:
 @click.argument("name", required=False)
 @pass_cli
 def pause(cli: Cli, table: str, name: str | None) -> None:
-    """Pause a connector (or all) until it is started. What Kafka holds now still comes."""
+    """Pause a connector (or all) until it is started. What Kafka holds now is still ingested."""
     _tell(cli, ask(cli, "connector_pause", table=table, name=name))
 
 
@@ -54,17 +54,17 @@ connector.add_command(start, "resume")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @pass_cli
 def reset(cli: Cli, table: str, name: str | None, to: str, dry_run: bool, yes: bool) -> None:
-    """Decide from where a stream is read on: its offsets have expired, or its topic is another one."""
-    found = ask(cli, "connector_reset_plan", table=table, name=name, to=to)
-    if not dry_run and found["partitions"]:
-        confirm(f"{found['sentence']} Go on?", yes)
-        found = ask(cli, "connector_reset", table=table, name=name, to=to, accepted=found)
-    tell(cli, found)
+    """Reset the position of a stream whose offsets have expired or whose topic is another one."""
+    report = ask(cli, "connector_reset_plan", table=table, name=name, to=to)
+    if not dry_run and report["partitions"]:
+        confirm(f"{report['sentence']} Go on?", yes)
+        report = ask(cli, "connector_reset", table=table, name=name, to=to, accepted=report)
+    tell(cli, report)
 
 
 def _tell(cli: Cli, found: list[dict[str, Any]]) -> None:
-    for one in found:
-        detail = f": {one['detail']}" if one["detail"] else ""
-        cli.say(f"Connector '{one['name']}' is {one['state']}{detail}.")
+    for row in found:
+        detail = f": {row['detail']}" if row["detail"] else ""
+        cli.say(f"Connector '{row['name']}' is {row['state']}{detail}.")
     if cli.is_machine_read:
         cli.emit(found, _SHOWN)

@@ -24,7 +24,7 @@ def demo(cli: Cli, recipe: str) -> None:
 
 
 def _run(command: Sequence[str]) -> None:
-    """One command in this process, so that one Spark session serves the whole tour."""
+    """Run a command in this process, so that the whole tour shares one Spark session."""
     from hybrid.cli.main import run
 
     code = run(command)

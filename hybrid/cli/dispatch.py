@@ -1,4 +1,4 @@
-"""Who does what a command line asks for: a server, or this process on its home. And the question before some acts."""
+"""Run a command locally or on a server. Also the confirmation of destructive operations."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from hybrid.api.hybrid import Hybrid
 
 
-# What may make a home, or needs none.
+# Verbs that may create a home, or need none.
 _NEW_HOME = frozenset({"table_create", "table_apply", "table_add", "table_validate", "schema_put"})
 
 
 def ask(cli: Cli, verb: str, **arguments: Any) -> Any:
-    """The result of a verb of `hybrid.rpc.verbs`: the server's that was named or runs on this home, else our own."""
+    """Call a verb of `hybrid.rpc.verbs` on the named server or the server of this home, else in this process."""
     url = server_url(cli)
     if url is not None:
         from hybrid.rpc.client import Client
@@ -38,20 +38,20 @@ def ask(cli: Cli, verb: str, **arguments: Any) -> Any:
         try:
             return VERBS[verb].call(home, **arguments)
         except KeyboardInterrupt:
-            if VERBS[verb].run_type is not None and verb != "backfill_run":  # that one tells more itself
+            if VERBS[verb].run_type is not None and verb != "backfill_run":  # backfill_run prints more itself
                 cli.say("What was committed stays. Run it again: it goes on with what is missing.")
             raise
 
 
 def server_url(cli: Cli) -> str | None:
-    """The server that is to do the work: the one that was named, else the one that runs on this home, else None."""
+    """URL of the named server, else of the server that runs on this home, else None."""
     from hybrid.rpc.client import server_of
 
     return cli.settings.server or server_of(cli.home)
 
 
 def require_right(cli: Cli, right: str, what: str) -> None:
-    """Check a token that was given against the accounts of this home, where no server does it."""
+    """Check the token against the accounts of this home, when no server does so."""
     from hybrid.home.accounts import Accounts, Right
 
     if cli.settings.token is not None:
@@ -59,9 +59,9 @@ def require_right(cli: Cli, right: str, what: str) -> None:
 
 
 def refuse_server(cli: Cli, command: str, instead: str, *, flag_only: bool = False) -> None:
-    """UsageError for a server that was named to a command that works on this machine's home only.
+    """Raise UsageError if a server is named for a command that works only on a local home.
 
-    With `flag_only` a server that stands in the environment or in `hybrid.toml` is meant for other commands.
+    With `flag_only` a server from the environment or `hybrid.toml` is ignored.
     """
     server = cli.given.get("server") if flag_only else cli.settings.server
     if server:
@@ -71,13 +71,13 @@ def refuse_server(cli: Cli, command: str, instead: str, *, flag_only: bool = Fal
 
 
 def require_home(cli: Cli) -> None:
-    """NotFoundError, with where the name came from, when the home does not exist."""
+    """Raise NotFoundError, with the source of the setting, if the home does not exist."""
     if not cli.home.is_dir():
         raise missing_home(cli.settings)
 
 
 def _secret_for(cli: Cli, url: str) -> str | None:
-    """What the server at `url` is told: the token that was given, else the home's own secret, which no other gets."""
+    """The credential for the server at `url`: the token, else the secret of the home, which no other server gets."""
     from hybrid.rpc.client import secret_of
 
     return cli.settings.token or secret_of(cli.home, url)
@@ -85,7 +85,7 @@ def _secret_for(cli: Cli, url: str) -> str | None:
 
 @contextmanager
 def dispatcher(cli: Cli, *, may_create: bool = False) -> Iterator[Hybrid]:
-    """The home that the command line names, closed at the end. NotFoundError when there is none, unless it is made."""
+    """Open the home of the command line, and close it at the end. NotFoundError if missing, unless `may_create`."""
     from hybrid.api.hybrid import Hybrid
 
     if not may_create:
@@ -98,7 +98,7 @@ def dispatcher(cli: Cli, *, may_create: bool = False) -> Iterator[Hybrid]:
 
 
 def confirm(question: str, yes: bool) -> None:
-    """Asks on a terminal; without one, `--yes` has to answer. click.Abort when the answer is no."""
+    """Ask for confirmation on a terminal; UsageError without a terminal or `--yes`. click.Abort if declined."""
     if yes:
         return
     if not sys.stdin.isatty():
@@ -107,7 +107,7 @@ def confirm(question: str, yes: bool) -> None:
 
 
 def tell(cli: Cli, report: dict[str, Any]) -> None:
-    """A report's warnings and its sentence; all of it where a program reads."""
+    """Print the warnings and the sentence of a report; the whole report in a format for programs."""
     for warning in report.get("warnings", ()):
         cli.say(f"warning: {warning}")
     cli.say(report["sentence"])

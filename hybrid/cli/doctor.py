@@ -1,4 +1,4 @@
-"""`hybrid doctor`: what is wrong with this home, and repairs of what is safe to repair."""
+"""`hybrid doctor`: diagnose a home, and repair what is safe to repair."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _KEYS = ("check", "table", "severity", "message", "hint", "repair")
 
 @click.command(cls=HybridCommand)
 @click.argument("name", metavar="[TABLE]", required=False)
-@click.option("--repair", is_flag=True, help="Mend what is safe to mend; data is never touched.")
+@click.option("--repair", is_flag=True, help="Repair what is safe to repair; data is never touched.")
 @pass_cli
 def doctor(cli: Cli, name: str | None, repair: bool) -> int:
     """Check this home, or one table: files, logs, states, Kafka (exit code 3 when something is left to do)."""
-    found = _findings(cli, name, repair)
+    findings = _findings(cli, name, repair)
     if cli.is_machine_read:
-        cli.emit([{key: getattr(finding, key) for key in _KEYS} for finding in found], _KEYS)
+        cli.emit([{key: getattr(finding, key) for key in _KEYS} for finding in findings], _KEYS)
     else:
-        for finding in found:
+        for finding in findings:
             click.echo(_text(finding))
-    cli.say(_sentence(found))
-    return FINDINGS if any(finding.is_left for finding in found) else 0
+    cli.say(_sentence(findings))
+    return FINDINGS if any(finding.is_left for finding in findings) else 0
 
 
 def _findings(cli: Cli, name: str | None, repair: bool) -> Sequence[Finding]:

@@ -1,4 +1,4 @@
-"""`hybrid flow`: run flow files, and see how their flows stand."""
+"""`hybrid flow`: run flow files, and list flows with their state."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _EVERYTHING = "\0"
 
 @click.group(cls=HybridGroup)
 def flow() -> None:
-    """Load files: once, and incrementally."""
+    """Load files, once or incrementally."""
 
 
 @flow.command()
@@ -30,7 +30,7 @@ def flow() -> None:
     metavar="[NAME]",
     help="Load everything again: of all flows, of the table NAME or the flow NAME.",
 )
-@click.option("--yes", is_flag=True, help="The full refresh is meant.")
+@click.option("--yes", is_flag=True, help="Accept the full refresh.")
 @pass_cli
 def run(cli: Cli, file: Path, variables: tuple[str, ...], refresh: str | None, yes: bool) -> int:
     """Run the flows that a Python or SQL file declares: once-flows once, the others what is new."""
@@ -40,7 +40,7 @@ def run(cli: Cli, file: Path, variables: tuple[str, ...], refresh: str | None, y
         session = home.load_flows(file, read_variables(variables, "--var"))
         chosen = [] if refresh is None else session.declaration.chosen(None if refresh == _EVERYTHING else refresh)
         if chosen:
-            names = ", ".join(one.name for one in chosen)
+            names = ", ".join(flow_spec.name for flow_spec in chosen)
             confirm(f"Full refresh: take away everything that {names} brought, and load it again?", yes)
         reports = home.run_flows(session, chosen)
         for warning in dict.fromkeys(session.declaration.warnings):
@@ -57,5 +57,5 @@ def run(cli: Cli, file: Path, variables: tuple[str, ...], refresh: str | None, y
 @flow.command("list")
 @pass_cli
 def list_(cli: Cli) -> None:
-    """Every flow: what it brought, when it ran last, and what that did."""
+    """List flows: rows loaded, last run and its result."""
     cli.emit(ask(cli, "flows"), COLUMNS)

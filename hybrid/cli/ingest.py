@@ -18,7 +18,7 @@ from hybrid.errors import UsageError
 @click.option("--until-caught-up", is_flag=True, help="Stop when nothing is left to read; else go on until Ctrl-C.")
 @pass_cli
 def ingest(cli: Cli, name: str, until_caught_up: bool) -> None:
-    """Write what Kafka holds beyond the committed offsets to realtime segments."""
+    """Ingest messages beyond the committed offsets from Kafka into realtime segments."""
     if until_caught_up:
         tell(cli, ask(cli, "ingest", table=name))
         return
@@ -33,8 +33,8 @@ def ingest(cli: Cli, name: str, until_caught_up: bool) -> None:
 
 
 def _asked_to_stop() -> Callable[[], bool]:
-    """True once Ctrl-C or SIGTERM has come: the batch under way is finished first."""
-    asked = threading.Event()
+    """True after Ctrl-C or SIGTERM: the current batch is finished first."""
+    stop_event = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: asked.set())
-    return asked.is_set
+        signal.signal(number, lambda *_: stop_event.set())
+    return stop_event.is_set

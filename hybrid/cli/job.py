@@ -16,20 +16,22 @@ from hybrid.errors import UsageError
 
 @click.group(cls=HybridGroup)
 def job() -> None:
-    """Put corrected or older data into the OFFLINE half."""
+    """Run an ingestion job spec: load corrected or older data into OFFLINE."""
 
 
 @job.command()
 @click.argument("spec", type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--var", "variables", multiple=True, metavar="name=value", help="Fills ${name} in the spec.")
-@click.option("--input", "input_dir", metavar="DIR", help="Stands in for inputDirURI.")
-@click.option("--sql", metavar="SELECT", help="The rows of a statement are the job's input.")
-@click.option("--covers", metavar="FROM/TO", help="Remove other segments in this stretch of time; also 'day', 'all'.")
+@click.option("--input", "input_dir", metavar="DIR", help="Replaces inputDirURI.")
+@click.option("--sql", metavar="SELECT", help="Use the rows of a statement as the input.")
+@click.option("--covers", metavar="FROM/TO", help="Remove other segments in this time range; also 'day', 'all'.")
 @click.option("--dry-run", is_flag=True, help="Show what would change; change nothing.")
-@click.option("--append", is_flag=True, help="A new segment may overlap the times of those that are there.")
-@click.option("--expect", multiple=True, metavar="EXPECTATION", help="What must hold of the rows; @FILE reads JSON.")
+@click.option("--append", is_flag=True, help="Allow a new segment to overlap the times of existing ones.")
+@click.option(
+    "--expect", multiple=True, metavar="EXPECTATION", help="Condition that the rows must meet; @FILE reads JSON."
+)
 @click.option("--reason", help="Why; kept with the lineage entry.")
-@click.option("--yes", is_flag=True, help="An empty input is meant.")
+@click.option("--yes", is_flag=True, help="Accept an empty input.")
 @pass_cli
 def run(
     cli: Cli,
@@ -44,23 +46,23 @@ def run(
     reason: str | None,
     yes: bool,
 ) -> None:
-    """Put a job's rows in place of offline segments of the same name, or add them, in one swap."""
+    """Replace offline segments of the same name by a job's rows, or add them, in one commit."""
     options = {"dry_run": dry_run, "append": append, "allow_empty": yes, "reason": reason, "user": os_user()}
-    expected = [read_expectation(text) for text in expect]
-    given = {"sql": sql, "covers": covers, "expect": expected, **options}
-    tell_job(cli, run_spec(cli, spec, read_variables(variables, "--var"), input_dir, **given))
+    expectations = [read_expectation(text) for text in expect]
+    arguments = {"sql": sql, "covers": covers, "expect": expectations, **options}
+    tell_job(cli, run_spec(cli, spec, read_variables(variables, "--var"), input_dir, **arguments))
 
 
 def run_spec(
     cli: Cli, spec: Path, variables: Mapping[str, str], input_dir: str | None, **options: object
 ) -> dict[str, Any]:
-    """Run a job spec file, here or by the server; its report."""
+    """Run a job spec file locally or on the server and return its report."""
     from hybrid.config.job_spec import read_job_file
 
     folder = spec.absolute().parent
     if input_dir is not None and "://" not in input_dir and not (folder / input_dir).exists():
-        input_dir = str(Path(input_dir).expanduser().absolute())  # a server stands somewhere else
-    found = ask(
+        input_dir = str(Path(input_dir).expanduser().absolute())  # a server has another working folder
+    report = ask(
         cli,
         "job_run",
         spec=read_job_file(spec),
@@ -70,12 +72,12 @@ def run_spec(
         input_dir=input_dir,
         **options,
     )
-    assert isinstance(found, dict)
-    return found
+    assert isinstance(report, dict)
+    return report
 
 
 def read_expectation(text: str) -> str:
-    """The text of one `--expect`; `@FILE` is what stands in the file, which a server could not read."""
+    """The text of one `--expect`. `@FILE` is read here, because a server could not read the file."""
     if not text.startswith("@"):
         return text
     try:
@@ -85,11 +87,11 @@ def read_expectation(text: str) -> str:
 
 
 def read_variables(given: tuple[str, ...], option: str) -> dict[str, str]:
-    """Texts `name=value` by name; UsageError names the `option` (or file) with one that is none."""
-    found = {}
+    """Parse texts `name=value`; UsageError names the `option` or file of an invalid one."""
+    report = {}
     for text in given:
         name, equals, value = text.partition("=")
         if not equals:
             raise UsageError(f"{option} {text}: write name=value.")
-        found[name] = value
-    return found
+        report[name] = value
+    return report

@@ -16,14 +16,14 @@ _kafka_option = click.option("--kafka", "brokers", metavar="ADDR", help="Brokers
 
 @click.group(cls=HybridGroup)
 def kafka() -> None:
-    """The local Kafka broker, its topics, and producing to a topic."""
+    """Manage the local Kafka broker and topics, and produce messages."""
 
 
 @kafka.command()
 @click.option("--port", type=click.IntRange(0, 65535), help="0 takes a free one. Default: that of before, else 9092.")
 @pass_cli
 def start(cli: Cli, port: int | None) -> None:
-    """Start the local broker; returns when it answers."""
+    """Start the local broker, and wait until it answers."""
     from hybrid.jvm.broker import LocalBroker
 
     _check_local(cli)
@@ -48,7 +48,7 @@ def stop(cli: Cli) -> None:
 @kafka.command()
 @pass_cli
 def status(cli: Cli) -> int:
-    """Whether the local broker runs and answers (exit code 3 when not)."""
+    """Show whether the local broker runs and answers (exit code 3 when not)."""
     _check_local(cli)
     if not cli.home.is_dir():
         cli.say(f"The home {cli.home} does not exist.")
@@ -57,19 +57,19 @@ def status(cli: Cli) -> int:
 
 @kafka.group()
 def topic() -> None:
-    """The topics."""
+    """List and create topics."""
 
 
 @topic.command("list")
 @_kafka_option
 @pass_cli
 def list_(cli: Cli, brokers: str | None) -> None:
-    """All topics, without Kafka's own."""
+    """List topics, without Kafka's own."""
     from hybrid.kafka.topics import list_topics
 
     rows = [
-        {"name": one.name, "partitions": len(one.partitions), "id": one.id}
-        for one in list_topics(_brokers(cli, brokers))
+        {"name": entry.name, "partitions": len(entry.partitions), "id": entry.id}
+        for entry in list_topics(_brokers(cli, brokers))
     ]
     cli.emit(rows, ["name", "partitions", "id"])
 
@@ -83,9 +83,9 @@ def create(cli: Cli, name: str, partitions: int, brokers: str | None) -> None:
     """Create a topic; nothing to do when it exists with as many partitions."""
     from hybrid.kafka.topics import create_topic
 
-    made, is_new = create_topic(_brokers(cli, brokers), name, partitions)
+    entry, is_new = create_topic(_brokers(cli, brokers), name, partitions)
     cli.say(f"Topic '{name}' created" if is_new else f"Topic '{name}' exists already")
-    cli.emit({"name": made.name, "partitions": len(made.partitions), "id": made.id})
+    cli.emit({"name": entry.name, "partitions": len(entry.partitions), "id": entry.id})
 
 
 @kafka.command()
@@ -113,7 +113,7 @@ def _lines(file: IO[bytes]) -> Iterator[bytes]:
 
 
 def _brokers(cli: Cli, given: str | None) -> str:
-    """The flag, else the setting, else the local broker if it runs, else where it would run."""
+    """Brokers: the flag, else the setting, else the running local broker, else its default address."""
     from hybrid.config.broker_list import plain_brokers
     from hybrid.jvm.broker import DEFAULT_PORT, HOST, LocalBroker
 

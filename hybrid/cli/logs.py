@@ -1,4 +1,4 @@
-"""`hybrid logs`: what the commands and the server's processes wrote down."""
+"""`hybrid logs`: the log records of commands and server processes."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 
 @click.command(cls=HybridCommand)
 @click.option("--table", metavar="TABLE", help="Only what was done to this table.")
-@click.option("-f", "--follow", is_flag=True, help="Go on with what is written from now on, until Ctrl-C.")
+@click.option("-f", "--follow", is_flag=True, help="Print new records as they are written, until Ctrl-C.")
 @click.option("--level", type=click.Choice(_LEVELS, case_sensitive=False), help="Only this level and above.")
 @click.option("-n", "--lines", metavar="N", type=click.IntRange(1), default=100, help="So many records (default 100).")
 @pass_cli
 def logs(cli: Cli, table: str | None, follow: bool, level: str | None, lines: int) -> None:
-    """The newest log records of this home, by time."""
+    """Show the newest log records of this home, by time."""
     from hybrid.logs import read_logs
 
     refuse_server(cli, "hybrid logs", "Run it on the server's machine: hybrid logs --home DIR")
@@ -32,23 +32,23 @@ def logs(cli: Cli, table: str | None, follow: bool, level: str | None, lines: in
     require_home(cli)
     if follow and cli.format == "csv":
         raise UsageError("--format csv ends with its last row, and -f does not end.", hint="Use --format jsonl.")
-    found = read_logs(cli.settings.logs, table, follow, level=level, last=lines)
+    records = read_logs(cli.settings.logs, table, follow, level=level, last=lines)
     if cli.is_machine_read and not follow:
-        cli.emit([_row(record) for record in found], _KEYS)
+        cli.emit([_row(record) for record in records], _KEYS)
         return
-    with suppress(KeyboardInterrupt):  # the way to end it
-        _print(cli, found)
+    with suppress(KeyboardInterrupt):  # Ctrl-C ends --follow
+        _print(cli, records)
 
 
 def _print(cli: Cli, records: Iterator[dict[str, Any]]) -> None:
-    some = False
+    has_records = False
     for record in records:
-        some = True
+        has_records = True
         if cli.is_machine_read:
-            emit(_row(record), fmt="jsonl")  # an array could not end
+            emit(_row(record), fmt="jsonl")  # a JSON array would never be closed
         else:
             click.echo(_text(record))
-    if not some:
+    if not has_records:
         cli.say(f"Nothing is logged in {cli.settings.logs} that was asked for.")
 
 

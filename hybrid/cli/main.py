@@ -1,6 +1,6 @@
-"""`hybrid`: finds the noun, runs it, and turns what it raises into a message, a hint and an exit code.
+"""Entry point of `hybrid`: runs a command and turns exceptions into a message, a hint and an exit code.
 
-Start-up time counts: nothing heavy is imported here, and a noun's module only when that noun is used.
+Imports are lazy to keep start-up fast: a noun's module is imported only when that noun is used.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ from hybrid.jvm.spark_errors import is_spark_error, unexpected_words
 from hybrid.logs import logging_to, written_log
 
 NOUNS = {
-    "setup": Noun("hybrid.cli.setup:setup", "Fetch the jars that Spark and Kafka need, once."),
+    "setup": Noun("hybrid.cli.setup:setup", "Check Java and fetch the jars of Spark and Kafka."),
     "demo": Noun("hybrid.cli.demo:demo", "Play a recipe end to end."),
-    "doctor": Noun("hybrid.cli.doctor:doctor", "What is wrong here, and repairs."),
-    "status": Noun("hybrid.cli.status:status", "Every table at a glance."),
-    "config": Noun("hybrid.cli.config:config", "The settings, and where each came from."),
-    "kafka": Noun("hybrid.cli.kafka:kafka", "The local Kafka broker."),
-    "serve": Noun("hybrid.cli.serve:serve", "Keep tables ingesting, run tasks, answer HTTP."),
-    "table": Noun("hybrid.cli.table:table", "Create, change, look at and drop tables."),
-    "ingest": Noun("hybrid.cli.ingest:ingest", "Kafka -> realtime segments."),
-    "move": Noun("hybrid.cli.move:move", "Realtime -> offline."),
-    "task": Noun("hybrid.cli.task:task", "Run tasks, and see what ran."),
-    "query": Noun("hybrid.cli.query:query", "Ask, in Pinot's SQL."),
-    "segment": Noun("hybrid.cli.segment:segment", "The segments of a table."),
-    "boundary": Noun("hybrid.cli.boundary:boundary", "The boundary between the halves."),
+    "doctor": Noun("hybrid.cli.doctor:doctor", "Check a home or a table, and repair it."),
+    "status": Noun("hybrid.cli.status:status", "Show the state of every table."),
+    "config": Noun("hybrid.cli.config:config", "Show the settings and their sources."),
+    "kafka": Noun("hybrid.cli.kafka:kafka", "Manage the local Kafka broker and topics."),
+    "serve": Noun("hybrid.cli.serve:serve", "Ingest tables, run scheduled tasks, serve HTTP."),
+    "table": Noun("hybrid.cli.table:table", "Create, change, inspect and drop tables."),
+    "ingest": Noun("hybrid.cli.ingest:ingest", "Ingest from Kafka into realtime segments."),
+    "move": Noun("hybrid.cli.move:move", "Move closed buckets from REALTIME to OFFLINE."),
+    "task": Noun("hybrid.cli.task:task", "Run tasks, and list runs and schedules."),
+    "query": Noun("hybrid.cli.query:query", "Run a query in Pinot's SQL."),
+    "segment": Noun("hybrid.cli.segment:segment", "List, inspect and seal segments."),
+    "boundary": Noun("hybrid.cli.boundary:boundary", "Show, set and clear the time boundary."),
     "job": Noun("hybrid.cli.job:job", "Run an ingestion job spec."),
-    "purge": Noun("hybrid.cli.purge:purge", "Remove deleted rows for good, and prove it."),
-    "replacement": Noun("hybrid.cli.replacement:replacement", "What replaced what, and back."),
-    "backfill": Noun("hybrid.cli.backfill:backfill", "Correct a stretch of time: plan, look, run, revert."),
-    "access": Noun("hybrid.cli.access:access", "Who may use the server, and what for."),
-    "admin": Noun("hybrid.cli.admin:admin", "Pinot's own command lines."),
-    "connector": Noun("hybrid.cli.connector:connector", "What brings a table's rows."),
-    "flow": Noun("hybrid.cli.flow:flow", "Load files once and incrementally."),
-    "rejected": Noun("hybrid.cli.rejected:rejected", "Messages that could not be read."),
-    "logs": Noun("hybrid.cli.logs:logs", "What was written down."),
+    "purge": Noun("hybrid.cli.purge:purge", "Remove deleted rows permanently, with proof."),
+    "replacement": Noun("hybrid.cli.replacement:replacement", "List and revert segment replacements."),
+    "backfill": Noun("hybrid.cli.backfill:backfill", "Correct a time range: plan, inspect, run, revert."),
+    "access": Noun("hybrid.cli.access:access", "Manage server accounts."),
+    "admin": Noun("hybrid.cli.admin:admin", "Run Pinot's admin commands."),
+    "connector": Noun("hybrid.cli.connector:connector", "List, start, pause and reset connectors."),
+    "flow": Noun("hybrid.cli.flow:flow", "Load files, once or incrementally."),
+    "rejected": Noun("hybrid.cli.rejected:rejected", "List and replay rejected messages."),
+    "logs": Noun("hybrid.cli.logs:logs", "Show logs."),
 }
 INTERRUPTED = 130
 _TOKEN = "--token"
@@ -57,16 +57,16 @@ def hybrid() -> None:
 
 
 def main() -> None:
-    """The console script."""
-    os.umask(0o077)  # definitions, logs and the catalog hold passwords: they are their user's alone
-    logging.lastResort = None  # what libraries log while the process ends is nobody's result
+    """Run the console script."""
+    os.umask(0o077)  # definitions, logs and the catalog hold passwords: only their user may read them
+    logging.lastResort = None  # no library log on stderr while the process ends
     sys.exit(run(sys.argv[1:]))
 
 
 def run(args: Sequence[str]) -> int:
-    """Run one command line; the exit code. Everything a command raises ends here, as words on stderr."""
+    """Run one command line and return its exit code. Exceptions become messages on stderr."""
     cli = Cli()
-    # The home is known when the words have been read, and it is not needed before something is logged.
+    # A callable, because the home is known only after the arguments are parsed, and needed only for a log record.
     with logging_to(lambda: cli.settings.logs, "cli"):
         return _run(cli, args)
 
@@ -93,10 +93,10 @@ def _run(cli: Cli, args: Sequence[str]) -> int:
     except (click.Abort, KeyboardInterrupt):
         return _interrupted(cli)
     except BrokenPipeError:
-        # Whoever read our output has gone (`| head`); nobody is left to tell, and Python must not try at exit.
+        # The reader of the pipe has closed it (`| head`); Python must not flush stdout at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    except Exception as error:  # the one place where anything at all may arrive: it is logged, and said
+    except Exception as error:  # last resort: log the traceback and report the error
         return _interrupted(cli) if _was_interrupted(error) else _unexpected(cli, args, error)
 
 
@@ -106,13 +106,13 @@ def _interrupted(cli: Cli) -> int:
 
 
 def _was_interrupted(error: BaseException) -> bool:
-    """Whether an error only follows from Ctrl-C: a Spark job that was cancelled makes what cleans up after it fail."""
+    """Whether Ctrl-C caused an error: clean-up after a cancelled Spark job can fail."""
     cause = error.__cause__ or error.__context__
     return isinstance(error, KeyboardInterrupt) or (cause is not None and _was_interrupted(cause))
 
 
 def _unexpected(cli: Cli, args: Sequence[str], error: Exception) -> int:
-    """Say what is not an error of ours: the machine's, or a bug."""
+    """Report an error that is no HybridError: a fault of the machine, or a bug."""
     from hybrid.runtime.disk import machine_error
 
     log = _log_traceback(cli)
@@ -120,10 +120,10 @@ def _unexpected(cli: Cli, args: Sequence[str], error: Exception) -> int:
         home = cli.home
     except HybridError:  # the settings cannot be read either
         home = Path.cwd()
-    found = machine_error(error, home)
-    if found is not None:
-        _complain(cli, args, str(found), found.hint, found.code)
-    elif isinstance(error, OSError):  # a folder that is not ours: the machine's fault, not the program's
+    machine_failure = machine_error(error, home)
+    if machine_failure is not None:
+        _complain(cli, args, str(machine_failure), machine_failure.hint, machine_failure.code)
+    elif isinstance(error, OSError):  # for example a folder of another user: a fault of the machine, not a bug
         _complain(cli, args, str(error), f"the traceback is in {log}", "machine")
     else:
         what = "the traceback is in" if is_spark_error(error) else "this is a bug; the traceback is in"
@@ -132,13 +132,13 @@ def _unexpected(cli: Cli, args: Sequence[str], error: Exception) -> int:
 
 
 def _complain(cli: Cli, args: Sequence[str], message: str, hint: str | None, code: str) -> None:
-    """Tell people on stderr; where a program reads JSON, it gets the error as an object on stdout too."""
+    """Report an error on stderr; with a JSON format also as an object on stdout."""
     if cli.verbose:
         cli.say(traceback.format_exc().rstrip())
     cli.say(f"error: {message}")
     if hint:
         cli.say(f"hint: {hint}")
-    if cli.format in _JSON or "--json" in args:  # the latter: a word before it was not understood
+    if cli.format in _JSON or "--json" in args:  # --json is unparsed when an argument before it was invalid
         emit({"code": code, "message": message, "hint": hint}, fmt=cli.format if cli.format in _JSON else "json")
 
 
@@ -154,6 +154,6 @@ def _log_traceback(cli: Cli) -> Path | str:
 
 
 def _without_secret(args: Sequence[str]) -> list[str]:
-    """The words of a command line, for a log."""
+    """The arguments of a command line with the token masked, for a log."""
     shown = [f"{_TOKEN}=..." if arg.startswith(f"{_TOKEN}=") else arg for arg in args]
     return ["..." if before == _TOKEN else arg for before, arg in zip(["", *shown], shown, strict=False)]

@@ -1,4 +1,4 @@
-"""What a command prints: results on stdout as table, JSON, JSON lines or CSV; messages and progress on stderr."""
+"""Output of commands: results on stdout as table, JSON, JSON lines or CSV; messages and progress on stderr."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _MESSAGE = {code: shown for code, shown in _CONTROL.items() if code != 10}
 def emit(
     data: Row | Sequence[Row], columns: Sequence[str] | None = None, fmt: str = "table", stream: TextIO | None = None
 ) -> None:
-    """Print a list of rows, or one object, as `fmt`. `columns` gives names and order; else those of the first row.
+    """Print a list of rows, or one object, as `fmt`. `columns` sets names and order; default: the first row's.
 
     A table fits the width of a terminal; elsewhere it is neither wrapped nor shortened. JSON is one array for a list
     and one object for an object, and keeps keys that are not among `columns`.
@@ -84,7 +84,7 @@ def csv_cell(value: object) -> str:
 
 
 def printable(text: str) -> str:
-    """A text as one line that does nothing else to a terminal: control characters are written out."""
+    """A text as one line that is safe for a terminal: control characters are escaped."""
     return text.translate(_CONTROL)
 
 
@@ -102,12 +102,12 @@ def _print_table(rows: list[Row], names: list[str], out: TextIO) -> None:
         widths = _fitted(widths, shutil.get_terminal_size().columns)
     for line in [names, ["-" * wide for wide in widths], *cells] if names else []:
         shown = zip(line, widths, right, strict=True)
-        print("  ".join(_padded(_shortened(one, wide), wide, at) for one, wide, at in shown).rstrip(), file=out)
+        print("  ".join(_padded(_shortened(cell, wide), wide, at) for cell, wide, at in shown).rstrip(), file=out)
 
 
 def _is_number(rows: list[Row], name: str) -> bool:
     values = [row.get(name) for row in rows if row.get(name) is not None]
-    return bool(values) and all(isinstance(one, int | float | Decimal) and not isinstance(one, bool) for one in values)
+    return bool(values) and all(isinstance(v, int | float | Decimal) and not isinstance(v, bool) for v in values)
 
 
 def _fitted(widths: list[int], width_max: int) -> list[int]:
@@ -135,7 +135,9 @@ def _width(cell: str) -> int:
     """Columns on a terminal: East Asian wide characters take two."""
     if cell.isascii():
         return len(cell)
-    return sum(2 if unicodedata.east_asian_width(one) in "WF" else 1 for one in cell if not unicodedata.combining(one))
+    return sum(
+        2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in cell if not unicodedata.combining(char)
+    )
 
 
 class TerminalProgress:
@@ -149,7 +151,7 @@ class TerminalProgress:
         self._shown_at = clock()
 
     def say(self, message: str) -> None:
-        """A milestone or a warning, on a line of its own."""
+        """Print a milestone or a warning on a line of its own."""
         self._erase()
         print(message.translate(_MESSAGE), file=self._stream, flush=True)
 

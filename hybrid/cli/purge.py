@@ -1,4 +1,4 @@
-"""`hybrid purge`: deleted rows go for good, from every place that still has them."""
+"""`hybrid purge`: remove deleted rows permanently from every place that still holds them."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _LISTED = ("id", "created_at", "columns", "reason", "user", "sentence")
 @click.argument("table", metavar="TABLE")
 @click.option("--where", metavar="CONDITION", help="Which rows. Queries must not show any of them any more.")
 @click.option("--undecided", is_flag=True, help="Rejected messages too of which cannot be told whether they match.")
-@click.option("--dry-run", is_flag=True, help="Say where such rows lie, and touch nothing.")
+@click.option("--dry-run", is_flag=True, help="Show where such rows are; change nothing.")
 @click.option("--reason", help="Why; kept with the record.")
-@click.option("--list", "listed", is_flag=True, help="The records of the table's purges.")
+@click.option("--list", "listed", is_flag=True, help="List the records of the table's purges.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @pass_cli
 def purge(
@@ -34,7 +34,7 @@ def purge(
     listed: bool,
     yes: bool,
 ) -> None:
-    """Remove deleted rows from old files, rejected rows, plans and memory, and read everything again to prove it.
+    """Remove deleted rows from old files, rejected rows, plans and memory, and verify by reading everything again.
 
     It cannot be taken back. Delete the rows first: hybrid backfill plan TABLE --delete --where CONDITION.
     """
@@ -46,14 +46,14 @@ def purge(
     if not dry_run:
         confirm(f"Remove every deleted row of '{table}' where {where}? It cannot be taken back.", yes)
     how = {"undecided": undecided, "dry_run": dry_run, "reason": reason, "user": os_user()}
-    found = ask(cli, "purge", table=table, where=where, **how)
-    tell(cli, found)
+    report = ask(cli, "purge", table=table, where=where, **how)
+    tell(cli, report)
     if not cli.is_machine_read:
-        cli.emit(found["before"] if dry_run else found["after"], _READINGS)
-        for one in found["outside"]:
-            cli.say(f"Not reached: {one}.")
+        cli.emit(report["before"] if dry_run else report["after"], _READINGS)
+        for place in report["outside"]:
+            cli.say(f"Not reached: {place}.")
 
 
 def _list(cli: Cli, table: str) -> None:
-    found: list[dict[str, Any]] = ask(cli, "purges", table=table)
-    cli.emit(found, _LISTED)
+    report: list[dict[str, Any]] = ask(cli, "purges", table=table)
+    cli.emit(report, _LISTED)

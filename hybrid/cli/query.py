@@ -1,4 +1,4 @@
-"""`hybrid query`: ask, in Pinot's SQL."""
+"""`hybrid query`: run a statement in Pinot's SQL dialect."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from hybrid.errors import UsageError
 
 
 class _StatementCommand(HybridCommand):
-    """A command whose argument may begin with a comment of SQL, `-- what it asks`, which is no option."""
+    """A command whose argument may begin with an SQL comment, `-- text`, which is no option."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """As click does it, with the statement behind all options."""
-        known = {option for parameter in self.get_params(ctx) for option in parameter.opts}
-        statements = [arg for arg in args[: _end(args)] if _is_commented(arg, known)]
+        """Parse as click does, with the statement moved behind all options."""
+        options = {option for parameter in self.get_params(ctx) for option in parameter.opts}
+        statements = [arg for arg in args[: _end(args)] if _is_commented(arg, options)]
         if len(statements) == 1:
             args = [arg for arg in args if arg is not statements[0]]
             args = [*args, *([] if "--" in args else ["--"]), *statements]
@@ -28,7 +28,7 @@ class _StatementCommand(HybridCommand):
 
 
 def _end(args: Sequence[str]) -> int:
-    """Where the options end: at a `--` that stands alone."""
+    """Index at which the options end: at a separate `--`."""
     return args.index("--") if "--" in args else len(args)
 
 
@@ -47,7 +47,7 @@ def _is_commented(arg: str, options: Collection[str]) -> bool:
 def query(cli: Cli, sql: str | None, file: IO[bytes] | None, explain: bool, as_of: str | None) -> None:
     """Answer a statement from one revision of both halves, and the rows in Kafka that are not committed yet.
 
-    The statement is SQL, or what stands in a file or comes by standard input.
+    The statement is an argument, a file or standard input.
     """
     statement = _statement(sql, file)
     if explain:
@@ -61,7 +61,7 @@ def query(cli: Cli, sql: str | None, file: IO[bytes] | None, explain: bool, as_o
 
 
 def _statement(sql: str | None, file: IO[bytes] | None) -> str:
-    """The one statement that was given: as an argument, in a file, or piped."""
+    """The statement: from the argument, a file, or standard input."""
     if sql is not None and file is not None:
         raise UsageError('Give one statement: hybrid query "select ..." or -f FILE.')
     if sql is not None and sql != "-":
@@ -87,10 +87,10 @@ def _tell_plan(cli: Cli, explanation: dict[str, Any]) -> None:
 
 
 def _distinct(names: Sequence[str]) -> list[str]:
-    """The column names; one that stands twice gets a number, since a row is printed as an object."""
+    """The column names; a duplicate gets a number, because a row is printed as an object."""
     seen: dict[str, int] = {}
-    found = []
+    column_names = []
     for name in names:
         seen[name] = seen.get(name, 0) + 1
-        found.append(name if seen[name] == 1 else f"{name}_{seen[name]}")
-    return found
+        column_names.append(name if seen[name] == 1 else f"{name}_{seen[name]}")
+    return column_names

@@ -12,19 +12,19 @@ _COLUMNS = ("topic", "partition", "offset", "reason", "value")
 
 @click.group(cls=HybridGroup)
 def rejected() -> None:
-    """Messages that could not be read or converted."""
+    """List and replay messages that could not be read or converted."""
 
 
 @rejected.command("list")
 @click.argument("table", metavar="TABLE")
 @click.option("--limit", type=click.IntRange(1), default=1000, show_default=True)
-@click.option("--all", "everything", is_flag=True, help="Also those that were brought since, with their state.")
+@click.option("--all", "everything", is_flag=True, help="Also replayed messages, with their state.")
 @pass_cli
 def list_(cli: Cli, table: str, limit: int, everything: bool) -> None:
-    """Where each came from, why it was rejected, and its bytes as they came."""
+    """List rejected messages: position, reason and original bytes."""
     more = {"everything": True} if everything else {}
-    found = ask(cli, "rejected", table=table, limit=limit, **more)
-    cli.emit(found, [*_COLUMNS, "state"] if everything else list(_COLUMNS))
+    report = ask(cli, "rejected", table=table, limit=limit, **more)
+    cli.emit(report, [*_COLUMNS, "state"] if everything else list(_COLUMNS))
 
 
 @rejected.command()
@@ -32,8 +32,8 @@ def list_(cli: Cli, table: str, limit: int, everything: bool) -> None:
 @click.option("--dry-run", is_flag=True, help="Say what would convert; change nothing.")
 @pass_cli
 def replay(cli: Cli, table: str, dry_run: bool) -> None:
-    """Bring what converts by the table's settings of now, in one commit; the rest stays rejected."""
-    found = ask(cli, "rejected_replay", table=table, dry_run=dry_run)
-    tell(cli, found)
-    if found["reasons"] and not cli.is_machine_read:
-        cli.emit(found["reasons"], ["rows", "reason"])
+    """Replay messages that convert by the current settings, in one commit; the rest stays rejected."""
+    report = ask(cli, "rejected_replay", table=table, dry_run=dry_run)
+    tell(cli, report)
+    if report["reasons"] and not cli.is_machine_read:
+        cli.emit(report["reasons"], ["rows", "reason"])

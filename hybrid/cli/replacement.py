@@ -1,4 +1,4 @@
-"""`hybrid replacement`: what replaced what, and back."""
+"""`hybrid replacement`: list and revert replacements."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from hybrid.cli.dispatch import ask, confirm, tell
 
 @click.group(cls=HybridGroup)
 def replacement() -> None:
-    """What replaced what, and back."""
+    """List and revert segment replacements."""
 
 
 @replacement.command("list")
 @click.argument("table", metavar="TABLE")
 @pass_cli
 def list_(cli: Cli, table: str) -> None:
-    """Replacements and reverts, newest first; before them those that are IN_PROGRESS."""
+    """List replacements and reverts: IN_PROGRESS first, then newest first."""
     cli.emit(ask(cli, "replacements", table=table), ["id", "created_at", "kind", "state", "user", "reason", "result"])
 
 
@@ -29,7 +29,7 @@ def list_(cli: Cli, table: str) -> None:
 @click.argument("entry", metavar="ID")
 @pass_cli
 def show(cli: Cli, table: str, entry: str) -> None:
-    """One replacement: segments, rows, input files with checksums."""
+    """Show a replacement: segments, rows, input files with checksums."""
     cli.emit(ask(cli, "replacement", table=table, entry=entry))
 
 
@@ -41,7 +41,7 @@ def show(cli: Cli, table: str, entry: str) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @pass_cli
 def revert(cli: Cli, table: str, entry: str, reason: str | None, dry_run: bool, yes: bool) -> None:
-    """Put back what a replacement replaced, as a new commit. One IN_PROGRESS: throw away what was pushed to it."""
+    """Revert a replacement, as a new commit. If IN_PROGRESS: discard what was pushed to it."""
     ask(cli, "table_show", table=table)  # a name that is wrong is said before anything is asked
     if not dry_run:
         confirm(f"Revert {entry} of table '{table}'?", yes)
@@ -49,7 +49,7 @@ def revert(cli: Cli, table: str, entry: str, reason: str | None, dry_run: bool, 
 
 
 def tell_job(cli: Cli, report: dict[str, Any]) -> None:
-    """Warnings, the sentence, samples and expectations of a dry run; all numbers where a program reads."""
+    """Print warnings, sentence, samples and expectations of a dry run; all numbers in a format for programs."""
     tell(cli, report)
     if report["dry_run"] and report["expectations"] and not cli.is_machine_read:
         cli.say("Expectations:")
@@ -60,5 +60,5 @@ def tell_job(cli: Cli, report: dict[str, Any]) -> None:
 
 
 def os_user() -> str:
-    """The user of this machine who acts."""
+    """The operating system user of this process."""
     return getpass.getuser()

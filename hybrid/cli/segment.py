@@ -10,14 +10,14 @@ from hybrid.cli.dispatch import ask, tell
 
 @click.group(cls=HybridGroup)
 def segment() -> None:
-    """The segments of a table."""
+    """List, inspect and seal segments of a table."""
 
 
 @segment.command("list")
 @click.argument("table", metavar="TABLE")
 @pass_cli
 def list_(cli: Cli, table: str) -> None:
-    """All segments, offline ones first."""
+    """List segments, offline ones first."""
     shown = ["name", "half", "state", "rows", "bytes", "start", "end", "created_at"]
     cli.emit(ask(cli, "segments", table=table), shown)
 
@@ -27,7 +27,7 @@ def list_(cli: Cli, table: str) -> None:
 @click.argument("name")
 @pass_cli
 def show(cli: Cli, table: str, name: str) -> None:
-    """One segment."""
+    """Show a segment."""
     cli.emit(ask(cli, "segment", table=table, name=name))
 
 

@@ -1,4 +1,4 @@
-"""`hybrid serve`: tables keep ingesting, tasks run on schedule, HTTP answers."""
+"""`hybrid serve`: ingest tables continuously, run scheduled tasks, serve HTTP."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _PORT = click.IntRange(0, 65535)
 @click.option("--cache-bytes", type=click.IntRange(min=0), help="Memory to keep tables in; 0: read files each time.")
 @pass_cli
 def serve(cli: Cli, host: str, port: int, broker_port: int, role: str, cache_bytes: int | None) -> int:
-    """Keep tables ingesting, run tasks and jobs on a warm Spark session, answer HTTP. In the foreground."""
+    """Ingest tables, run tasks and jobs on a warm Spark session, serve HTTP. In the foreground."""
     from hybrid.logs import setup_logging
     from hybrid.serve.supervisor import Address, supervise
 
@@ -53,7 +53,7 @@ def serve(cli: Cli, host: str, port: int, broker_port: int, role: str, cache_byt
 
 
 def _has_accounts_if_needed(cli: Cli, address: Address) -> None:
-    """UsageError where other machines would reach a server that knows nobody.
+    """Raise UsageError if other machines could reach a server without accounts.
 
     Asked of whoever starts a server. Its processes go on when the last account is removed, and let nobody in.
     """

@@ -1,4 +1,4 @@
-"""`hybrid setup`: Java is there, the jars are there."""
+"""`hybrid setup`: check Java and fetch the jars."""
 
 from __future__ import annotations
 

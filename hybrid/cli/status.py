@@ -1,4 +1,4 @@
-"""`hybrid status`: every table at a glance."""
+"""`hybrid status`: the state of every table."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _SHOWN = ["table", "state", "offline_rows", "realtime_rows", "boundary", "behind
 @click.command(cls=HybridCommand)
 @pass_cli
 def status(cli: Cli) -> int:
-    """Every table at a glance: rows, boundary, how far behind Kafka, what went wrong (exit code 3 then)."""
-    found = ask(cli, "status")
-    cli.say(f"home: {found['home']}")
-    if not found["tables"] and not cli.is_machine_read:
+    """Show every table: rows, boundary, lag behind Kafka, errors (exit code 3 then)."""
+    report = ask(cli, "status")
+    cli.say(f"home: {report['home']}")
+    if not report["tables"] and not cli.is_machine_read:
         cli.say("No tables yet. Try: hybrid demo orders, or hybrid table create --help")
         return 0
-    cli.emit(found["tables"], _SHOWN)
-    for one in found["tables"]:
-        if one["override"] is not None:
-            words = f"The boundary of '{one['table']}' is set by hand to {one['override']}."
-            cli.say(f"{words} `hybrid boundary clear {one['table']}` takes it back.")
-    return 0 if found["healthy"] else UNHEALTHY
+    cli.emit(report["tables"], _SHOWN)
+    for row in report["tables"]:
+        if row["override"] is not None:
+            words = f"The boundary of '{row['table']}' is set by hand to {row['override']}."
+            cli.say(f"{words} `hybrid boundary clear {row['table']}` takes it back.")
+    return 0 if report["healthy"] else UNHEALTHY

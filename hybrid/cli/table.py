@@ -29,7 +29,7 @@ def _file_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.group(cls=HybridGroup)
 def table() -> None:
-    """Create, change and look at tables."""
+    """Create, change, inspect and drop tables."""
 
 
 @table.command()
@@ -47,7 +47,7 @@ def create(cli: Cli, /, **given: Any) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask, when a config names other brokers than before.")
 @pass_cli
 def apply(cli: Cli, /, dry_run: bool, yes: bool, **given: Any) -> None:
-    """Create a table, or change the one there is; shows the difference."""
+    """Create or change a table, and show the difference."""
     for documents in _documents(cli, given):
         if not (dry_run or yes or given["kafka"]):
             _confirm_brokers(cli, documents)
@@ -58,20 +58,20 @@ def apply(cli: Cli, /, dry_run: bool, yes: bool, **given: Any) -> None:
 @_file_options
 @pass_cli
 def validate(cli: Cli, /, **given: Any) -> None:
-    """Check the files of a table. Nothing is written, nobody is asked."""
+    """Validate the files of a table, without any change or request."""
     for documents in _documents(cli, given):
-        found = ask(cli, "table_validate", documents=documents)
-        for warning in found["warnings"]:
+        report = ask(cli, "table_validate", documents=documents)
+        for warning in report["warnings"]:
             cli.say(f"warning: {warning}")
-        cli.say(f"Table '{found['table']['name']}' is valid.")
+        cli.say(f"Table '{report['table']['name']}' is valid.")
         if cli.is_machine_read:
-            cli.emit(found["table"])
+            cli.emit(report["table"])
 
 
 @table.command("list")
 @pass_cli
 def list_(cli: Cli) -> None:
-    """All tables."""
+    """List tables."""
     cli.emit(ask(cli, "table_list"), ["name", "halves", "time_column", "primary_key", "topic", "brokers"])
 
 
@@ -79,22 +79,28 @@ def list_(cli: Cli) -> None:
 @click.argument("name", metavar="TABLE")
 @pass_cli
 def show(cli: Cli, name: str) -> None:
-    """One table: its columns and settings."""
+    """Show a table: its columns and settings."""
     cli.emit(ask(cli, "table_show", table=name))
 
 
 @table.command()
 @click.argument("name", metavar="TABLE")
-@click.option("--for", "engine", required=True, type=click.Choice(["spark", "duckdb", "polars"]), help="Who runs it.")
+@click.option(
+    "--for",
+    "engine",
+    required=True,
+    type=click.Choice(["spark", "duckdb", "polars"]),
+    help="The engine that runs the code.",
+)
 @click.option("--as-of", metavar="REVISION|TIME", help="Not the newest commits: an answer's revision, or a time.")
 @pass_cli
 def view(cli: Cli, name: str, engine: str, as_of: str | None) -> None:
-    """Python code that reads a table at one revision without this product."""
-    found = ask(cli, "table_view", table=name, engine=engine, as_of=as_of)
+    """Print Python code that reads a table at one revision without this product."""
+    report = ask(cli, "table_view", table=name, engine=engine, as_of=as_of)
     if cli.is_machine_read:
-        cli.emit(found)
+        cli.emit(report)
     else:
-        click.echo(found["code"], nl=False)
+        click.echo(report["code"], nl=False)
 
 
 @table.command()
@@ -103,10 +109,10 @@ def view(cli: Cli, name: str, engine: str, as_of: str | None) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @pass_cli
 def drop(cli: Cli, name: str, purge: bool, yes: bool) -> None:
-    """Drop a table; it can be brought back unless it is purged."""
+    """Drop a table; it can be restored unless it is purged."""
     copies = ask(cli, "table_copies", table=name) if purge else []
     if not copies:
-        ask(cli, "table_show", table=name)  # a name that is wrong is said before anything is asked
+        ask(cli, "table_show", table=name)  # report a wrong name before asking for confirmation
     if purge:
         also = f", also the copies that were dropped before: {', '.join(copies)}" if copies else ""
         confirm(f"Delete table '{name}' and all its data for good{also}?", yes)
@@ -117,12 +123,12 @@ def drop(cli: Cli, name: str, purge: bool, yes: bool) -> None:
 @click.argument("name", metavar="TABLE[@TIME]")
 @pass_cli
 def undrop(cli: Cli, name: str) -> None:
-    """Bring back the table of that name that was dropped last, or an older copy by its name."""
+    """Restore the table of that name that was dropped last, or an older copy by its name."""
     tell(cli, {"table": name, **ask(cli, "table_undrop", table=name)})
 
 
 def _confirm_brokers(cli: Cli, documents: dict[str, Any]) -> None:
-    """Ask before a config that was edited takes a table to other brokers."""
+    """Ask for confirmation before an edited config changes a table's brokers."""
     from hybrid.operations.tables.change import BROKERS_CHANGE
 
     planned = ask(cli, "table_apply", documents=documents, dry_run=True)
@@ -133,7 +139,7 @@ def _confirm_brokers(cli: Cli, documents: dict[str, Any]) -> None:
 
 
 def _documents(cli: Cli, given: dict[str, Any]) -> list[dict[str, Any]]:
-    """The documents of each table that was given."""
+    """The documents of each table on the command line."""
     from hybrid.config.table_documents import TableDocuments
 
     kafka, overrides, default = given["kafka"], given["overrides"], cli.settings.kafka
@@ -144,14 +150,14 @@ def _documents(cli: Cli, given: dict[str, Any]) -> list[dict[str, Any]]:
         raise UsageError("A table is described by --schema FILE and --config FILE, or by -f DDL.sql.")
     if ddl is None:
         return [TableDocuments.read(schema, configs, kafka, overrides, default).to_json()]
-    found = TableDocuments.from_ddl(ddl, kafka, overrides, default)
-    for warning in (warning for one in found for warning in one.warnings):
+    report = TableDocuments.from_ddl(ddl, kafka, overrides, default)
+    for warning in (warning for declaration in report for warning in declaration.warnings):
         cli.say(f"warning: {warning}")
-    return [one.documents.to_json() for one in found]
+    return [declaration.documents.to_json() for declaration in report]
 
 
 def tell_creation(cli: Cli, made: dict[str, Any]) -> None:
-    """What creating or applying did: warnings, changes, the sentence; all of it where a program reads."""
+    """Print the warnings, changes and sentence of a creation; the whole report in a format for programs."""
     for warning in made["warnings"]:
         cli.say(f"warning: {warning}")
     for change in made["changes"]:

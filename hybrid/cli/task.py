@@ -1,4 +1,4 @@
-"""`hybrid task`: run upkeep tasks by their type, and see what ran and what runs next."""
+"""`hybrid task`: run maintenance tasks by type, and list past and scheduled runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hybrid.operations.tasks import TASK_TYPES
 
 @click.group(cls=HybridGroup)
 def task() -> None:
-    """Run tasks, and see what they did."""
+    """Run tasks, and list runs and schedules."""
 
 
 _RUN_HELP = "Run a task of a table now. TYPE is {}.".format(
@@ -34,7 +34,7 @@ def run(cli: Cli, name: str, type_: str, dry_run: bool, yes: bool) -> None:
 @click.argument("name", metavar="[TABLE]", required=False)
 @pass_cli
 def list_(cli: Cli, name: str | None) -> None:
-    """What ran, newest first: ingestions, moves, retention, jobs, reverts."""
+    """List runs, newest first: ingestions, moves, retention, jobs, reverts."""
     cli.emit(ask(cli, "runs", table=name), ["id", "created_at", "table", "type", "state", "result"])
 
 
@@ -42,7 +42,7 @@ def list_(cli: Cli, name: str | None) -> None:
 @click.argument("run_id", metavar="ID")
 @pass_cli
 def show(cli: Cli, run_id: str) -> None:
-    """One run."""
+    """Show a run."""
     cli.emit(ask(cli, "run", run=run_id))
 
 
@@ -50,6 +50,6 @@ def show(cli: Cli, run_id: str) -> None:
 @click.argument("name", metavar="[TABLE]", required=False)
 @pass_cli
 def schedule(cli: Cli, name: str | None) -> None:
-    """When scheduled tasks run next (a server runs them), how the last one ended, and why one waits."""
-    found = ask(cli, "schedules", table=name)
-    cli.emit(found, ["table", "type", "schedule", "next_run", "state", "result"])
+    """Show when scheduled tasks run next (on a server), the last result, and why a task waits."""
+    schedules = ask(cli, "schedules", table=name)
+    cli.emit(schedules, ["table", "type", "schedule", "next_run", "state", "result"])

@@ -1,4 +1,4 @@
-"""The recipes as guided tours: what each step shows, and the command that does it. `{name}` is filled by the tour."""
+"""The recipes as guided tours: a sentence and a command per step. The tour substitutes `{name}`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ FIRST_SEGMENT = "orders_1632463351000_1632467070000_0"
 
 @dataclass(frozen=True)
 class RecipeStep:
-    """One step: a sentence, and the words after `hybrid` on the command line."""
+    """One step: a sentence and the arguments of `hybrid`."""
 
     says: str
     command: tuple[str, ...]

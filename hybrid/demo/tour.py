@@ -1,4 +1,4 @@
-"""Plays a recipe end to end in a home and with a broker of its own, printing every command and what it gives."""
+"""Play a recipe end to end in its own home and with its own broker, printing every command and its output."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from hybrid.progress import Progress
 
 
 def play(recipe: str, home: Path, run: Callable[[Sequence[str]], None], progress: Progress) -> None:
-    """Plays `recipe` in the fresh folder `home`. `run` runs the words of one command.
+    """Play `recipe` in the emptied folder `home`. `run` runs one command from its arguments.
 
-    The broker is stopped at the end, whatever happens. The home stays, to be looked at.
+    The broker is always stopped at the end. The home is kept for inspection.
     """
     say = progress.say
     shutil.rmtree(home, ignore_errors=True)
@@ -50,7 +50,7 @@ def _play_step(
 
 
 def _files(name: str) -> Path:
-    """The recipes' files: at the top of a checkout, inside the package when it was installed from a wheel."""
+    """Folder of the recipes' files: at the top of a checkout, or inside the package of a wheel."""
     package = Path(__file__).resolve().parent.parent
     for candidate in (package.parent / name, package / "_recipes" / name):
         if candidate.is_dir():
