@@ -41,9 +41,9 @@ def rewrite_casts(tree: exp.Query, types: ColumnTypes, *, rows: bool = False) ->
         if target in _WHOLE:
             node.set("this", _whole(node, types, rows))
         elif target in _TEXTS and kind_of(node.this, types) is DECIMAL:
-            # DuckDB writes all digits of the scale; trailing zeros are removed.
+            # DuckDB writes all digits of the scale, at most 38: trailing zeros are removed.
             plain = cast(node.this, "VARCHAR")
-            node.replace(call("regexp_replace", plain, text(r"(\.[0-9]*[1-9])0+$|\.0+$"), text(r"\1")))
+            node.replace(call("regexp_replace", plain, text(r"(\.[0-9]{0,40}[1-9])0+$|\.0+$"), text(r"\1")))
         elif target in _TEXTS and type_of(node.this, types) is DataType.BYTES:
             node.set("this", call("lower", call("hex", node.this)))
         elif target in _TEXTS and kind_of(node.this, types) in _DOUBLES and not rows:
