@@ -1,4 +1,4 @@
-"""The documents that describe a table, as users give them: files, DDL, or JSON that crosses a wire. Part of the API."""
+"""The documents that describe a table, as users give them: files, DDL, or JSON that crosses a wire."""
 
 from __future__ import annotations
 

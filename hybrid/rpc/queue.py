@@ -1,4 +1,4 @@
-"""The server's queue of heavy work: any process puts a verb in, the pipeline process carries it out. API's layer.
+"""The server's queue of heavy work: any process puts a verb in, the pipeline process carries it out.
 
 What happens when a process falls:
   before the run is in the catalog        nothing was promised; the caller sees an error and asks again
