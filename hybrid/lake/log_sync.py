@@ -14,9 +14,6 @@ import time
 from pathlib import Path
 from urllib.parse import unquote
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from hybrid.runtime import durable
 from hybrid.table.state import from_user_metadata
 
@@ -106,12 +103,19 @@ def _torn(log: Path, booted_ms: int) -> list[Path]:
     newest = max((name for name in names if _ENTRY.fullmatch(name)), default=None)
     if newest is None:
         return []
-    torn_paths = [log / newest] if newest > f"{0:020d}.json" and _is_torn_entry(log / newest) else []
-    checkpoints = [name for name in names if (match := _CHECKPOINT.fullmatch(name)) and match[1] >= newest[:20]]
-    torn_paths += [log / name for name in checkpoints if _is_torn_checkpoint(log / name)]
-    if _LAST in names and _is_torn_entry(log / _LAST):
+
+    def is_old(path: Path) -> bool:
+        return path.stat().st_mtime_ns // 1_000_000 < booted_ms
+
+    # The time first: it is known without reading the file.
+    torn_paths = []
+    if newest > f"{0:020d}.json" and is_old(log / newest) and _is_torn_entry(log / newest):
+        torn_paths.append(log / newest)
+    checkpoints = [log / name for name in names if (match := _CHECKPOINT.fullmatch(name)) and match[1] >= newest[:20]]
+    torn_paths += [path for path in checkpoints if is_old(path) and _is_torn_checkpoint(path)]
+    if _LAST in names and is_old(log / _LAST) and _is_torn_entry(log / _LAST):
         torn_paths.append(log / _LAST)
-    return [path for path in torn_paths if path.stat().st_mtime_ns // 1_000_000 < booted_ms]
+    return torn_paths
 
 
 def _is_torn_entry(path: Path) -> bool:
@@ -124,6 +128,9 @@ def _is_torn_entry(path: Path) -> bool:
 
 
 def _is_torn_checkpoint(path: Path) -> bool:
+    import pyarrow as pa  # takes longer to import than a query takes, and few queries meet such a checkpoint
+    import pyarrow.parquet as pq
+
     try:
         pq.read_table(path)
     except (pa.ArrowException, OSError):

@@ -143,6 +143,21 @@ def test_start_up_imports_nothing_heavy() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_a_query_imports_no_library_that_it_does_not_use(home: Path) -> None:
+    """Each of these takes as long to import as the query takes to answer."""
+    orders = Path(__file__).parents[2] / "data" / "orders"
+    documents = ["--schema", f"{orders}/orders_schema.json", "--config", f"{orders}/orders_offline_table.json"]
+    assert run(["--home", str(home), "table", "create", *documents]) == 0
+    arguments = ["--home", str(home), "query", "select count(*), sum(amount) from orders"]
+    unused = ("pyarrow", "numpy", "pandas", "pyspark", "delta", "py4j", "starlette", "jsonschema", "fastavro")
+    code = (
+        f"import sys; from hybrid.cli.main import run; assert run({arguments!r}) == 0;"
+        f"sys.exit(' '.join(m for m in {unused!r} if m in sys.modules) or 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_help_imports_no_noun() -> None:
     code = (
         "import sys; from hybrid.cli.main import run; run(['--help']);"

@@ -134,7 +134,7 @@ def test_the_port_of_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_another_port_than_the_one_it_runs_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hybrid.jvm.broker.answers", lambda address: True)
+    monkeypatch.setattr("hybrid.jvm.broker.cluster_answers", lambda address: True)
     local = LocalBroker(tmp_path)
     local.folder.mkdir()
     own = Process.of(os.getpid())

@@ -17,7 +17,7 @@ def found(tmp_path: Path, scenario: str, **settings: str) -> list[dict[str, Any]
 def test_a_file_is_there_whole_when_its_job_was_acknowledged(tmp_path: Path) -> None:
     first, second = found(tmp_path, "upload")
     for one in (first, second):
-        assert one["status"] == 202 and one["runs"][-1]["run"] in one["answer"], one
+        assert one["status"] == 504 and one["runs"][-1]["run"] in one["answer"], one
     whole = [{"state": "QUEUED", **one["sent"]} for one in (first, second)]
     assert [{**run, "run": None} for run in first["runs"]] == [{**whole[0], "run": None}]
     assert [{**run, "run": None} for run in second["runs"]] == [{**one, "run": None} for one in whole]

@@ -11,7 +11,7 @@ import pytest
 from hybrid.errors import QueryError
 from hybrid.query.engine import QueryOptions, run
 from hybrid.query.result import QueryResult
-from tests.docs.pages import REFERENCE, table
+from tests.docs.pages import reference, table
 from tests.parity.compare import from_wire, same_rows
 from tests.parity.differences import DIFFERENCES, ERRORS, NAMES, ROWS, TYPES
 from tests.parity.fixtures import Answer, Fixture, fixtures, recorded
@@ -96,5 +96,5 @@ def test_as_by_hand(fixture: Fixture, ours: Ask, hand: duckdb.DuckDBPyConnection
 
 
 def test_the_docs_list_the_differences() -> None:
-    assert table(REFERENCE, "Differences from Pinot").column("what") == list(DIFFERENCES)
+    assert table(reference("query"), "Differences from Pinot").column("what") == list(DIFFERENCES)
     assert {one.differs for one in FIXTURES if one.differs} == set(DIFFERENCES)
