@@ -1,9 +1,8 @@
 """The boundary of a hybrid table: a time T and an offset frontier F (rule R3).
 
-It says which realtime rows the offline half has taken over: those with `time < T` *and* `offset < F[partition]`.
-Every committed offline row is visible; a realtime or tail row is visible when the boundary does not cover it. Mode
-`pinot` and an override put another limit in the place of T: see `hybrid.table.effective`. Intervals are half-open,
-times are epoch milliseconds.
+The offline half has taken over the realtime rows with `time < T` *and* `offset < F[partition]`. Every committed offline
+row is visible; a realtime or tail row is visible when the boundary does not cover it. Mode `pinot` and an override
+replace T by another limit: see `hybrid.table.effective`. Intervals are half-open, times are epoch milliseconds.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ INFINITE = 2**63 - 1
 
 
 class TopicPartition(NamedTuple):
-    """One partition of one topic of Kafka."""
+    """A partition of a Kafka topic."""
 
     topic: str
     partition: int
@@ -36,7 +35,7 @@ class TopicPartition(NamedTuple):
 
 
 class PartitionKey(NamedTuple):
-    """One partition of one topic as one connector reads it. `epoch` counts recreations and resets of offsets."""
+    """A partition of a topic as a connector reads it. `epoch` counts recreations of the topic and resets of offsets."""
 
     connector: str
     topic: str
@@ -48,7 +47,7 @@ class PartitionKey(NamedTuple):
 
     @property
     def place(self) -> TopicPartition:
-        """Which partition of which topic it is."""
+        """The topic and the partition, without connector and epoch."""
         return TopicPartition(self.topic, self.partition)
 
     @classmethod
@@ -59,14 +58,14 @@ class PartitionKey(NamedTuple):
 
 
 def partition_key(stream: StreamConfig, place: TopicPartition) -> PartitionKey:
-    """The key under which a partition of a table's stream is read first."""
+    """The key of a partition of a table's stream in its first epoch."""
     return PartitionKey(stream.connector, place.topic, 0, place.partition)
 
 
 def current_keys(
     stream: StreamConfig, places: Iterable[TopicPartition], committed: Offsets
 ) -> dict[TopicPartition, PartitionKey]:
-    """The keys under which partitions of a table's stream are read now: those of their newest epochs."""
+    """The keys of partitions of a table's stream in their newest epochs; epoch 0 where nothing is committed."""
     epochs: dict[TopicPartition, int] = {}
     for key in committed:
         if key.connector == stream.connector:
@@ -75,18 +74,20 @@ def current_keys(
 
 
 def read_places(stream: StreamConfig, topic: str, partitions: Iterable[int]) -> list[TopicPartition]:
-    """Those of a topic's partitions that a stream reads."""
-    wanted = set(stream.partitions)
-    return [TopicPartition(topic, number) for number in partitions if not wanted or number in wanted]
+    """The partitions of a topic that a stream reads."""
+    wanted_partitions = set(stream.partitions)
+    return [
+        TopicPartition(topic, number) for number in partitions if not wanted_partitions or number in wanted_partitions
+    ]
 
 
 def topic_key(stream: StreamConfig, topic: str) -> str:
-    """The key under which the REALTIME half's state keeps the id of a topic of a stream."""
+    """The key of a stream's topic in `RealtimeState.topic_ids`."""
     return f"{stream.connector}/{topic}"
 
 
 def place_text(topics: Sequence[str], place: TopicPartition) -> str:
-    """How a partition is told of a table that reads `topics`: by its number alone where they are one."""
+    """A partition as text, for a table that reads `topics`: its number alone where there is one topic."""
     return str(place.partition) if len(topics) == 1 else str(place)
 
 
@@ -100,12 +101,15 @@ Offsets = Mapping[PartitionKey, int]
 
 @dataclass(frozen=True)
 class Boundary:
-    """`time_ms` is T (None: the offline half has taken over nothing by time), `frontier` is F (absent means 0).
+    """T and F of a table, with the settings that change which limit is in effect.
 
-    `mode` is fixed when the table is created. `override_ms` is the limit that somebody has set in the place of the
-    mode's own, until it is cleared. Neither changes what moves have taken over. Of times before `floor_ms` the REALTIME
-    half no longer holds all that was taken over, or holds what has expired: no limit in effect may fall below it.
-    Times of OFFLINE may have been rounded down to multiples of `step_ms`: no limit in effect divides such a stretch.
+    `time_ms` is T; None: the offline half has taken over nothing by time. `frontier` is F, the offset watermark per
+    partition: the first offset that the offline half has not taken over, 0 where absent.
+
+    `mode` is fixed when the table is created. `override_ms` replaces the mode's own limit until somebody clears it.
+    Neither changes what moves have taken over. No limit in effect falls below `floor_ms`: of earlier times REALTIME
+    may lack rows that were taken over, or hold expired ones. OFFLINE may have rounded times down to multiples of
+    `step_ms`, so no limit in effect lies inside such a step.
     """
 
     time_ms: int | None = None
@@ -120,7 +124,7 @@ class Boundary:
         return self.covers_time(time_ms) and offset < self.frontier.get(key, 0)
 
     def covers_time(self, time_ms: int | None) -> bool:
-        """Whether a time lies before T. A row of a table without a time column has None, and T is infinite there."""
+        """Whether a time lies before T. None is the time on a table without a time column, whose T is infinite."""
         if self.time_ms is None:
             return False
         return True if time_ms is None else time_ms < self.time_ms
@@ -128,7 +132,7 @@ class Boundary:
     def advance(self, time_ms: int | None, offsets: Offsets) -> Boundary:
         """The boundary after a move to (`time_ms`, `offsets`).
 
-        Neither T nor F may fall, whatever the caller asks for: a frontier that is lower somewhere keeps what it had.
+        Neither T nor any offset of F falls: the present value stays where the caller passes a lower one.
         """
         if self.time_ms is not None and (time_ms is None or time_ms < self.time_ms):
             time_ms = self.time_ms
@@ -138,15 +142,15 @@ class Boundary:
         return replace(self, time_ms=time_ms, frontier=frontier)
 
     def with_floor(self, floor_ms: int) -> Boundary:
-        """The boundary with a floor at least there; it never falls."""
+        """The boundary with a floor of at least `floor_ms`; a floor never falls."""
         return replace(self, floor_ms=floor_ms if self.floor_ms is None else max(self.floor_ms, floor_ms))
 
     def with_step(self, step_ms: int) -> Boundary:
-        """The boundary when times have been rounded to that, too; what was rounded stays so."""
+        """The boundary after times were rounded to `step_ms` too: earlier roundings stay, so both steps combine."""
         return replace(self, step_ms=lcm(self.step_ms, step_ms))
 
     def to_json(self) -> dict[str, object]:
-        """JSON as it stands in the OFFLINE half's commits."""
+        """The JSON form in the OFFLINE half's commits."""
         return {
             "mode": self.mode.value,
             "time_ms": self.time_ms,
@@ -165,7 +169,7 @@ class Boundary:
         assert override_ms is None or isinstance(override_ms, int)
         assert floor_ms is None or isinstance(floor_ms, int)
         assert isinstance(step_ms, int)
-        mode = BoundaryMode(str(doc.get("mode", "exact")))  # halves of the first version say none
+        mode = BoundaryMode(str(doc.get("mode", "exact")))  # halves of the first version have no mode
         return cls(time_ms, offsets_from_json(doc["frontier"]), mode, override_ms, floor_ms, step_ms)
 
 

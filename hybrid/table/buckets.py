@@ -31,8 +31,8 @@ def buckets_to_move(
     """The next closed buckets that hold rows, in time order; at most `max_buckets` (None: all).
 
     `starts` are the starts of the buckets that hold rows the boundary does not cover. A bucket that ends at or before
-    T holds late rows only, which every move takes: it is not listed here. When the period was changed and T lies
-    inside a bucket, that bucket begins at T, so that nothing is moved twice.
+    T holds late rows only, which every move takes: it is not listed here. After a change of the period, T may lie
+    inside a bucket: that bucket begins at T, so that no row is moved twice.
     """
     open_buckets = sorted({bucket_of(start, period_ms) for start in starts})
     low = boundary_ms if boundary_ms is not None else (open_buckets[0].start if open_buckets else 0)

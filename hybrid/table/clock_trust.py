@@ -1,7 +1,7 @@
 """Whether the wall clock can be believed before data is dropped by it. Pure; cases: docs/adr/0026-leaping-clocks.md.
 
-The witness is the machine's own running time, which no setting of the clock changes: between two looks the wall clock
-must have gone as far as it. After a restart nothing but the newest look and Kafka's timestamps are left.
+The reference is the machine's running time, which setting the clock does not change: between two observations both must
+have advanced alike. After a restart only the newest observation and Kafka's timestamps remain.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from dataclasses import dataclass
 from hybrid.clock import ClockReading
 
 HOUR_MS = 3_600_000
-# A day, and the pause between two looks of the schedules that drop something.
+# The deviation that is tolerated: a day, and the interval of the schedules that drop data.
 LEAP_MS = 30 * HOUR_MS
-# A clock that was set right is believed after this time of steady running.
+# A clock that leapt, perhaps to the right time, is believed after it has run steadily for this long.
 STEADY_MS = 24 * HOUR_MS
 
 
 @dataclass(frozen=True)
 class ClockTrust:
-    """The last reading that was believed; `doubted` is the newest of a clock that has leapt since.
+    """The last clock reading that was believed; `doubted` is the newest reading of a clock that has leapt since.
 
-    `steady_ms` is how long the doubted clock has gone as it should.
+    `steady_ms` is how long the doubted clock has advanced as the running time did.
     """
 
     believed: ClockReading
@@ -31,16 +31,16 @@ class ClockTrust:
 
     @property
     def leapt_ms(self) -> int:
-        """How far the clock is ahead of what can be believed; 0 where it is believed, or behind."""
+        """How far (ms) the clock is ahead of the believed time; 0 when it is believed, or behind."""
         if self.doubted is None:
             return 0
         return max(0, self.doubted.wall_ms - _expected_ms(self.believed, self.doubted))
 
 
 def observe(before: ClockTrust | None, now: ClockReading, newest_message_ms: Callable[[], int | None]) -> ClockTrust:
-    """What is believed after a look. The first look (`before` None) has nothing to go by, and believes the clock.
+    """The trust after an observation of the clock. The first one (`before` None) has no reference: it is believed.
 
-    `newest_message_ms` is asked for in doubt: Kafka's newest timestamp that was committed (epoch ms), None without any.
+    `newest_message_ms` is called in doubt only. It returns the newest committed Kafka timestamp (epoch ms), or None.
     """
     if before is None or _follows(before.believed, now):
         return ClockTrust(now)
@@ -51,7 +51,7 @@ def observe(before: ClockTrust | None, now: ClockReading, newest_message_ms: Cal
 
 
 def _expected_ms(earlier: ClockReading, later: ClockReading) -> int:
-    """Where the wall clock must be by the running time; at the earlier reading where that is not known."""
+    """The wall-clock time (ms) that the running time implies; after a restart that of the earlier reading."""
     passed_ms = later.running_ms - earlier.running_ms if earlier.boot and earlier.boot == later.boot else 0
     return earlier.wall_ms + passed_ms
 
@@ -69,5 +69,5 @@ def _steady_ms(before: ClockTrust, now: ClockReading) -> int:
 
 
 def _is_confirmed(now: ClockReading, believed: ClockReading, kafka_ms: int | None) -> bool:
-    """Whether messages that came after the last believed look are of about this time."""
+    """Whether Kafka's newest timestamp is later than the last believed reading, and close to this one."""
     return kafka_ms is not None and kafka_ms > believed.wall_ms and abs(now.wall_ms - kafka_ms) <= LEAP_MS

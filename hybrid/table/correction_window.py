@@ -1,4 +1,4 @@
-"""The stretch of time that a backfill corrects, and its buckets: half-open, aligned to the epoch, in milliseconds."""
+"""The time range that a backfill corrects, and its buckets: half-open, aligned to the epoch, in milliseconds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hybrid.table.buckets import Bucket, bucket_of
 
 @dataclass(frozen=True)
 class CorrectionWindow:
-    """[`start`, `end`) in buckets of `period_ms`; those at its ends are cut to it."""
+    """[`start`, `end`) in buckets of `period_ms`; the first and the last bucket are cut to the window."""
 
     start: int
     end: int
@@ -31,7 +31,7 @@ class CorrectionWindow:
 
     @property
     def bucket_count(self) -> int:
-        """How many buckets there are."""
+        """The number of buckets."""
         return -(-self.end // self.period_ms) - self.start // self.period_ms
 
     def bucket_sql(self, time: str) -> str:
@@ -41,14 +41,14 @@ class CorrectionWindow:
 
 
 def rounded_to(spec: TableSpec, boundary: Boundary) -> int:
-    """The step that all roundings fit into: those that rows of OFFLINE went through, and those of the tasks of now."""
+    """The common step (ms) of all roundings: of the rows in OFFLINE, and of the tasks configured now."""
     return boundary.with_step(spec.step_ms).step_ms
 
 
 def refuse_divided(spec: TableSpec, step_ms: int, what: str, *edges: int) -> None:
-    """UsageError for an edge of `what` inside of times that are rounded to one: rows of both sides stand there.
+    """UsageError for an edge of `what` inside a rounding step, whose rows on both sides OFFLINE stores at one time.
 
-    `step_ms` is `rounded_to` of the table.
+    `step_ms` is the table's `rounded_to`.
     """
     for edge in edges:
         start = rounded_down(edge, step_ms)

@@ -15,7 +15,7 @@ def covered_sql(boundary: Boundary) -> str:
 def may_wait_sql(boundary: Boundary, committed: Offsets) -> str:
     """True for every realtime row that the offline half has not taken over, and for some others; never null.
 
-    Bare comparisons, so that files are left out by their statistics. `committed` names every partition there is.
+    The comparisons are bare, so that readers skip files by their statistics. `committed` names every partition.
     """
     if boundary.time_ms in (None, INFINITE):
         return "TRUE"
@@ -25,7 +25,7 @@ def may_wait_sql(boundary: Boundary, committed: Offsets) -> str:
 
 
 def lowest_waiting(boundary: Boundary, committed: Offsets) -> dict[int, int]:
-    """The lowest offset beyond the frontier by the number of its partition, where any is committed."""
+    """The lowest committed offset that is not taken over, by partition number; partitions without any are absent."""
     lowest: dict[int, int] = {}
     for key, end in committed.items():
         taken = boundary.frontier.get(key, 0)
@@ -40,21 +40,21 @@ def visible_realtime_sql(boundary: EffectiveBoundary) -> str:
 
 
 def visible_offline_sql(boundary: EffectiveBoundary) -> str:
-    """True for the offline rows that are visible. Where times restrict them every row has one, so it is never null."""
+    """True for the offline rows that are visible; never null, because every row has a time where times restrict."""
     if not boundary.restricts_offline:
         return "TRUE"
-    # Bare, so that DuckDB can skip row groups by it.
+    # A bare comparison, so that DuckDB can skip row groups by it.
     return "FALSE" if boundary.limit_ms is None else f"{TIME} < {boundary.limit_ms}"
 
 
 def frontier_sql(frontier: Offsets) -> str:
-    """F of a row's partition: 0 where the frontier names none."""
+    """F of a row's partition: 0 where the frontier does not name it."""
     cases = " ".join(f"WHEN {_is_partition(key)} THEN {offset}" for key, offset in sorted(frontier.items()))
     return f"(CASE {cases} ELSE 0 END)" if cases else "0"
 
 
 def below_sql(ends: Offsets) -> str:
-    """True for the rows of some partitions that lie below an end; never null where rows have offsets."""
+    """True for the rows below the end of their partition; never null where rows have offsets."""
     return f"{OFFSET} < {frontier_sql(ends)}"
 
 

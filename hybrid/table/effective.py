@@ -1,29 +1,29 @@
-"""The boundary that is in effect: what a boundary's mode and override make visible at one version of the OFFLINE half.
+"""The boundary in effect: what a boundary's mode and override make visible at one version of the OFFLINE half.
 
-One limit divides both halves, so that a row of both is never seen in both:
+One limit divides both halves, so that a row that both hold is visible in one only:
 
     offline row     visible when  time < limit                       (mode `exact` without an override: always)
     realtime row    visible when  time >= limit  or  offset >= F     (time alone: only when time >= limit)
 
-The limit is T in mode `exact`; the last offline time less a lag in mode `pinot`; an override in either. Each row once,
-whatever comes after what, because the pair (T, F) goes its own way: no mode and no override changes what a move takes.
-With `o` an override that lies at or below what the offline half covers:
+The limit is T in mode `exact`, the last offline time less a lag in mode `pinot`, and an override in either. Moves take
+rows by (T, F) alone, which no mode and no override changes. So each row is visible once, in any order of operations.
+With an override `o` at or below what the offline half covers:
 
-    row moved, time < o                 offline copy; its realtime copy is covered, for its offset lies below F
-    row moved, time >= o                realtime copy; its offline copy is hidden
-    o set, then a move to (T', F')      the rows it brings are one of these two; late ones (time < o, offset >= F) are
-                                        seen in REALTIME until its commit, and are covered by F' from it on
-    a move plans, o is set, it commits  it commits on a state that was overtaken: it plans anew, and keeps o
+    row moved, time < o                 offline copy; the realtime copy is covered, because its offset lies below F
+    row moved, time >= o                realtime copy; the offline copy is hidden
+    o set, then a move to (T', F')      moved rows are one of these two; late ones (time < o, offset >= F) are visible
+                                        in REALTIME until the move commits, and covered by F' afterwards
+    a move plans, o is set, it commits  the commit conflicts, as the state has changed: the move plans again, keeps o
     o set below an earlier one, lifted  rows between the two change sides at once, in one commit
-    a replacement of times >= o         is hidden until the limit passes; the rows as they came are seen until then
-    rows in the tail                    lie beyond F: visible; by time alone they go by their time, as in Pinot
+    a replacement of times >= o         hidden until the limit passes; until then the original rows are visible
+    rows in the tail                    beyond F, so visible; by time alone their time decides, as in Pinot
 
-Rows that only the offline half has are hidden from the limit on: that is what was asked for.
+From the limit on, rows that only the offline half has are hidden: the override says so.
 
-Where times of offline rows were rounded down, a limit inside of such a stretch would show its offline rows, which stand
-at its start, and its last realtime rows besides. So a limit goes on to the end of a stretch that T has passed: a
-realtime row is compared by its rounded time. Of any other stretch rows may be missing in OFFLINE, which have not moved
-or were not pushed yet, and the limit goes back to its start: REALTIME answers for all of it.
+Times of offline rows may have been rounded down to the start of a step. A limit inside a step would show its offline
+rows, and the realtime copies of its last rows too. If T has passed the step, the limit is raised to its end: realtime
+rows are compared by their rounded time. Otherwise OFFLINE may lack rows of the step, not moved or not pushed yet. The
+limit is then lowered to the start of the step, and REALTIME answers for all of it.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ from hybrid.table.boundary import INFINITE, Boundary, Offsets, PartitionKey
 
 @dataclass(frozen=True)
 class EffectiveBoundary:
-    """`limit_ms` divides (None: no time is covered; exclusive for what lies before it), `frontier` is F.
+    """The limit between the halves. Times before `limit_ms` are covered (None: no time is); `frontier` is F.
 
-    `time_alone`: offsets do not count, as nothing has named a frontier. `restricts_offline`: offline rows at or past
-    the limit are hidden.
+    `time_alone`: offsets do not count, because there is no frontier. `restricts_offline`: offline rows at or past the
+    limit are hidden.
     """
 
     limit_ms: int | None = None
@@ -49,7 +49,7 @@ class EffectiveBoundary:
     restricts_offline: bool = False
 
     def covers(self, time_ms: int | None, key: PartitionKey, offset: int) -> bool:
-        """Whether the realtime or tail row at these coordinates is hidden: the offline half answers for it."""
+        """Whether the realtime or tail row at these coordinates is hidden, because the offline half answers for it."""
         return self.covers_time(time_ms) and (self.time_alone or offset < self.frontier.get(key, 0))
 
     def covers_none_from(self, positions: Offsets) -> bool:
@@ -59,7 +59,7 @@ class EffectiveBoundary:
         return not self.time_alone and all(positions.get(key, 0) >= end for key, end in self.frontier.items())
 
     def covers_time(self, time_ms: int | None) -> bool:
-        """Whether a time lies before the limit; None, of a table without a time column, lies before an infinite one."""
+        """Whether a time lies before the limit. None (a table without a time column) lies before an infinite limit."""
         if self.limit_ms is None:
             return False
         return True if time_ms is None else time_ms < self.limit_ms
@@ -70,7 +70,7 @@ class EffectiveBoundary:
 
 
 def effective_boundary(boundary: Boundary, last_ms: int | None, lag_ms: int) -> EffectiveBoundary:
-    """The boundary in effect, by the OFFLINE half's last time (None: no row) and the lag of mode pinot."""
+    """The boundary in effect. `last_ms` is the OFFLINE half's last time (None: no row), `lag_ms` that of mode pinot."""
     if boundary.time_ms == INFINITE:
         return EffectiveBoundary(INFINITE, boundary.frontier)
     pinot = boundary.mode is BoundaryMode.PINOT
@@ -86,12 +86,12 @@ def effective_boundary(boundary: Boundary, last_ms: int | None, lag_ms: int) -> 
 
 
 def covered_until(boundary: Boundary, last_ms: int | None) -> int | None:
-    """How far an override may go (inclusive): what the offline half covers by time. None: it covers nothing."""
+    """The greatest override allowed: the end of what the offline half covers by time. None: it covers nothing."""
     if boundary.mode is BoundaryMode.EXACT:
         return boundary.time_ms
     if last_ms is None:
         return None
-    # A stretch that T has not passed is not there as a whole.
+    # OFFLINE may lack rows of a step that T has not passed.
     whole_ms = rounded_down(last_ms + 1, boundary.step_ms)
     if boundary.time_ms is None:
         return whole_ms
@@ -99,12 +99,12 @@ def covered_until(boundary: Boundary, last_ms: int | None) -> int | None:
 
 
 def end_of_step(time_ms: int, boundary: Boundary) -> int:
-    """Where the stretch ends that a time lies in and that may have become one time in OFFLINE."""
+    """The end (epoch ms) of the rounding step that holds a time; OFFLINE may store its rows at the step's start."""
     return (time_ms // boundary.step_ms + 1) * boundary.step_ms
 
 
 def _undivided(limit_ms: int | None, boundary: Boundary) -> int | None:
-    """The limit that divides no stretch whose times may have been rounded to one."""
+    """The limit, moved to an edge of the rounding step that it lies in (see the module)."""
     if limit_ms is None or limit_ms % boundary.step_ms == 0:
         return limit_ms
     end_ms = end_of_step(limit_ms, boundary)

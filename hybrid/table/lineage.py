@@ -1,7 +1,7 @@
-"""A lineage entry: which segments of OFFLINE an act has put in place of which others. It stands in the act's detail.
+"""A lineage entry: which segments of OFFLINE a commit replaced by which others. It is the detail of the commit's act.
 
 Replacements, backfills' swaps, reverts and merges of segments have one. The newest state points to the newest entry,
-and every entry to the one before it.
+and every entry to its predecessor.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from typing import Any
 
 from hybrid.table.state import Act, LineagePointer, OfflineState
 
-MERGE = "merge"  # the kind of entries that put the same rows into other segments
+MERGE = "merge"  # the kind of entries whose commit only regroups rows into other segments
 
 
 @dataclass(frozen=True)
 class Lineage:
-    """What is written down with an act that puts segments in place of others, or adds them.
+    """The lineage of a commit that replaces or adds segments.
 
-    `version_before` is the Delta version the replaced rows are read from.
+    `version_before` is the Delta version that holds the replaced rows.
 
-    `inputs` holds path, size in bytes and sha256 of each file read; `reverts` the id of the entry taken back, or of the
-    backfill; `expectations` what came of each, as `CheckResult.to_json` says it. `backfill` is the plan that the swap
-    is a part of, `buckets` what it corrects ([start, end) in epoch ms), `change` what was asked for; `seconds` what the
-    commit took.
+    `inputs` holds path, size in bytes and sha256 of each file read. `reverts` is the id of the reverted entry or
+    backfill. `expectations` are the results, as `CheckResult.to_json` has them. For a swap, `backfill` is its plan,
+    `buckets` are the corrected ones ([start, end) in epoch ms), and `change` is the request in words. `seconds` is how
+    long the commit took.
     """
 
     segments_from: tuple[str, ...]
@@ -49,13 +49,13 @@ class Lineage:
     seconds: float | None = None
 
     def to_json(self) -> dict[str, object]:
-        """JSON as it stands in the act's detail."""
+        """The JSON form in the detail of an act."""
         return {**vars(self), "previous": vars(self.previous) if self.previous else None}
 
     @classmethod
     def from_json(cls, doc: Mapping[str, Any]) -> Lineage:
         """The inverse of `to_json`."""
-        # Entries from before there were expectations or backfills have no such keys.
+        # Entries of earlier versions have no keys for expectations and backfills.
         names = ("segments_from", "segments_to", "inputs", "expectations")
         lists = {name: tuple(doc.get(name, ())) for name in names}
         lists["buckets"] = tuple((start, end) for start, end in doc.get("buckets", ()))
@@ -64,5 +64,5 @@ class Lineage:
 
 
 def with_entry(state: OfflineState, act: Act, version: int) -> OfflineState:
-    """The state after an act whose detail is an entry, committed on top of `version`."""
+    """The state after a commit on top of `version` whose detail is a lineage entry."""
     return replace(state, act=act, last_lineage=LineagePointer(act.id, version + 1))

@@ -1,8 +1,8 @@
 """Pinot's partition functions: which partition a value belongs to. Pure.
 
 After org.apache.pinot.segment.spi.partition (MurmurPartitionFunction, ModuloPartitionFunction,
-HashCodePartitionFunction, ByteArrayPartitionFunction): Murmur is Kafka's murmur2, so that a column by which a producer
-divides a topic divides segments alike. They take a value as text, and count as Java does, in 32 bits.
+HashCodePartitionFunction, ByteArrayPartitionFunction). Murmur is Kafka's murmur2, so a column that partitions a topic
+partitions segments alike. The functions take a value as text and compute in 32 bits, as Java does.
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ _SEED, _M, _R = 0x9747B28C, 0x5BD1E995, 24
 
 
 def partition_of(function: PartitionFunction, value: str, count: int) -> int:
-    """The partition of a value, from 0 on; ValueError when MODULO is asked of no whole number."""
+    """The partition of a value, from 0 on; ValueError when MODULO gets a value that is no whole number."""
     return _FUNCTIONS[function](value) % count
 
 
 def murmur2(data: bytes) -> int:
-    """Kafka's hash of a key, 32 bits without a sign."""
-    found = _SEED ^ len(data)
+    """Kafka's hash of a key as 32 unsigned bits."""
+    digest = _SEED ^ len(data)
     whole = len(data) // 4 * 4
     for at in range(0, whole, 4):
         part = int.from_bytes(data[at : at + 4], "little") * _M & _BITS
         part = (part ^ (part >> _R)) * _M & _BITS
-        found = (found * _M & _BITS) ^ part
+        digest = (digest * _M & _BITS) ^ part
     if whole < len(data):
-        found = (found ^ int.from_bytes(data[whole:], "little")) * _M & _BITS
-    found = (found ^ (found >> 13)) * _M & _BITS
-    return found ^ (found >> 15)
+        digest = (digest ^ int.from_bytes(data[whole:], "little")) * _M & _BITS
+    digest = (digest ^ (digest >> 13)) * _M & _BITS
+    return digest ^ (digest >> 15)
 
 
 def _hash(parts: Iterable[int], first: int) -> int:
-    """Java's hashCode of what is made of `parts`, without its sign; 0 where there is no such number."""
-    found = first
+    """The absolute value of Java's hashCode over `parts`; 0 for the least integer, which has none in 32 bits."""
+    digest = first
     for part in parts:
-        found = (31 * found + part) & _BITS
-    return found if found < _SIGN else (_BITS + 1 - found) % _SIGN
+        digest = (31 * digest + part) & _BITS
+    return digest if digest < _SIGN else (_BITS + 1 - digest) % _SIGN
 
 
 def _of_text(value: str) -> int:
@@ -48,7 +48,7 @@ def _of_text(value: str) -> int:
 
 
 def _of_bytes(value: str) -> int:
-    # A byte of Java has a sign.
+    # Java's bytes are signed.
     return _hash(((byte - 256 if byte > 127 else byte) for byte in value.encode("utf-8", "replace")), 1)
 
 

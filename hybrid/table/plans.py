@@ -1,7 +1,7 @@
-"""The plan of a backfill, as values: what it found bucket by bucket, and what must be swapped together.
+"""The plan of a backfill as values: its buckets with their differences, and the units that are swapped together.
 
-A unit is a set of buckets and segments that hang together: a segment is swapped whole, and may reach over several
-buckets. Times are epoch milliseconds; a bucket without times is the whole of a table without a time column.
+A unit is a connected set of buckets and segments: a segment is swapped whole, and may span several buckets. Times are
+epoch milliseconds; a bucket without times is the whole of a table without a time column.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ Span = tuple[int | None, int | None]
 
 
 class BucketState(StrEnum):
-    """What stood in a bucket when it was planned: no rows, rows, a correction's rows.
+    """The content of a bucket at planning time: no rows, rows, or rows of a correction.
 
-    FAILED: an earlier backfill ended in an error before it came to this bucket.
+    FAILED: an earlier backfill ended in an error before it reached this bucket.
     """
 
     MISSING = "missing"
@@ -29,7 +29,7 @@ class BucketState(StrEnum):
 
 @dataclass(frozen=True)
 class Counts:
-    """Rows before and after, and how they differ."""
+    """Numbers of rows before and after, and of the differences between them."""
 
     rows_before: int = 0
     rows_after: int = 0
@@ -46,7 +46,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class PlannedBucket:
-    """[`start`, `end`) and what the plan does in it. `unit` None: nothing; `samples` show a few of the differences."""
+    """[`start`, `end`) and what the plan changes in it. `unit` None: nothing; `samples` are a few differences."""
 
     start: int | None
     end: int | None
@@ -58,7 +58,7 @@ class PlannedBucket:
 
 @dataclass(frozen=True)
 class WrittenSegment:
-    """A segment as the plan would write it. `files` are paths under the plan's folder of rows."""
+    """A segment that a run of the plan writes. `files` are paths under the plan's folder of staged rows."""
 
     name: str
     rows: int
@@ -71,9 +71,9 @@ class WrittenSegment:
 
 @dataclass(frozen=True)
 class Unit:
-    """What is swapped in one commit: `replaced` segments, by their data files' paths in the half, and what is written.
+    """What one commit swaps: `replaced` segments, with the paths of their files in the half, for the `written` ones.
 
-    `buckets` are places in the plan's list.
+    `buckets` are indexes into the plan's buckets.
     """
 
     number: int
@@ -84,11 +84,11 @@ class Unit:
 
 @dataclass(frozen=True)
 class Plan:
-    """A backfill as it was planned on `offline_version` of the OFFLINE Delta table `table_id`.
+    """A backfill, planned on version `offline_version` of the OFFLINE Delta table `table_id`.
 
-    `change` says in words what it does, `request` how it was asked for; `fresh_topic` marks rows that arrive at the
-    swap. `checks` are the results of expectations, `failed_checks` the names of those that stop a run. `inputs` hold
-    path, size and sha256 of each file; `seconds` is what making the rows took.
+    `change` describes it in words, `request` is the request itself; `fresh_topic` marks rows that arrive at the swap.
+    `checks` are the results of expectations, `failed_checks` the names of the failed ones that prevent a run. `inputs`
+    hold path, size and sha256 of each file; `seconds` is how long producing the rows took.
     """
 
     id: str
@@ -114,12 +114,12 @@ class Plan:
 
     @property
     def rows(self) -> int:
-        """How many rows a run writes."""
+        """The number of rows that a run writes."""
         return sum(segment.rows for unit in self.units for segment in unit.written)
 
     @property
     def bytes(self) -> int:
-        """How many bytes the staged rows take."""
+        """The size of the staged rows in bytes."""
         return sum(segment.bytes for unit in self.units for segment in unit.written)
 
     def buckets_of(self, unit: Unit) -> list[PlannedBucket]:
@@ -127,8 +127,8 @@ class Plan:
         return [self.buckets[place] for place in unit.buckets]
 
     def left(self, corrected: Collection[Span]) -> list[Unit]:
-        """The units of which a bucket is not among the `corrected` ones."""
-        return [unit for unit in self.units if any(span(one) not in corrected for one in self.buckets_of(unit))]
+        """The units with at least one bucket that is not among the `corrected` ones."""
+        return [unit for unit in self.units if any(span(bucket) not in corrected for bucket in self.buckets_of(unit))]
 
     def to_text(self) -> str:
         """One JSON object."""
@@ -138,8 +138,8 @@ class Plan:
     def from_text(cls, text: str) -> Plan:
         """The inverse of `to_text`."""
         doc = json.loads(text)
-        buckets = tuple(_bucket(one) for one in doc.pop("buckets"))
-        units = tuple(_unit(one) for one in doc.pop("units"))
+        buckets = tuple(_bucket(bucket) for bucket in doc.pop("buckets"))
+        units = tuple(_unit(unit) for unit in doc.pop("units"))
         lists = {name: tuple(doc[name]) for name in ("inputs", "checks", "failed_checks", "warnings")}
         return cls(**{**doc, **lists, "buckets": buckets, "units": units})
 
@@ -153,24 +153,27 @@ def total(found: Iterable[Counts]) -> Counts:
     """The sum of counts."""
     rows_before = rows_after = added = removed = changed = 0
     columns: dict[str, int] = {}
-    for one in found:
-        rows_before, rows_after = rows_before + one.rows_before, rows_after + one.rows_after
-        added, removed, changed = added + one.added, removed + one.removed, changed + one.changed
-        for name, count in one.changed_columns.items():
+    for counts in found:
+        rows_before, rows_after = rows_before + counts.rows_before, rows_after + counts.rows_after
+        added, removed, changed = added + counts.added, removed + counts.removed, changed + counts.changed
+        for name, count in counts.changed_columns.items():
             columns[name] = columns.get(name, 0) + count
     return Counts(rows_before, rows_after, added, removed, changed, columns)
 
 
 def hang_together(pairs: Iterable[tuple[int, str]]) -> list[tuple[tuple[int, ...], tuple[str, ...]]]:
-    """Groups (bucket, segment) pairs: each group's buckets and segments, sorted, in the order of its first bucket."""
+    """Groups connected (bucket, segment) pairs: sorted buckets and segments, in the order of each first bucket."""
     group_of_bucket: dict[int, int] = {}
     group_of_segment: dict[str, int] = {}
     groups: dict[int, tuple[set[int], set[str]]] = {}
     for bucket, segment in pairs:
-        known = {group_of_bucket.get(bucket), group_of_segment.get(segment)} - {None}
-        number = min((one for one in known if one is not None), default=len(group_of_bucket) + len(group_of_segment))
+        group_numbers = {group_of_bucket.get(bucket), group_of_segment.get(segment)} - {None}
+        number = min(
+            (group for group in group_numbers if group is not None),
+            default=len(group_of_bucket) + len(group_of_segment),
+        )
         buckets, segments = groups.setdefault(number, (set(), set()))
-        for other in known - {number}:
+        for other in group_numbers - {number}:
             assert other is not None
             more_buckets, more_segments = groups.pop(other)
             buckets |= more_buckets
@@ -179,8 +182,8 @@ def hang_together(pairs: Iterable[tuple[int, str]]) -> list[tuple[tuple[int, ...
         segments.add(segment)
         group_of_bucket.update(dict.fromkeys(buckets, number))
         group_of_segment.update(dict.fromkeys(segments, number))
-    found = [(tuple(sorted(buckets)), tuple(sorted(segments))) for buckets, segments in groups.values()]
-    return sorted(found)
+    components = [(tuple(sorted(buckets)), tuple(sorted(segments))) for buckets, segments in groups.values()]
+    return sorted(components)
 
 
 def _plain(value: Any) -> Any:
@@ -193,6 +196,6 @@ def _bucket(doc: dict[str, Any]) -> PlannedBucket:
 
 
 def _unit(doc: dict[str, Any]) -> Unit:
-    written = tuple(WrittenSegment(**{**one, "files": tuple(one["files"])}) for one in doc["written"])
+    written = tuple(WrittenSegment(**{**segment, "files": tuple(segment["files"])}) for segment in doc["written"])
     replaced = {name: tuple(files) for name, files in doc["replaced"].items()}
     return Unit(doc["number"], tuple(doc["buckets"]), replaced, written)

@@ -1,7 +1,7 @@
-"""Realtime segments: which segment each row of a batch falls into, and what the batch leaves consuming.
+"""Realtime segments: assigns the rows of a batch to segments, and decides which segment keeps consuming.
 
-The assignment depends on the row counts and sizes alone, in offset order, so Spark's workers and the tests' oracle
-come to the same names. A segment is sealed when it reaches its threshold of rows, bytes or time.
+The assignment depends only on row counts and sizes, in offset order, so Spark's workers and the tests' oracle compute
+the same names. A segment is sealed when it reaches its threshold of rows, bytes or time.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ class Thresholds:
     ms: int
 
     def leave_open(self, segment: Consuming, now_ms: int) -> bool:
-        """Whether the segment goes on consuming: it has reached none of its thresholds."""
+        """Whether the segment keeps consuming: it has reached none of its thresholds."""
         return segment.rows < self.rows and segment.bytes < self.bytes and now_ms - segment.created_ms < self.ms
 
 
 class Assigner:
-    """Hands out segments to the good rows of one partition, one after the other; `key` is that partition's.
+    """Assigns the good rows of the partition `key` to segments, in offset order.
 
-    `group` is the partition's number in their names (None: its own). Picklable; used in Spark's workers.
+    `group` is the partition's number in segment names (None: its own). Picklable, for Spark's workers.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Assigner:
         self._rows, self._bytes = (current.rows, current.bytes) if current is not None and is_open else (0, 0)
 
     def assign(self, size: int) -> str:
-        """The name of the segment that takes the next row, with a value of `size` bytes."""
+        """The name of the segment for the next row, whose message value has `size` bytes."""
         limits = self._limits
         if self._name is None or self._rows >= limits.rows or self._bytes >= limits.bytes:
             self._name = realtime_segment(self._table, self._group, self._sequence, self._now_ms)

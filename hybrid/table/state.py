@@ -1,4 +1,4 @@
-"""What the newest own commit of a half says: its act and the half's whole state, as JSON in `userMetadata`.
+"""The state of a half and the act that led to it: JSON in the `userMetadata` of hybrid's newest commit.
 
 The Delta log decides (R1): nothing else holds offsets, the boundary or lineage, so nothing can disagree with it.
 """
@@ -22,16 +22,16 @@ from hybrid.table.boundary import (
     topic_key,
 )
 
-MARK = "hybrid"  # the key whose presence makes a commit one of ours
+MARK = "hybrid"  # the key that only commits of hybrid have
 FORMAT = 1
-PURGE = "purge"  # the kind of acts after which nothing that was removed may be left anywhere
-RESET = "reset"  # ... after which a stream is read elsewhere
+PURGE = "purge"  # the kind of acts that leave no copy of the removed rows anywhere
+RESET = "reset"  # the kind of acts that set other offsets to read a stream from
 Progress = Mapping[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
 class Act:
-    """One commit to a half. `number` counts its acts from 0; `at` is UTC ISO 8601; `detail` is the kind's own."""
+    """One commit of hybrid to a half. `number` counts from 0; `at` is UTC ISO 8601; `detail` depends on `kind`."""
 
     id: str
     number: int
@@ -42,7 +42,7 @@ class Act:
 
 @dataclass(frozen=True)
 class Consuming:
-    """The newest, not yet sealed segment of a partition: `rows` good rows in offsets [`start`, committed)."""
+    """The newest segment of a partition, not yet sealed: `rows` good rows at offsets [`start`, committed)."""
 
     name: str
     sequence: int
@@ -54,11 +54,11 @@ class Consuming:
 
 @dataclass(frozen=True)
 class RealtimeState:
-    """The REALTIME half: next offset to read and segment bookkeeping of every partition.
+    """The state of the REALTIME half: next offset to read and segment bookkeeping of every partition.
 
-    `topic_ids` maps `connector/topic` to Kafka's topic id; `sequences` is the next unused segment sequence;
-    `timestamp_max` the highest Kafka timestamp committed (ms); `rejected` counts rejected rows so far,
-    `filtered` messages that the table's filter dropped, `deletes` delete markers. `progress`: see `HalfState`.
+    `topic_ids` maps `connector/topic` to Kafka's topic id. `sequences` is the next unused segment sequence.
+    `timestamp_max` is the highest committed Kafka timestamp (ms). `rejected` counts rejected rows so far, `filtered`
+    messages that the table's filter dropped, `deletes` delete markers. `progress`: see `HalfState`.
     `leader_epochs`: Kafka's leader epoch of each partition when its offset was read; absent: the broker gave none.
     """
 
@@ -75,33 +75,33 @@ class RealtimeState:
     leader_epochs: Offsets = field(default_factory=dict)
 
     def reads(self, stream: StreamConfig) -> bool:
-        """Whether a stream is read: one of a connector is not, before the connector has started."""
+        """Whether a stream is read: the table config's always, a connector's once the connector has started."""
         return stream.connector == CONFIGURED or stream.connector in self.progress
 
     def known_ids(self, stream: StreamConfig) -> dict[str, str]:
-        """The ids of a stream's topics, by topic: of one that was not there yet none is known."""
+        """The ids of a stream's topics, by topic; a topic that did not exist yet is absent."""
         keys = {topic: topic_key(stream, topic) for topic in stream.topics}
         return {topic: self.topic_ids[key] for topic, key in keys.items() if key in self.topic_ids}
 
     def with_ids(self, stream: StreamConfig, ids: Mapping[str, str]) -> dict[str, str]:
-        """`topic_ids` with those of some topics of a stream as they are now."""
-        return {**self.topic_ids, **{topic_key(stream, topic): found for topic, found in ids.items()}}
+        """`topic_ids`, updated with the current ids of some topics of a stream."""
+        return {**self.topic_ids, **{topic_key(stream, topic): topic_id for topic, topic_id in ids.items()}}
 
     def known_leader_epochs(self, stream: StreamConfig) -> dict[TopicPartition, int]:
-        """The leader epochs of the partitions of a stream, of those for which one is known."""
+        """The leader epochs of a stream's partitions; partitions without a known one are absent."""
         keys = current_keys(stream, {key.place for key in self.offsets}, self.offsets)
         return {place: self.leader_epochs[key] for place, key in keys.items() if key in self.leader_epochs}
 
     def consuming_names(self) -> frozenset[str]:
-        """Names of the segments that are still consuming; every other one is sealed."""
+        """The names of the consuming segments; every other realtime segment is sealed."""
         return frozenset(segment.name for segment in self.consuming.values())
 
 
 @dataclass(frozen=True)
 class LineagePointer:
-    """Where a lineage entry lies: in the own commit of act `act`, at Delta version `not_before` or a little above.
+    """The place of a lineage entry: the commit of act `act`, at Delta version `not_before` or a little later.
 
-    A commit does not know its own version, because a foreign commit may come between the plan and it.
+    A commit does not know its own version, because a foreign commit may land between its plan and itself.
     """
 
     act: str
@@ -110,11 +110,11 @@ class LineagePointer:
 
 @dataclass(frozen=True)
 class OfflineState:
-    """The OFFLINE half: the boundary, and where the newest lineage entry lies. `progress`: see `HalfState`.
+    """The state of the OFFLINE half: the boundary and the newest lineage entry. `progress`: see `HalfState`.
 
-    `rolled` are the metrics that rows were rolled up by, each with its aggregation: configs change, rows stay.
-    `deletes` counts the delete markers that history has brought.
-    Lineage entries form a list through the log: each entry's `previous` points to the one before it.
+    `rolled` maps each metric to the aggregation that stored rows were rolled up by: configs change, rows stay.
+    `deletes` counts the delete markers that connectors of history have delivered.
+    Lineage entries form a list through the log: each entry's `previous` points to its predecessor.
     """
 
     act: Act
@@ -125,24 +125,24 @@ class OfflineState:
     deletes: int = 0
 
     def with_task(self, config: BucketConfig) -> OfflineState:
-        """The state when rows that a task wrote are in the half. What moves have counted, merges only add up."""
+        """The state after a task wrote rows. A metric keeps its first aggregation: merges sum up what moves counted."""
         rolled = {**dict(config.aggregations), **self.rolled}
         return replace(self, boundary=self.boundary.with_step(config.step_ms), rolled=rolled)
 
 
-# Both carry `progress`: what each connector or flow has brought to the half so far, by its name. It is committed with
-# the rows that it speaks of, so that what was brought is neither forgotten nor brought again.
+# Both carry `progress`: what each connector or flow has delivered to the half so far, by its name. It is committed with
+# the rows that it describes, so that no row is lost or delivered twice.
 HalfState = RealtimeState | OfflineState
 
 
 def to_user_metadata(state: HalfState) -> str:
-    """The text that a commit carries: act and state, one JSON object."""
+    """The `userMetadata` of a commit: act and state, one JSON object."""
     body = _realtime_json(state) if isinstance(state, RealtimeState) else _offline_json(state)
     return json.dumps({MARK: FORMAT, "act": vars(state.act), **body}, separators=(",", ":"), default=dict)
 
 
 def from_user_metadata(text: str | None) -> HalfState | None:
-    """The state in a commit's `userMetadata`, or None when the commit is not one of ours."""
+    """The state in a commit's `userMetadata`; None when the commit is foreign."""
     doc = _own_document(text)
     if doc is None:
         return None
@@ -151,7 +151,7 @@ def from_user_metadata(text: str | None) -> HalfState | None:
 
 
 def next_act(state: HalfState, act_id: str, kind: str, at: str, detail: Mapping[str, object]) -> Act:
-    """The act that follows `state`: the next number, so that the fence lets only one writer through."""
+    """The act after `state`. Its number is the next one, so that the fence lets only one writer commit."""
     return Act(act_id, state.act.number + 1, kind, at, detail)
 
 
@@ -189,10 +189,10 @@ def _realtime_state(act: Act, doc: dict[str, Any]) -> RealtimeState:
         sequences=offsets_from_json(doc["sequences"]),
         timestamp_max=doc["timestamp_max"],
         rejected=doc["rejected"],
-        filtered=doc.get("filtered", 0),  # halves that were written before filters have none
+        filtered=doc.get("filtered", 0),  # halves of earlier versions have none
         deletes=doc.get("deletes", 0),
         progress=doc.get("progress", {}),
-        leader_epochs=offsets_from_json(doc.get("leader_epochs", {})),  # later than the halves of earlier versions
+        leader_epochs=offsets_from_json(doc.get("leader_epochs", {})),  # halves of earlier versions have none
     )
 
 
