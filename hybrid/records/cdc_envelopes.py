@@ -1,4 +1,4 @@
-"""Messages that say what happens to a row: Feldera's `insert_delete`, and the envelopes of Debezium. Pure.
+"""Change data capture: messages of Feldera's `insert_delete`, and Debezium's envelopes. Pure.
 
 After docs.feldera.com/formats/json and debezium.io/documentation (the value of a change event).
 """
@@ -17,7 +17,7 @@ _OPS = ("c", "r", "u", "d")
 
 
 class CdcStep(NamedTuple):
-    """One row that comes, or goes; an update has some of its columns."""
+    """An insert or a delete of one row. An update has only some columns of the row."""
 
     is_delete: bool
     record: Mapping[str, object]
@@ -25,7 +25,7 @@ class CdcStep(NamedTuple):
 
 
 def change_step(change: Mapping[str, object]) -> CdcStep | Rejected:
-    """What a message of `insert_delete` says."""
+    """The step in a message of `insert_delete`."""
     (verb, record), *more = change.items() or ((None, None),)
     if more or verb not in ("insert", "update", "delete") or not isinstance(record, dict):
         return Rejected(f"The message is {shown(change)}; it must be {_CHANGES_WORDS}.")
@@ -33,9 +33,9 @@ def change_step(change: Mapping[str, object]) -> CdcStep | Rejected:
 
 
 def debezium_steps(message: Mapping[str, object], *, keyed: bool) -> list[CdcStep] | Rejected | Filtered:
-    """What an envelope says, with its schema beside it or without; nothing for a tombstone.
+    """The steps in an envelope, with or without its schema; Filtered for a tombstone.
 
-    An update is the row before going and the row after coming; on a `keyed` table the row before may be missing.
+    An update deletes the row `before` and inserts the row `after`; on a `keyed` table `before` may be missing.
     """
     envelope = message["payload"] if "payload" in message and "op" not in message else message
     if envelope is None:
@@ -43,10 +43,10 @@ def debezium_steps(message: Mapping[str, object], *, keyed: bool) -> list[CdcSte
     if not isinstance(envelope, dict) or envelope.get("op") not in _OPS:
         return Rejected(f"The message is {shown(message)}; it must be {_ENVELOPE_WORDS}.")
     op, before, after = envelope["op"], envelope.get("before"), envelope.get("after")
-    goes = op == "d" or (op == "u" and (before is not None or not keyed))
-    if goes and not isinstance(before, dict):
+    needs_before = op == "d" or (op == "u" and (before is not None or not keyed))
+    if needs_before and not isinstance(before, dict):
         return Rejected(f"The envelope with op '{op}' has no row 'before'. {_FULL}.")
     if op != "d" and not isinstance(after, dict):
         return Rejected(f"The envelope with op '{op}' has no row 'after'.")
-    steps = [CdcStep(True, before)] if isinstance(before, dict) and goes else []
+    steps = [CdcStep(True, before)] if isinstance(before, dict) and needs_before else []
     return [*steps, CdcStep(False, after)] if isinstance(after, dict) and op != "d" else steps

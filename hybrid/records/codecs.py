@@ -1,6 +1,6 @@
-"""Messages that are not JSON alone as records: CSV, Avro, and what a schema registry frames. They never raise on data.
+"""Reads messages in CSV, Avro or a schema registry's framing as records. Bad data never raises an exception.
 
-RegistryError passes: a registry that does not answer says nothing about the message.
+RegistryError does pass through: a registry that does not answer says nothing about the message.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _BOM = "\ufeff"
 
 
 def records_of(payload: bytes | None, codec: Codec) -> Sequence[Mapping[str, object] | Rejected]:
-    """The records in a message, at least one or why there is none: all rows of CSV, or the one record of Avro."""
+    """The records in a message: all rows of CSV, or one record. Without any record, the reason why there is none."""
     if payload is None:
         return [Rejected("The message has no value (a tombstone); a record is expected.")]
     if isinstance(codec, CsvFormat):
@@ -37,18 +37,18 @@ def _csv(payload: bytes, form: CsvFormat) -> Sequence[Mapping[str, object] | Rej
         text = str(payload, "utf-8").removeprefix(_BOM)
     except UnicodeDecodeError as error:
         return [Rejected(f"The message is not UTF-8: byte {error.start} does not fit.")]
-    # Only a line feed ends a line: the lexer judges what else may stand there.
+    # Only a line feed ends a line; the lexer judges carriage returns and the like.
     rows = rows_of(iter(io.StringIO(text, newline="\n")), form.dialect)
-    found: list[Mapping[str, object] | Rejected] = []
+    records: list[Mapping[str, object] | Rejected] = []
     try:
         header = header_of(rows, form)
         for _, cells in rows:
             if form.trailing_delimiter and len(cells) == len(header) + 1 and not cells[-1]:
                 cells = cells[:-1]
             if len(cells) == len(header):
-                found.append({name: form.value(name, cell) for name, cell in zip(header, cells, strict=True)})
+                records.append({name: form.value(name, cell) for name, cell in zip(header, cells, strict=True)})
             else:
-                found.append(Rejected(f"The row has {len(cells)} cells where the header has {len(header)}."))
+                records.append(Rejected(f"The row has {len(cells)} cells where the header has {len(header)}."))
     except Problem as problem:
-        found.append(Rejected(f"The message {problem.reason}."))
-    return found or [Rejected("The message holds no row of CSV.")]
+        records.append(Rejected(f"The message {problem.reason}."))
+    return records or [Rejected("The message holds no row of CSV.")]

@@ -1,8 +1,8 @@
-"""The one decoder: from a Kafka message, or a record of a file, to a row of the table, or to the reason why not.
+"""The only decoder: converts a Kafka message, or a record of a file, to a row, or to the reason for its rejection.
 
 Spark's workers and the query's tail both use it, so it is pure and free of locale, clock and process settings: equal
-bytes give equal rows everywhere. What counts as now is told: a message's Kafka timestamp, a file's last change. It
-never raises on data. A `Decoder` is pickled as its TableSpec and half.
+bytes give equal rows everywhere. The caller passes the current time: a message's Kafka timestamp, or a file's time of
+modification. Bad data never raises an exception. A `Decoder` is pickled as its TableSpec and half.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _AGAIN = (
 
 
 class Decoder:
-    """Decodes messages and converts records for one half of a table, as its config says.
+    """Decodes messages and converts records for one half of a table, by its config.
 
-    `message` says whether a record is a row or a change that holds one; None: as the half's stream has it.
+    `message` says whether a record is a row or a change that contains one; None: the format of the half's stream.
     """
 
     def __init__(self, spec: TableSpec, half: Half = Half.REALTIME, message: MessageFormat | None = None) -> None:
@@ -80,77 +80,79 @@ class Decoder:
 
     @property
     def is_of_json(self) -> bool:
-        """Whether messages are JSON whose records have their fields as columns have them."""
+        """Whether messages are JSON, and records are not unnested."""
         return self._codec is None and self._unnester is None
 
     @property
     def reads(self) -> frozenset[str]:
-        """The fields that transforms and the filter read; of `a.b` also `a`. They need not be in the schema."""
+        """The fields that transforms and the filter read, for `a.b` also `a`. The schema may lack them."""
         return self._transforms.reads if self._transforms is not None else frozenset()
 
     def decode_all(
         self, payload: bytes | None, now_ms: int | None = None, message: Message | None = None
     ) -> list[Outcome]:
-        """What becomes of each record in a message's value; of one key only the last that wins is kept.
+        """The outcome of each record in a message's value; of several rows of a key only the winner is kept.
 
-        The rows of a message share its offset, so what comes after what is settled here. Where rows are folded all of
-        a key would count, in an order that nothing tells: the first is kept, and the others are rejected. `message` is
-        the whole of it, where the table takes more than the value.
+        The rows of a message share its offset, so no later step could order them. With partial upsert every row of a
+        key counts, in an order that only offsets define: the first is kept and the others are rejected. `message` is
+        the whole message, where the table reads more than the value.
         """
         if self._is_single:
             return [self.decode(payload, now_ms, message)]
         if self._codec is not None or self._unnester is not None:
-            found = [[one] for one in self._nested(payload, now_ms, message)]
-            if len(found) == 1:
-                return found[0]
+            outcomes = [[outcome] for outcome in self._nested(payload, now_ms, message)]
+            if len(outcomes) == 1:
+                return outcomes[0]
         elif self._records is Records.ARRAY:
-            found = self._array(payload, now_ms)
+            outcomes = self._array(payload, now_ms)
         else:
-            found = [self._decode_each(text, now_ms) for text in self._texts(payload)]
-            if len(found) == 1 and len(found[0]) == 1:
-                return found[0]
+            outcomes = [self._decode_each(text, now_ms) for text in self._texts(payload)]
+            if len(outcomes) == 1 and len(outcomes[0]) == 1:
+                return outcomes[0]
         if self._spec.folds:
-            found = self._first_of_each(found)
+            outcomes = self._first_of_each(outcomes)
         numbered = [
-            _numbered(one, number, len(found)) for number, of_record in enumerate(found, 1) for one in of_record
+            _numbered(outcome, number, len(outcomes))
+            for number, of_record in enumerate(outcomes, 1)
+            for outcome in of_record
         ]
         if self._spec.folds:
             return numbered
         return self._last_of_each(numbered) if self._spec.primary_key else numbered
 
     def _decode_each(self, payload: bytes | None, now_ms: int | None) -> list[Outcome]:
-        """What becomes of one record, which is several steps where it is an update."""
+        """The outcomes of one record; an update of Debezium has several steps."""
         if self._message is not MessageFormat.DEBEZIUM:
             return [self.decode(payload, now_ms)]
         if payload is None:
-            return [Filtered()]  # what Debezium sends after a delete, for compacted topics
+            return [Filtered()]  # Debezium sends a tombstone after each delete, for compacted topics
         record = _parsed(payload)
         if isinstance(record, Rejected):
             return [record]
         return self._record(record, now_ms, f"The message is not one JSON object but {shown(record)}.")
 
     def documents(self, payload: bytes | None, message: Message | None = None) -> list[Mapping[str, object] | Rejected]:
-        """The records in a message's value, nested ones flat, before any transform."""
-        found: list[Mapping[str, object] | Rejected] = []
+        """The records in a message's value, unnested, before any transform."""
+        records: list[Mapping[str, object] | Rejected] = []
         if self._codec is not None:
-            found += records_of(payload, self._codec)
+            records += records_of(payload, self._codec)
         else:
             record = _parsed(payload)
-            found.append(record if isinstance(record, (dict, Rejected)) else Rejected(_not_an_object(record)))
+            records.append(record if isinstance(record, (dict, Rejected)) else Rejected(_not_an_object(record)))
         if self._message_fields is not None and message is not None:
             beside = self._message_fields.of(message)
-            found = [one if isinstance(one, Rejected) else {**one, **beside} for one in found]
+            records = [record if isinstance(record, Rejected) else {**record, **beside} for record in records]
         if self._unnester is None:
-            return found
-        return [flat for one in found for flat in _unnested(self._unnester, one)]
+            return records
+        return [flat for record in records for flat in _unnested(self._unnester, record)]
 
     def _nested(self, payload: bytes | None, now_ms: int | None, message: Message | None) -> list[Outcome]:
-        """What becomes of each record of a message that may hold several, or nested ones."""
-        found = self.documents(payload, message)
-        return [one if isinstance(one, Rejected) else self._insert(one, now_ms) for one in found]
+        """The outcome of each record of a message that may hold several or nested records."""
+        records = self.documents(payload, message)
+        return [record if isinstance(record, Rejected) else self._insert(record, now_ms) for record in records]
 
     def decode(self, payload: bytes | None, now_ms: int | None = None, message: Message | None = None) -> Outcome:
-        """The row in a message's value, which must be one JSON object in UTF-8."""
+        """The outcome of a message whose value must be one JSON object in UTF-8."""
         record = _parsed(payload)
         if isinstance(record, Rejected):
             return record
@@ -161,7 +163,7 @@ class Decoder:
         return self.store(record) if self._is_plain else self.convert(record, now_ms)
 
     def _texts(self, payload: bytes | None) -> list[bytes | None]:
-        """The lines of a message that hold a record each; the message as it is where that is one object."""
+        """The lines of a message, each with a record; the message itself when it is one JSON value."""
         if payload is None or b"\n" not in payload or not isinstance(_parsed(payload), Rejected):
             return [payload]
         return [line for line in payload.split(b"\n") if line.strip()] or [payload]
@@ -183,71 +185,71 @@ class Decoder:
         if isinstance(steps, (Rejected, Filtered)):
             return [steps]
         *before, last = steps
-        came = self._step(last, now_ms)
-        if self._places and (not isinstance(came, Decoded) or not before or self._has_key_of(before[0], came)):
-            return [came]
-        return _all_or_none([*(self._step(step, now_ms) for step in before), came])
+        outcome = self._step(last, now_ms)
+        if self._places and (not isinstance(outcome, Decoded) or not before or self._has_key_of(before[0], outcome)):
+            return [outcome]
+        return _all_or_none([*(self._step(step, now_ms) for step in before), outcome])
 
     def _has_key_of(self, step: CdcStep, row: Decoded) -> bool:
-        """Whether a row keeps the key that it had, so that it says all. What else it had need not be known."""
+        """Whether an update keeps the key of its row. Then the new row alone is enough: its key replaces the old row."""
         record = self.named(step.record)
-        had = [(self._fields[place], record.get(self._fields[place].name)) for place in self._places]
-        key = [row.values[place] for place in self._places]
+        old_values = [(self._fields[place], record.get(self._fields[place].name)) for place in self._places]
+        new_key = [row.values[place] for place in self._places]
         try:
-            return [field.convert(value) if value is not None else None for field, value in had] == key
+            return [field.convert(value) if value is not None else None for field, value in old_values] == new_key
         except UNFIT:
             return False
 
     def _last_of_each(self, found: list[Outcome]) -> list[Outcome]:
-        """Without the rows that another one of the same message beats: by the comparison column, then by its place.
+        """The outcomes without rows that lose to another row of the message: by comparison column, then by place.
 
-        On a dedup table the first of a key stays.
+        On a dedup table the first row of a key wins.
         """
         names, places = self._spec.schema.column_names, self._places
         upsert = self._spec.upsert
         compared = names.index(upsert.comparison_column) if upsert and upsert.comparison_column in names else None
         winners: dict[tuple[object, ...], Decoded] = {}
-        for one in found:
-            if isinstance(one, Decoded):
-                of = tuple(one.values[place] for place in places)
-                best = winners.get(of)
+        for outcome in found:
+            if isinstance(outcome, Decoded):
+                key = tuple(outcome.values[place] for place in places)
+                best = winners.get(key)
                 if best is not None and upsert is not None and upsert.first_wins:
                     continue
-                if best is None or compared is None or not _is_below(one.values[compared], best.values[compared]):
-                    winners[of] = one
-        kept = {id(one) for one in winners.values()}
-        return [one for one in found if not isinstance(one, Decoded) or id(one) in kept]
+                if best is None or compared is None or not _is_below(outcome.values[compared], best.values[compared]):
+                    winners[key] = outcome
+        kept_ids = {id(row) for row in winners.values()}
+        return [outcome for outcome in found if not isinstance(outcome, Decoded) or id(outcome) in kept_ids]
 
     def _first_of_each(self, found: list[list[Outcome]]) -> list[list[Outcome]]:
-        """By record, with a reason in the place of each whose key an earlier one of the same message has.
+        """The outcomes by record. A record with a key of an earlier record of the message becomes a rejected row.
 
-        Of an update that changes its row's key all goes, or nothing.
+        An update that changes its row's key is kept or rejected as a whole.
         """
-        seen: set[tuple[object, ...]] = set()
-        kept: list[list[Outcome]] = []
+        earlier_keys: set[tuple[object, ...]] = set()
+        outcomes: list[list[Outcome]] = []
         for of_record in found:
-            rows = [one for one in of_record if isinstance(one, Decoded)]
-            keys = {tuple(one.values[place] for place in self._places) for one in rows}
-            kept.append([Rejected(_AGAIN)] if keys & seen else of_record)
-            seen |= keys
-        return kept
+            rows = [outcome for outcome in of_record if isinstance(outcome, Decoded)]
+            keys = {tuple(row.values[place] for place in self._places) for row in rows}
+            outcomes.append([Rejected(_AGAIN)] if keys & earlier_keys else of_record)
+            earlier_keys |= keys
+        return outcomes
 
     def _step(self, step: CdcStep, now_ms: int | None) -> Outcome:
-        """The row that is inserted or deleted. A delete by key has the time of its message where it names none."""
+        """The row to insert or delete. A delete by key has its message's time where it has no time of its own."""
         if step.is_update:
             return self._update(step.record, now_ms)
         if not step.is_delete:
             return self._insert(step.record, now_ms)
         if not self._spec.primary_key:
-            found = self._insert(step.record, now_ms)
-            return found._replace(is_delete=True) if isinstance(found, Decoded) else found
-        found = self.store(self.named(step.record), self._marker)
-        if not isinstance(found, Decoded) or found.time_ms is not None or self._time is None:
-            return found._replace(is_delete=True) if isinstance(found, Decoded) else found
-        return Decoded(found.values, now_ms, True)
+            outcome = self._insert(step.record, now_ms)
+            return outcome._replace(is_delete=True) if isinstance(outcome, Decoded) else outcome
+        outcome = self.store(self.named(step.record), self._marker)
+        if not isinstance(outcome, Decoded) or outcome.time_ms is not None or self._time is None:
+            return outcome._replace(is_delete=True) if isinstance(outcome, Decoded) else outcome
+        return Decoded(outcome.values, now_ms, True)
 
     def named(self, record: Mapping[str, object]) -> Mapping[str, object]:
-        """The record by the names of the columns, where a DDL says that their case does not count."""
+        """The record with the names of columns as keys, where a DDL makes names case-insensitive."""
         if not self._spec.ignores_case:
             return record
         named = {name: record[name] for name in self._known if name in record}
@@ -256,7 +258,7 @@ class Decoder:
         return named
 
     def convert(self, record: Mapping[str, object], now_ms: int | None = None) -> Outcome:
-        """The row of a record that is already parsed: from JSON, CSV (texts) or Parquet (Python values)."""
+        """The outcome of a parsed record: from JSON, CSV (texts) or Parquet (Python values)."""
         if self._message is MessageFormat.RECORD:
             return self._insert(record, now_ms)
         step = change_step(record)
@@ -270,23 +272,23 @@ class Decoder:
         return shaped if isinstance(shaped, (Rejected, Filtered)) else self.store(shaped)
 
     def _update(self, record: Mapping[str, object], now_ms: int | None) -> Outcome:
-        """A row of the columns that an update names, on a table that folds it into what its key has."""
+        """A row with the columns that an update names; partial upsert merges it into the row of its key."""
         if self._updates.refusal is not None:
             return Rejected(self._updates.refusal)
         record = self.named(record)
         shaped = self.shape(record, now_ms)
         if isinstance(shaped, (Rejected, Filtered)):
             return shaped
-        found = self.store(shaped, self._updates.fields)
-        if isinstance(found, Rejected):
-            return found
-        problem = self._updates.problem(record, dict(zip(self._spec.schema.column_names, found.values, strict=True)))
-        return found if problem is None else Rejected(problem)
+        row = self.store(shaped, self._updates.fields)
+        if isinstance(row, Rejected):
+            return row
+        problem = self._updates.problem(record, dict(zip(self._spec.schema.column_names, row.values, strict=True)))
+        return row if problem is None else Rejected(problem)
 
     def shape(
         self, record: Mapping[str, object], now_ms: int | None = None
     ) -> Mapping[str, object] | Rejected | Filtered:
-        """The record with the columns of its transforms, before it is converted to the schema's types."""
+        """The record with the columns that transforms compute, before conversion to the schema's types."""
         if self._transforms is None:
             return record
         try:
@@ -296,7 +298,7 @@ class Decoder:
         return Filtered() if shaped is None else shaped
 
     def store(self, record: Mapping[str, object], fields: Sequence[Field] | None = None) -> Decoded | Rejected:
-        """The row of a record that has its shape."""
+        """The row of a record after its transforms."""
         values: list[object] = []
         for name, convert, multiple, null, required, missing in fields or self._fields:
             value = record.get(name)
@@ -322,44 +324,46 @@ class Decoder:
         times_ms: Sequence[int] | None = None,
         messages: Sequence[Message] | None = None,
     ) -> Batch:
-        """The rows of many messages as columns; `times_ms` says for each what counts as now.
+        """The rows of many messages as columns; `times_ms` is the current time for each.
 
-        `messages` are the whole of them, where the table takes more than their values.
+        `messages` are the whole messages, where the table reads more than their values.
         """
         times: Sequence[int | None] = times_ms if times_ms is not None else (None,) * len(payloads)
         if self._plain_records is not None and _are_plain(self._plain_records, payloads):
             return self._plain_batch(self._plain_records, payloads, times)
-        whole: Sequence[Message | None] = messages if messages is not None else (None,) * len(payloads)
-        given = zip(payloads, times, whole, strict=True)
+        whole_messages: Sequence[Message | None] = messages if messages is not None else (None,) * len(payloads)
+        arguments = zip(payloads, times, whole_messages, strict=True)
         if self._is_single:
-            found = [self.decode(*one) for one in given]
-            return to_batch(found, len(self._fields), range(len(found)))
-        all_found = [self.decode_all(*one) for one in given]
-        origins = [number for number, of_one in enumerate(all_found) for _ in of_one]
-        return to_batch([one for of_one in all_found for one in of_one], len(self._fields), origins)
+            outcomes = [self.decode(*message) for message in arguments]
+            return to_batch(outcomes, len(self._fields), range(len(outcomes)))
+        outcomes_by_message = [self.decode_all(*message) for message in arguments]
+        origins = [number for number, of_message in enumerate(outcomes_by_message) for _ in of_message]
+        return to_batch(
+            [outcome for of_message in outcomes_by_message for outcome in of_message], len(self._fields), origins
+        )
 
     def _plain_batch(self, plain: PlainRecords, payloads: Sequence[bytes | None], times: Sequence[int | None]) -> Batch:
-        taken, count = plain.take(payloads), len(payloads)
-        deletes = [False] * count if self._delete is None else [one is True for one in taken.columns[self._delete]]
-        batch = Batch(taken.columns, taken.times_ms, deletes, [None] * count, [False] * count, range(count))
-        left = sorted(taken.left)
-        judged = [self.decode(payloads[place], times[place]) for place in left]
-        batch.put(left, to_batch(judged, len(self._fields), left))
+        fast, count = plain.take(payloads), len(payloads)
+        deletes = [False] * count if self._delete is None else [marker is True for marker in fast.columns[self._delete]]
+        batch = Batch(fast.columns, fast.times_ms, deletes, [None] * count, [False] * count, range(count))
+        undecided = sorted(fast.left)
+        outcomes = [self.decode(payloads[place], times[place]) for place in undecided]
+        batch.put(undecided, to_batch(outcomes, len(self._fields), undecided))
         return batch
 
     def unknown_columns(self, record: Mapping[str, object]) -> tuple[str, ...]:
-        """The keys of a record that the schema does not have, in the record's order. They are not stored."""
+        """The keys of a record that the schema lacks, in the record's order. They are not stored."""
         return tuple(key for key in record if key not in self._known)
 
     def _finish(self, values: list[object]) -> Decoded | Rejected:
         row = tuple(values)
-        given = [place for place in self._compared if row[place] is not None]
-        if self._compared and len(given) != 1:
-            names = " and ".join(f"'{self._fields[place].name}'" for place in given or self._compared)
-            have = "have a value" if given else "are missing or null"
+        present = [place for place in self._compared if row[place] is not None]
+        if self._compared and len(present) != 1:
+            names = " and ".join(f"'{self._fields[place].name}'" for place in present or self._compared)
+            have = "have a value" if present else "are missing or null"
             return Rejected(f"Columns {names} {have}: a row has a value in just one of the comparison columns.")
         is_delete = self._delete is not None and row[self._delete] is True
-        if self._time is None or row[self._time] is None:  # a delete by key
+        if self._time is None or row[self._time] is None:  # only for a delete by key
             return Decoded(row, None, is_delete)
         try:
             return Decoded(row, self._to_millis(row[self._time]), is_delete)
@@ -379,8 +383,8 @@ class Decoder:
 
 
 def _all_or_none(found: list[Outcome]) -> list[Outcome]:
-    """The steps of an update, or the first reason why one of them cannot be taken."""
-    return next(([one] for one in found if isinstance(one, Rejected)), found)
+    """The outcomes of an update's steps, or only the first rejection among them."""
+    return next(([outcome] for outcome in found if isinstance(outcome, Rejected)), found)
 
 
 def _not_an_object(value: object) -> str:
@@ -399,7 +403,7 @@ def _unnested(unnester: Unnester, record: Mapping[str, object] | Rejected) -> Se
 
 
 def _parsed(payload: bytes | None) -> object:
-    """The JSON value of a message, or why there is none."""
+    """The JSON value of a message; Rejected, with the reason, if there is none."""
     if payload is None:
         return Rejected("The message has no value (a tombstone); a JSON object is expected.")
     try:
@@ -411,19 +415,19 @@ def _parsed(payload: bytes | None) -> object:
 
 
 def _are_plain(plain: PlainRecords, payloads: Sequence[bytes | None]) -> bool:
-    """Whether trying them all at once is worth its cost: of many messages the first few tell."""
+    """Whether the fast path is worth its cost. Of many messages only the first few are tried."""
     return len(payloads) < _MANY or len(plain.take(payloads[:_FEW]).left) < _FEW // 2
 
 
 def _numbered(found: Outcome, number: int, count: int) -> Outcome:
-    """A reason says which of several records it is about."""
+    """Names the record in the reason of its rejection, where a message has several."""
     return (
         Rejected(f"Record {number} of {count}: {found.reason}") if isinstance(found, Rejected) and count > 1 else found
     )
 
 
 def _is_below(one: object, other: object) -> bool:
-    """Whether a comparison value is lower than another of the same column; a missing one is lowest."""
+    """Whether a comparison value is lower than another of the same column; None is the lowest."""
     if one is None or other is None:
         return one is None and other is not None
     return bool(one < other)  # type: ignore[operator]
@@ -438,7 +442,7 @@ def _transforms(spec: TableSpec, half: Half) -> Transforms | None:
     config = spec.ingestion.get(half)
     if config is None or not (config.transforms or config.filter_function):
         return None
-    # A table without transforms does not pay for the parser.
+    # Imported late: a table without transforms does not pay for the parser.
     from hybrid.expression.transforms import Transforms
 
     return Transforms(config, spec.schema)

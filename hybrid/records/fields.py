@@ -1,4 +1,4 @@
-"""What decoding takes, field by field, looked up once: how a value becomes the stored one, and what stands for none."""
+"""Decoding rules per field, looked up once: how a value is converted, and what is stored for a missing one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hybrid.schema.timeformat import MAX_MS, MIN_MS
 from hybrid.schema.types import DataType
 from hybrid.schema.values import CONVERTERS, millis_of, to_timestamp
 
-# What a converter raises when a value does not fit; RecursionError comes from records that were not parsed here.
+# What a converter raises when a value does not fit. RecursionError: a record from another parser is nested too deeply.
 UNFIT = (ValueError, ArithmeticError, TypeError, LookupError, RecursionError)
 
 _NEVER_NULL = "a row whose time is null is rejected"
@@ -25,9 +25,9 @@ _DECIDES = "it decides which row of a key is newest"
 
 
 class Field(NamedTuple):
-    """What decoding one field takes. `required` is why a null is not taken, or None.
+    """The decoding rules of one field. `null` is stored for a null; `required` is why a null is rejected, or None.
 
-    `missing` holds the value for a record without the field, where that is another one than for a null.
+    `missing` holds the value for a record without the field, where that value is not `null`.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Field(NamedTuple):
 
 
 def fields_of(spec: TableSpec, flavor: JsonFlavor) -> tuple[Field, ...]:
-    """Those of a table, in the schema's order; `flavor` says how records write what JSON has no type for."""
+    """The fields of a table, in the schema's order; `flavor` says how records write types that JSON does not have."""
     return tuple(_field(spec, field, flavor) for field in spec.schema.fields)
 
 
@@ -47,16 +47,16 @@ def _field(spec: TableSpec, field: FieldSpec, flavor: JsonFlavor) -> Field:
     keeps_null = spec.null_handling and not field.not_null
     multiple = not field.single_value
     default = [field.default_null] if multiple else field.default_null
-    one = _one_value(field, flavor)
-    convert = _many_values(one, field.default_null, keeps_null) if multiple else one
+    convert_value = _one_value(field, flavor)
+    convert = _many_values(convert_value, field.default_null, keeps_null) if multiple else convert_value
     null = None if keeps_null or field.sql_type is not None else default
     return Field(field.name, convert, multiple, null, _why_required(spec, field), field.missing)
 
 
 def marker_fields(spec: TableSpec, fields: Sequence[Field]) -> tuple[Field, ...]:
-    """What a delete by key takes: the key, and the column that rows are compared by; everything else may be null.
+    """The fields of a delete by key: only the key and the comparison column are required.
 
-    A delete without a comparison value would be below every row of its key, and lost. A default would be a guess.
+    A delete without a comparison value would lose against every row of its key. A default would be a guess.
     """
     key = spec.primary_key
 
@@ -69,7 +69,7 @@ def marker_fields(spec: TableSpec, fields: Sequence[Field]) -> tuple[Field, ...]
 
 
 def is_deciding(spec: TableSpec, name: str) -> bool:
-    """Whether a column says which row it is and where it stands: of the key, the time, or what rows are compared by."""
+    """Whether a column identifies or orders a row: a key column, the time column or a comparison column."""
     compared = spec.upsert.comparison_columns if spec.upsert is not None else ()
     return name in (*spec.primary_key, *compared, spec.time_column)
 
@@ -98,15 +98,15 @@ def _one_value(field: FieldSpec, flavor: JsonFlavor) -> Callable[[object], objec
         return convert
 
     def convert_time(value: object) -> object:
-        """Files know dates and instants; the column has a format of its own."""
+        """Writes the dates and instants of files in the column's own format."""
         return form.from_millis(millis_of(to_timestamp(value))) if isinstance(value, date) else convert(value)
 
-    # A TIMESTAMP column holds instants as they are, to the microsecond.
+    # A TIMESTAMP column stores instants to the microsecond, so milliseconds would lose digits.
     return convert if field.data_type is DataType.TIMESTAMP else convert_time
 
 
 def _many_values(one: Callable[[object], object], default: object, keeps_null: bool) -> Callable[[object], object]:
-    """A list of values; one value is a list of one. An empty list is a null, as in Pinot."""
+    """A converter of lists; a single value becomes a list of one. An empty list is a null, as in Pinot."""
 
     def convert_all(value: object) -> object:
         items = value if isinstance(value, (list, tuple)) else (value,)
@@ -118,7 +118,7 @@ def _many_values(one: Callable[[object], object], default: object, keeps_null: b
 
 
 def time_reader(spec: TableSpec) -> Callable[[object], int]:
-    """What reads the time of a row in epoch ms from the stored value. It raises DataError."""
+    """The function from the stored value of the time column to epoch ms. It raises DataError."""
     field = spec.time_field
     form = field.time_format if field else None
     if form is None:
@@ -131,12 +131,12 @@ def _no_time(value: object) -> int:
 
 
 def read_millis(value: object) -> int:
-    """The short way for what nearly every table has."""
+    """The fast path for epoch milliseconds, the format of nearly every table."""
     if type(value) is int and MIN_MS <= value <= MAX_MS:
         return value
     raise DataError(f"{shown(value)} is not a time in epoch milliseconds in the years 1 to 9999.")
 
 
 def are_millis(values: Sequence[object]) -> bool:
-    """Whether `read_millis` would take all of these."""
+    """Whether `read_millis` would accept all values."""
     return set(map(type, values)) == {int} and min(values) >= MIN_MS and max(values) <= MAX_MS  # type: ignore[type-var, operator]

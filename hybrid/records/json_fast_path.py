@@ -1,8 +1,8 @@
-"""Many plain records at once, as columns: the short way of the one decoder.
+"""The JSON fast path: decodes many plain records at once, as columns.
 
-It takes JSON objects whose values are written as their columns want them, which nearly all are, and is many times
-faster than going record by record. Whatever else there is in a message it leaves to the decoder: that alone says what
-becomes of it, and why not. What it takes it takes alike; `tests/records/test_json_fast_path.py` holds it to that.
+It accepts JSON objects whose values already have the types of their columns, as nearly all do, and is many times faster
+than decoding record by record. Every other message is left to the decoder, which alone gives reasons for a rejection.
+Both must store the same values: `tests/records/test_json_fast_path.py` proves it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _WHOLE = frozenset({int, str, bool})
 _WITH_FLOATS = _WHOLE | {float}
 _HOLDERS = frozenset({list, dict})
 _FLOATING = frozenset({DataType.FLOAT, DataType.DOUBLE})
-# Types whose JSON values are the stored ones.
+# Types whose JSON values are stored unchanged.
 _AS_THEY_ARE = {DataType.INT: int, DataType.LONG: int, DataType.DOUBLE: float, DataType.STRING: str,
                 DataType.BOOLEAN: bool}  # fmt: skip
 _RANGES = {DataType.INT: (INT_MIN, INT_MAX), DataType.LONG: (LONG_MIN, LONG_MAX)}
@@ -33,7 +33,7 @@ _RANGES = {DataType.INT: (INT_MIN, INT_MAX), DataType.LONG: (LONG_MIN, LONG_MAX)
 
 @dataclass
 class Taken:
-    """`columns` of as many entries as there were messages, in the schema's order; those at `left` say nothing."""
+    """`columns`, in the schema's order, with an entry per message; entries at the places in `left` are meaningless."""
 
     columns: list[list[Any]]
     times_ms: list[int | None]
@@ -41,7 +41,7 @@ class Taken:
 
 
 class PlainRecords:
-    """Reads plain records of a table whose fields are `fields`."""
+    """The JSON fast path of one table; `fields` are its fields."""
 
     def __init__(self, spec: TableSpec, fields: Sequence[Field]) -> None:
         self._names = tuple(field.name for field in fields)
@@ -52,18 +52,18 @@ class PlainRecords:
         self._pick: Callable[[Any], tuple[Any, ...]] = pick if len(fields) > 1 else lambda record: (pick(record),)
 
     def take(self, payloads: Sequence[bytes | None]) -> Taken:
-        """The records in messages' values."""
-        left: set[int] = set()
-        rows = self._rows(payloads, left)
+        """The columns of the records in messages' values; places that the decoder must judge are in `left`."""
+        undecided: set[int] = set()
+        rows = self._rows(payloads, undecided)
         columns: list[list[Any]] = [[] for _ in self._names]
         if rows:
             turned = zip(*rows, strict=True)
-            columns = [column.take(values, left) for column, values in zip(self._columns, turned, strict=True)]
-        return Taken(columns, self._times(columns, len(rows), left), left)
+            columns = [column.take(values, undecided) for column, values in zip(self._columns, turned, strict=True)]
+        return Taken(columns, self._times(columns, len(rows), undecided), undecided)
 
     def _rows(self, payloads: Sequence[bytes | None], left: set[int]) -> list[tuple[object, ...]]:
         try:
-            # No object outlives its row: keeping all of them costs more than parsing them.
+            # Each object is freed at once: keeping all of them costs more than parsing them.
             rows = list(map(self._pick, map(orjson.loads, payloads)))  # type: ignore[arg-type]
         except (ValueError, LookupError, TypeError):
             rows = [self._row(payload, place, left) for place, payload in enumerate(payloads)]
@@ -83,24 +83,24 @@ class PlainRecords:
     def _times(self, columns: Sequence[list[Any]], count: int, left: set[int]) -> list[int | None]:
         if self._time is None:
             return [None] * count
-        to_millis, found = self._to_millis, list[int | None]()
+        to_millis, times_ms = self._to_millis, list[int | None]()
         if not left and to_millis is read_millis and are_millis(columns[self._time]):
             return list(columns[self._time])
         for place, value in enumerate(columns[self._time]):
             try:
-                found.append(to_millis(value))
+                times_ms.append(to_millis(value))
             except (DataError, *UNFIT):
                 left.add(place)
-                found.append(None)
-        return found
+                times_ms.append(None)
+        return times_ms
 
 
 @dataclass(frozen=True)
 class _Column:
-    """How the values of one column are taken. `of_type` is what a value must be to be stored as it is.
+    """The fast path of one column. Values of type `of_type` within `limits` are stored unchanged.
 
-    `takes` are types whose values say all that counts. Of a number with a point the text counts, which is lost here,
-    but for floating columns.
+    `takes` are the types that lose nothing in parsing. A number with a point loses its text, which counts for all but
+    floating columns.
     """
 
     field: Field
@@ -110,16 +110,16 @@ class _Column:
 
     @classmethod
     def of(cls, spec: TableSpec, field: Field) -> _Column:
-        found = spec.schema.find(field.name)
-        assert found is not None
-        kind = found.data_type
-        takes = _WITH_FLOATS if kind in _FLOATING and found.sql_type is None else _WHOLE
-        if found.sql_type is not None or not found.single_value:
+        spec_field = spec.schema.find(field.name)
+        assert spec_field is not None
+        kind = spec_field.data_type
+        takes = _WITH_FLOATS if kind in _FLOATING and spec_field.sql_type is None else _WHOLE
+        if spec_field.sql_type is not None or not spec_field.single_value:
             return cls(field, None, takes, None)
         return cls(field, _AS_THEY_ARE.get(kind), takes, _RANGES.get(kind))
 
     def take(self, values: Sequence[Any], left: set[int]) -> list[Any]:
-        """The stored values; places of those that are the decoder's to judge come into `left`."""
+        """The stored values. Adds the places of values that the decoder must judge to `left`."""
         if self.of_type is not None and set(map(type, values)) == {self.of_type}:
             limits = self.limits
             if limits is None or (limits[0] <= min(values) and max(values) <= limits[1]):
@@ -140,11 +140,11 @@ class _Column:
         return None
 
     def _all_taken(self, value: list[object] | dict[str, object]) -> bool:
-        """Whether a list or an object holds nothing but such values, and nulls."""
+        """Whether a list or an object holds only nulls and values of the types in `takes`."""
         kinds = set(map(type, value.values() if isinstance(value, dict) else value))
         return kinds <= {*self.takes, type(None)}
 
 
 def _may_be_deep(payload: bytes) -> bool:
-    """Whether it may nest deeper than the decoder goes; orjson goes deeper."""
+    """Whether a message may nest deeper than the decoder allows; orjson allows more."""
     return len(payload) > DEPTH_MAX and payload.count(b"[") + payload.count(b"{") > DEPTH_MAX

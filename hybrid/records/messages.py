@@ -1,7 +1,7 @@
-"""A message of Kafka as a whole: its value, and beside it what its producer and Kafka say of it.
+"""A whole Kafka message: its value, key, headers and coordinates.
 
-Where a table takes these as columns, as Pinot's `metadata.populate` has it, a rejected row keeps all of the message in
-its raw bytes, so that a replay reads what ingestion read.
+A table can read all of them as columns, as with Pinot's `metadata.populate`. A rejected row then keeps value, key and
+headers in its raw bytes, so that a replay reads what ingestion read.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Headers = Sequence[tuple[str, bytes | None]]
 
 
 class Message(NamedTuple):
-    """`headers` in their order; `timestamp_ms` is Kafka's. None: it is not told."""
+    """A Kafka message; `headers` are in their order, `timestamp_ms` is Kafka's. None: not known."""
 
     value: bytes | None
     key: bytes | None = None
@@ -34,32 +34,32 @@ class Message(NamedTuple):
 
 
 class MessageFields:
-    """What a record has beside its own fields, by Pinot's names. Texts are UTF-8; columns of BYTES hold bytes."""
+    """The fields that a message adds to its record, by Pinot's names. Texts are UTF-8; columns of BYTES hold bytes."""
 
     def __init__(self, schema: Schema) -> None:
-        self._binary = frozenset(one.name for one in schema.fields if one.data_type is DataType.BYTES)
+        self._binary = frozenset(field.name for field in schema.fields if field.data_type is DataType.BYTES)
 
     def of(self, message: Message) -> dict[str, object]:
-        """The fields of a message. Of a header that comes several times the last counts; without a value it is null."""
-        found: dict[str, object] = {
+        """The fields of a message. The last of several headers of a name counts; a header without a value is null."""
+        fields: dict[str, object] = {
             f"{METADATA}{name}": value
             for name, value in zip(_COORDINATES, message[-len(_COORDINATES) :], strict=True)
             if value is not None
         }
         for name, value in message.headers:
-            found[f"{HEADER}{name}"] = self._value(f"{HEADER}{name}", value)
+            fields[f"{HEADER}{name}"] = self._value(f"{HEADER}{name}", value)
         if message.key is not None:
-            found[KEY] = self._value(KEY, message.key)
-        return found
+            fields[KEY] = self._value(KEY, message.key)
+        return fields
 
     def _value(self, name: str, value: bytes | None) -> object:
         return value if value is None or name in self._binary else value.decode("utf-8", "replace")
 
 
 def pack(message: Message) -> bytes | None:
-    """What a rejected row keeps as its raw bytes: the value alone where there is neither key nor header.
+    """The raw bytes that a rejected row keeps: the value alone when there is neither key nor header.
 
-    Parts stand as they are between bytes that are no letters, so that words in them are found.
+    Parts are stored unchanged between bytes that are no letters, so that a search finds the words in them.
     """
     value = message.value
     if message.key is None and not message.headers and not (value is not None and value.startswith(_MARK)):
@@ -68,12 +68,12 @@ def pack(message: Message) -> bytes | None:
     for name, content in message.headers:
         parts += [name.encode("utf-8", "surrogatepass"), content]
     return _MARK + b"".join(
-        _NOTHING if one is None else _THERE + _LENGTH.pack(len(one)) + _NOTHING + one for one in parts
+        _NOTHING if part is None else _THERE + _LENGTH.pack(len(part)) + _NOTHING + part for part in parts
     )
 
 
 def unpack(raw: bytes | None) -> Message:
-    """The value, key and headers that `pack` put together."""
+    """The inverse of `pack`: value, key and headers."""
     if raw is None or not raw.startswith(_MARK):
         return Message(raw)
     try:

@@ -1,4 +1,4 @@
-"""What becomes of a message: a row, a rejected row, or nothing because the table's filter drops it."""
+"""The outcome of decoding a record: a row, a rejected row, or nothing because the table's filter drops it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Decoded(NamedTuple):
 
 
 class Rejected(NamedTuple):
-    """A message that is no row of this table; `reason` is a sentence with column, value and expected type."""
+    """A message that does not convert to a row; `reason` is a sentence with column, value and expected type."""
 
     reason: str
 
@@ -34,9 +34,9 @@ Outcome = Decoded | Rejected | Filtered
 
 @dataclass(frozen=True)
 class Batch:
-    """The records of many messages, column by column. Every list has one entry each; a rejected one only a reason.
+    """The records of many messages as columns. Every list has one entry per record; a rejected one has only a reason.
 
-    `columns` are in the schema's order; `filtered` says which the filter dropped; `origins` which message each is of.
+    `columns` are in the schema's order. `filtered` marks the dropped records. `origins` is each record's message.
     """
 
     columns: list[list[object]]
@@ -48,12 +48,12 @@ class Batch:
 
     @property
     def rows(self) -> list[int]:
-        """The places of the records that are rows."""
-        known = zip(self.reasons, self.filtered, strict=True)
-        return [place for place, (reason, filtered) in enumerate(known) if reason is None and not filtered]
+        """The indexes of the records that are rows."""
+        verdicts = zip(self.reasons, self.filtered, strict=True)
+        return [place for place, (reason, filtered) in enumerate(verdicts) if reason is None and not filtered]
 
     def put(self, places: Sequence[int], records: Batch) -> None:
-        """Puts other records in the place of those at `places`, one for one."""
+        """Replaces the records at `places` by others, one for one."""
         of_all: list[list[Any]] = [*self.columns, self.times_ms, self.deletes, self.reasons, self.filtered]
         others: list[list[Any]] = [
             *records.columns, records.times_ms, records.deletes, records.reasons, records.filtered
@@ -64,14 +64,14 @@ class Batch:
 
 
 def to_batch(rows: list[Outcome], width: int, origins: Sequence[int]) -> Batch:
-    """Outcomes as columns; `width` counts the schema's columns, `origins` number each one's message."""
-    nothing = Decoded((None,) * width, None, False)
-    good = [row if type(row) is Decoded else nothing for row in rows]
+    """Outcomes as columns; `width` is the number of columns, `origins` is the number of each outcome's message."""
+    empty_row = Decoded((None,) * width, None, False)
+    decoded_rows = [row if type(row) is Decoded else empty_row for row in rows]
     return Batch(
-        columns=[list(column) for column in zip(*(row.values for row in good), strict=True)]
+        columns=[list(column) for column in zip(*(row.values for row in decoded_rows), strict=True)]
         or [[] for _ in range(width)],
-        times_ms=[row.time_ms for row in good],
-        deletes=[row.is_delete for row in good],
+        times_ms=[row.time_ms for row in decoded_rows],
+        deletes=[row.is_delete for row in decoded_rows],
         reasons=[row.reason if type(row) is Rejected else None for row in rows],
         filtered=[type(row) is Filtered for row in rows],
         origins=origins,
@@ -79,7 +79,7 @@ def to_batch(rows: list[Outcome], width: int, origins: Sequence[int]) -> Batch:
 
 
 def shown(value: object) -> str:
-    """A value as a reason shows it: JSON in at most VALUE_SHOWN_MAX characters that UTF-8 can hold."""
+    """A value as reasons show it: JSON of at most VALUE_SHOWN_MAX characters, all of which UTF-8 can encode."""
     try:
         text = compact(value)
     except (ValueError, TypeError, RecursionError):
@@ -89,5 +89,5 @@ def shown(value: object) -> str:
 
 
 def _plain(value: object) -> str:
-    """What JSON does not have: NaN and Infinity by name, anything else by its type, which is the same everywhere."""
+    """A value that JSON lacks: NaN and Infinity by name, any other by its type, which is equal in every process."""
     return repr(value) if isinstance(value, float) else f"a value of type {type(value).__name__}"

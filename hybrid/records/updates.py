@@ -1,7 +1,7 @@
-"""The `update` records of Feldera's `insert_delete`: some columns of the row that a key has. Pure.
+"""The `update` records of Feldera's `insert_delete`: new values for some columns of a key's row. Pure.
 
-After docs.feldera.com/formats/json: a column that is not named stays as it is. So only tables whose rows are folded
-column by column (PARTIAL upsert) take them; what folding would read otherwise than it is meant is refused.
+After docs.feldera.com/formats/json: a column that is not named keeps its value. So only tables with partial upsert
+accept updates. An update that the merge strategies would misread is rejected.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from hybrid.records.fields import Field, is_deciding
 
 
 class Updates:
-    """What decoding updates of a table takes."""
+    """The decoding rules for updates of one table."""
 
     def __init__(self, spec: TableSpec, fields: tuple[Field, ...]) -> None:
         upsert = spec.upsert if spec.upsert is not None and spec.upsert.partial is not None else None
         free = [field.name for field in fields if upsert is not None and not is_deciding(spec, field.name)]
         self._strategies = {name: upsert.strategy_of(name) for name in free} if upsert is not None else {}
         self._refusal = None if upsert is not None else _refusal(spec)
-        # Neither a default nor a column's NOT NULL has a say in what is not named.
+        # Defaults and NOT NULL do not apply to columns that an update does not name.
         self.fields = tuple(
             field._replace(null=None, required=None, missing=()) if field.name in self._strategies else field
             for field in fields
@@ -28,11 +28,11 @@ class Updates:
 
     @property
     def refusal(self) -> str | None:
-        """Why this table takes no updates; None when it does."""
+        """Why this table accepts no updates; None when it does."""
         return self._refusal
 
     def problem(self, record: Mapping[str, object], stored: Mapping[str, object]) -> str | None:
-        """Why a record is no update; None when it is one. `stored` is its row: an empty list is stored as a null."""
+        """Why a record is no valid update, or None. `stored` is its row, which has a null for an empty list."""
         for name, strategy in self._strategies.items():
             forced = strategy is Strategy.FORCE_OVERWRITE
             if stored[name] is not None:
