@@ -1,4 +1,4 @@
-"""Checks of a table's backfills: which were interrupted, stopped by an error, forgotten, or keep rejected rows."""
+"""Checks of a table's backfills: which were interrupted, failed, were forgotten, or keep rejected rows."""
 
 from __future__ import annotations
 
@@ -11,28 +11,30 @@ _DAY_MS = 86_400_000
 
 
 def check_backfills(checkup: Checkup, name: str) -> None:
-    """The backfills of one table. One that is planned, paused or cancelled is as it is wanted, for a while."""
+    """Checks the backfills of one table. A recent plan, a pause and a cancellation are no findings."""
     table = checkup.home.table(name)
-    for one in checkup.home.backfills.statuses(name):
-        how_far = f"{one.buckets_done} of {one.buckets_total} buckets are corrected"
-        if one.state == INTERRUPTED:
-            message = f"Backfill '{one.id}' was interrupted: {how_far}."
-            hint = f"hybrid backfill resume {one.id}, or cancel it"
+    for status in checkup.home.backfills.statuses(name):
+        how_far = f"{status.buckets_done} of {status.buckets_total} buckets are corrected"
+        if status.state == INTERRUPTED:
+            message = f"Backfill '{status.id}' was interrupted: {how_far}."
+            hint = f"hybrid backfill resume {status.id}, or cancel it"
             checkup.found(Severity.WARNING, "backfill", message, table=name, hint=hint)
-        elif one.state == FAILED:
-            message = f"Backfill '{one.id}' ended in an error, and {how_far}: {one.error}"
-            hint = f"hybrid backfill cancel {one.id}; plan what is left anew"
+        elif status.state == FAILED:
+            message = f"Backfill '{status.id}' ended in an error, and {how_far}: {status.error}"
+            hint = f"hybrid backfill cancel {status.id}; plan what is left anew"
             checkup.found(Severity.NOTE, "backfill", message, table=name, hint=hint)
-        elif one.taken and one.state in {CANCELLED, REVERTED}:
-            message = f"Backfill '{one.id}' is {one.state}, and rejected rows are still taken by it: {one.taken}."
-            hint = f"hybrid backfill cancel {one.id} (gives them back)"
+        elif status.taken and status.state in {CANCELLED, REVERTED}:
+            message = (
+                f"Backfill '{status.id}' is {status.state}, and rejected rows are still taken by it: {status.taken}."
+            )
+            hint = f"hybrid backfill cancel {status.id} (gives them back)"
             checkup.found(Severity.WARNING, "backfill", message, table=name, hint=hint)
-        elif one.state in (PLANNED, REFUSED) and checkup.age_ms(one.created_at) > table.spec.revert_window_ms:
-            _found_forgotten(checkup, table, one)
+        elif status.state in (PLANNED, REFUSED) and checkup.age_ms(status.created_at) > table.spec.revert_window_ms:
+            _found_forgotten(checkup, table, status)
 
 
 def _found_forgotten(checkup: Checkup, table: Table, one: BackfillStatus) -> None:
-    """A plan that is older than the table's revert window: the version that it was planned on is not kept any more."""
+    """Reports a plan with staged rows that is older than the revert window: its base version is no longer kept."""
     size, days = staged_bytes(table.layout, one.id), table.spec.revert_window_ms / _DAY_MS
     if not size:
         return

@@ -1,4 +1,4 @@
-"""Checks of a table's connectors: which failed, with its error, and which wait for one that did."""
+"""Checks of a table's connectors: failed ones with their error, and connectors that wait for a failed one."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from hybrid.doctor.findings import Checkup, Severity
 
 
 def check_connectors(checkup: Checkup, name: str) -> None:
-    """The connectors of one table. One that a user paused is as it is wanted."""
+    """Checks the connectors of one table. A connector that a user paused is no finding."""
     connectors = checkup.home.table(name).connectors.look(ask_kafka=False)
-    failed = [one for one in connectors if one.state == "FAILED"]
-    for one in failed:
-        error = one.latest_error or ""
-        if any(error in known.message for known in checkup.findings if known.table == name):
-            continue  # the check of the stream found the same
-        message = f"Connector '{one.name}' failed: {error}"
-        hint = f"Correct what it names, then: hybrid connector start {name} {one.name}"
+    failed = [connector for connector in connectors if connector.state == "FAILED"]
+    for connector in failed:
+        error = connector.latest_error or ""
+        if any(error in finding.message for finding in checkup.findings if finding.table == name):
+            continue  # the check of the stream has reported it
+        message = f"Connector '{connector.name}' failed: {error}"
+        hint = f"Correct what it names, then: hybrid connector start {name} {connector.name}"
         checkup.found(Severity.ERROR, "connector", message, table=name, hint=hint)
-    names = {one.name for one in failed}
-    for one in connectors:
-        held_by = sorted(names.intersection(one.waits_for))
-        if one.state == "WAITING" and held_by:
-            also = " Nothing is read of Kafka until then." if one.transport == "kafka_input" else ""
-            message = f"Connector '{one.name}' waits for '{held_by[0]}', which failed.{also}"
+    names = {connector.name for connector in failed}
+    for connector in connectors:
+        failed_dependencies = sorted(names.intersection(connector.waits_for))
+        if connector.state == "WAITING" and failed_dependencies:
+            also = " Nothing is read of Kafka until then." if connector.transport == "kafka_input" else ""
+            message = f"Connector '{connector.name}' waits for '{failed_dependencies[0]}', which failed.{also}"
             checkup.found(Severity.NOTE, "connector", message, table=name)

@@ -1,4 +1,4 @@
-"""Checks that a table's definition can be read. Act 0 in the halves' logs holds the documents to write it anew."""
+"""Checks that a table's definition can be read, and repairs it from the documents in the halves' logs."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 
 def check_definition(checkup: Checkup, name: str) -> TableSpec | None:
-    """What the definition of the table in the folder `name` says; None when there is none that can be read."""
+    """The spec of the table in the folder `name`; None when no definition can be read."""
     home, layout = checkup.home, checkup.home.context.layout(name)
     try:
         return home.spec(name)
     except NotFoundError:
         damage = None
-    except Exception as error:  # whatever damaged documents make their readers raise
+    except Exception as error:  # damaged documents may make their readers raise anything
         damage = str(error) if isinstance(error, HybridError) else repr(error)
     if damage is None and not _is_lost(checkup, name):
         return None
@@ -49,7 +49,7 @@ def check_definition(checkup: Checkup, name: str) -> TableSpec | None:
 
 
 def _is_lost(checkup: Checkup, name: str) -> bool:
-    """Whether a folder without a definition holds a table's data; if not, what it is otherwise is told."""
+    """Whether a folder without a definition holds a table's data. If not, reports what it holds."""
     layout = checkup.home.context.layout(name)
     halves = [half for half in Half if layout.half(half).is_dir()]
     acts = {half: _acts(layout, half) for half in halves}
@@ -67,7 +67,7 @@ def _is_lost(checkup: Checkup, name: str) -> bool:
 
 
 def _acts(layout: TableLayout, half: Half) -> int | None:
-    """How many acts came after a half's creation; None when its log cannot be read."""
+    """The number of acts after a half's creation; None when its log cannot be read."""
     try:
         return open_half(layout.half(half)).state.act.number
     except NotFoundError:
@@ -85,7 +85,7 @@ def _is_being_created(layout: TableLayout) -> bool:
 
 
 def _newest_creation(layout: TableLayout) -> Act | None:
-    """The newest act that has the documents: act 0 of a half (`table apply` may have added one), or added columns."""
+    """The newest act that holds the documents: act 0 of a half (`table apply` may add one), or one with new columns."""
     acts = [act for half in Half for act in _acts_with_documents(layout.half(half))]
     return max(acts, key=lambda act: act.at, default=None)
 
@@ -94,7 +94,7 @@ def _acts_with_documents(half: Path) -> Iterator[Act]:
     first = state_at(half, 0)
     try:
         newest = open_half(half).version
-    except HybridError:  # act 0 may be readable where what follows is damaged
+    except HybridError:  # act 0 may be readable although a later commit is damaged
         newest = 0
     logged = [*(state for _, state in own_states(half, newest)), *([first] if first is not None else [])]
     for act in (*(state.act for state in logged), *(act for _, act in kept_acts(half))):
@@ -108,9 +108,11 @@ def _write_anew(home: Hybrid, name: str, act: Act) -> str:
     definition = Definition(
         name, documents["schema"], documents.get("realtime"), documents.get("offline"), documents.get("brokers"), act.at
     )
-    home.context.spec_of(definition)  # what cannot be read is not put in place
+    home.context.spec_of(definition)  # raises, so that a definition that cannot be read is never stored
     with creation_lock(home.context.layout(name), home.settings.lock_timeout_s, home.context.progress):
         aside = home.context.definitions.set_aside(name, now_words())
         home.context.definitions.add(definition)
-    kept = f" The damaged one is kept as {aside.name}." if aside is not None else ""
-    return f"Wrote the definition anew, as of {act.at}. What `hybrid table apply` changed since is not in it.{kept}"
+    backup_note = f" The damaged one is kept as {aside.name}." if aside is not None else ""
+    return (
+        f"Wrote the definition anew, as of {act.at}. What `hybrid table apply` changed since is not in it.{backup_note}"
+    )

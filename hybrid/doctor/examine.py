@@ -1,4 +1,4 @@
-"""The check-up of a home: what is wrong, what it means, and, if asked for, what can safely be repaired. No Spark."""
+"""Examines a home: runs the checks and, on request, repairs what is safe to repair. No Spark."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 def examine(home: Hybrid, table: str | None = None, *, repair: bool = False) -> list[Finding]:
     """The findings in a home, or in one table of it, in the order of the checks; empty when all is well.
 
-    `repair` mends what is safe to mend: a damaged catalog or definition, what dead processes left. It never touches
-    data. NotFoundError when the warehouse has nothing under the name `table`.
+    `repair` repairs what is safe to repair: a damaged catalog or definition, and leftovers of dead processes. It never
+    changes data. NotFoundError when the warehouse has no folder `table`.
     """
     names = _folders(home)
     if table is not None and table not in names:
@@ -66,7 +66,7 @@ def _check_table(checkup: Checkup, streams: StreamChecks, name: str) -> None:
 
 
 def _folders(home: Hybrid) -> list[str]:
-    """The names of what lies in the warehouse: tables, and what may have been one."""
+    """The names of the warehouse's folders: tables, and remains of tables."""
     warehouse = home.settings.warehouse
     if not warehouse.is_dir():
         return []

@@ -1,4 +1,4 @@
-"""Looks at the file system of the home: locks and SQLite need one that is this machine's own."""
+"""Checks the file system of the home: locks and SQLite need a local one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hybrid.doctor.findings import Checkup, Severity
 from hybrid.runtime.disk import existing
 
 MOUNTS = Path("/proc/mounts")
-# Other machines share these: locks may hold on one machine only, and SQLite's WAL needs shared memory.
+# File systems that machines share: locks may hold on one machine only, and SQLite's WAL needs shared memory.
 NETWORK_TYPES = frozenset(
     {
         "nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "ceph", "glusterfs", "fuse.glusterfs", "lustre", "gpfs", "9p",
@@ -19,7 +19,7 @@ NETWORK_TYPES = frozenset(
 
 
 def check_filesystem(checkup: Checkup) -> None:
-    """A finding when the home lies on a file system of the network."""
+    """Reports a home on a network file system."""
     folder = existing(checkup.home.home)
     kind = filesystem_of(folder, MOUNTS)
     if kind in NETWORK_TYPES:
@@ -33,7 +33,7 @@ def check_filesystem(checkup: Checkup) -> None:
 
 
 def filesystem_of(folder: Path, mounts: Path) -> str | None:
-    """The type of the file system that a folder lies on; None where the machine does not say."""
+    """The type of the file system that a folder lies on; None when it is not known."""
     try:
         lines = mounts.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     except OSError:
@@ -44,14 +44,14 @@ def filesystem_of(folder: Path, mounts: Path) -> str | None:
         if len(words) < 3:
             continue
         place = Path(_plain(words[1]))
-        # Of several at one place the last is seen.
+        # The last of several mounts at one path hides the others.
         if (place == real or place in real.parents) and len(place.parts) >= len(best.parts):
             best, kind = place, words[2]
     return kind
 
 
 def _plain(text: str) -> str:
-    """A mount point as the kernel means it: blanks are written as octal."""
+    """A mount point without the kernel's octal escapes of blanks and backslashes."""
     for code, char in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
         text = text.replace(code, char)
     return text

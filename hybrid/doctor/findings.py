@@ -1,4 +1,4 @@
-"""What a check-up finds, and what it did about it."""
+"""The findings of a check-up, and their repairs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class Severity(StrEnum):
-    """`ERROR`: something does not work, or is lost. `WARNING`: it will not, or takes room. `NOTE`: good to know."""
+    """`ERROR`: something fails or is lost. `WARNING`: something will fail, or takes space. `NOTE`: for information."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -29,7 +29,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """What one check found in a table (None: in the home), and what to do; `repair` says what was done."""
+    """What one check found in a table (None: in the home). `hint` says what to do, `repair` what was done."""
 
     check: str
     table: str | None
@@ -40,12 +40,12 @@ class Finding:
 
     @property
     def is_left(self) -> bool:
-        """Whether somebody still has to look after it."""
+        """Whether the finding still needs attention."""
         return self.severity is not Severity.NOTE and self.repair is None
 
 
 class Checkup:
-    """Collects the findings in a home, and repairs those that come with a repair, if that is asked for."""
+    """Collects the findings in a home. With `repair`, runs the repairs that findings bring."""
 
     def __init__(self, home: Hybrid, *, repair: bool) -> None:
         self.home = home
@@ -62,7 +62,7 @@ class Checkup:
         hint: str | None = None,
         mend: Callable[[], str] | None = None,
     ) -> bool:
-        """Keeps a finding; `mend` repairs it and says what it did. Whether it is repaired now."""
+        """Adds a finding; `mend` repairs it and returns what it did. Returns whether the finding is repaired."""
         finding = Finding(check, table, severity, message, hint)
         if mend is not None and self._repair:
             finding = _mended(finding, mend)
@@ -72,27 +72,27 @@ class Checkup:
         return finding.repair is not None
 
     def age_ms(self, since: str) -> float:
-        """How long ago an ISO 8601 time was, by the home's clock."""
+        """The age in ms of an ISO 8601 time, by the home's clock."""
         return self.home.context.now_ms() - datetime.fromisoformat(since).timestamp() * 1000
 
     @contextmanager
     def surviving(self, check: str, table: str | None = None) -> Iterator[None]:
-        """Whatever a damaged home makes a check raise is a finding, too: the other checks go on."""
+        """Turns any exception of a check into a finding, so that the other checks go on."""
         try:
             yield
         except Exception as error:
             _LOG.exception("The check '%s' of table %s ended early", check, table)
-            said = (
+            reason = (
                 str(error)
                 if isinstance(error, HybridError | OSError)
                 else f"{type(error).__name__}: {short_words(error)}"
             )
             hint = error.hint if isinstance(error, HybridError) else "hybrid logs --level error (the traceback)"
-            self.found(Severity.ERROR, check, f"This could not be checked: {said}", table=table, hint=hint)
+            self.found(Severity.ERROR, check, f"This could not be checked: {reason}", table=table, hint=hint)
 
 
 def now_words() -> str:
-    """The time as a part of a file's name, to the second, UTC."""
+    """The current UTC time to the second, as a part of a file name."""
     return datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
 
 

@@ -1,4 +1,4 @@
-"""Checks of a table's halves: log, state, and every data file; and that what the two say fits together."""
+"""Checks of a table's halves: log, state and every data file, and that both states agree."""
 
 from __future__ import annotations
 
@@ -24,35 +24,35 @@ _BACKUP = "Restore it from a backup, and keep what is there until then."
 
 
 def check_halves(checkup: Checkup, spec: TableSpec) -> dict[Half, HalfSnapshot]:
-    """The halves that can be read. OFFLINE comes first: what it stands on in REALTIME is there by then."""
+    """The halves that can be read. OFFLINE is read first: what it refers to in REALTIME was committed before."""
     layout = checkup.home.context.layout(spec.name)
-    found: dict[Half, HalfSnapshot] = {}
+    snapshots: dict[Half, HalfSnapshot] = {}
     for half in (Half.OFFLINE, Half.REALTIME):
         if half in spec.halves:
             with checkup.surviving("half", spec.name):
                 snapshot = _readable(checkup, spec, layout, half)
                 if snapshot is not None:
-                    found[half] = snapshot
+                    snapshots[half] = snapshot
                     _check_files(checkup, spec, half, snapshot.files)
         elif layout.half(half).exists():
             message = f"There is a half {layout.half(half)}, and the definition does not name it."
             hint = "hybrid table apply (with both configs), or remove it"
             checkup.found(Severity.WARNING, "leftover", message, table=spec.name, hint=hint)
     with checkup.surviving("state", spec.name):
-        _check_states(checkup, spec, found)
-    return found
+        _check_states(checkup, spec, snapshots)
+    return snapshots
 
 
 def _readable(checkup: Checkup, spec: TableSpec, layout: TableLayout, half: Half) -> HalfSnapshot | None:
     path = layout.half(half)
-    whole = _check_log(checkup, spec, half, path)
+    log_is_intact = _check_log(checkup, spec, half, path)
     try:
         snapshot = open_half(path)
         state, _ = snapshot.state, snapshot.files
     except (HybridError, ValueError, TypeError, KeyError) as error:
-        if whole:
-            said = str(error).partition("\n")[0] if isinstance(error, HybridError) else repr(error)
-            message = f"The {half} half cannot be read: {said}"
+        if log_is_intact:
+            reason = str(error).partition("\n")[0] if isinstance(error, HybridError) else repr(error)
+            message = f"The {half} half cannot be read: {reason}"
             checkup.found(Severity.ERROR, "half", message, table=spec.name, hint=_BACKUP)
         return None
     if isinstance(state, RealtimeState) != (half is Half.REALTIME):
@@ -63,7 +63,7 @@ def _readable(checkup: Checkup, spec: TableSpec, layout: TableLayout, half: Half
 
 
 def _check_log(checkup: Checkup, spec: TableSpec, half: Half, path: Path) -> bool:
-    """Whether each entry from the oldest to the newest is there, and can be read."""
+    """Whether every log entry from the oldest to the newest exists and can be read."""
     entries = sorted(entry for entry in (path / "_delta_log").glob("*.json") if _ENTRY.fullmatch(entry.name))
     gaps = [
         f"{before + 1:020d}.json is missing"
@@ -79,7 +79,7 @@ def _check_log(checkup: Checkup, spec: TableSpec, half: Half, path: Path) -> boo
 
 
 def _damage(entry: Path) -> str | None:
-    """What is wrong with a log entry; None when it is whole."""
+    """What is wrong with a log entry; None when it is intact."""
     try:
         lines = [json.loads(line) for line in entry.read_text(encoding="utf-8").split("\n") if line]
     except ValueError as error:
@@ -88,7 +88,7 @@ def _damage(entry: Path) -> str | None:
 
 
 def _check_files(checkup: Checkup, spec: TableSpec, half: Half, files: Sequence[DataFile]) -> None:
-    """Every file of the newest version is there, with the size that the log says."""
+    """Checks that every file of the newest version exists, with its size in the log."""
     missing: list[str] = []
     wrong: list[str] = []
     for number, file in enumerate(files, 1):
@@ -106,19 +106,19 @@ def _check_files(checkup: Checkup, spec: TableSpec, half: Half, files: Sequence[
 
 
 def _check_states(checkup: Checkup, spec: TableSpec, halves: dict[Half, HalfSnapshot]) -> None:
-    told: list[str] = []
+    contradictions: list[str] = []
     if Half.REALTIME in halves:
         snapshot = halves[Half.REALTIME]
-        told += contradictions_of_realtime(spec, snapshot.realtime, snapshot.files)
+        contradictions += contradictions_of_realtime(spec, snapshot.realtime, snapshot.files)
         if Half.OFFLINE in halves:
-            told += contradictions_of_boundary(halves[Half.OFFLINE].offline, snapshot.realtime)
-    for message in told:
+            contradictions += contradictions_of_boundary(halves[Half.OFFLINE].offline, snapshot.realtime)
+    for message in contradictions:
         hint = "Stop all acts on this table, and keep its folder: this does not happen by itself."
         checkup.found(Severity.ERROR, "state", message, table=spec.name, hint=hint)
 
 
 def contradictions_of_boundary(offline: OfflineState, realtime: RealtimeState) -> Iterator[str]:
-    """Where the OFFLINE half says that it took over what the REALTIME half has not committed."""
+    """Sentences on partitions whose frontier lies past the committed offset of the REALTIME half."""
     for key, offset in offline.boundary.frontier.items():
         committed = realtime.offsets.get(key, 0)
         if offset > committed:
@@ -126,7 +126,7 @@ def contradictions_of_boundary(offline: OfflineState, realtime: RealtimeState) -
 
 
 def contradictions_of_realtime(spec: TableSpec, state: RealtimeState, files: Sequence[DataFile]) -> Iterator[str]:
-    """Where the REALTIME half's state does not fit itself or the files."""
+    """Sentences on contradictions within the REALTIME half's state, or between its state and its files."""
     rows = Counter[str]()
     for file in files:
         rows[file.segment] += file.rows
@@ -144,21 +144,21 @@ def contradictions_of_realtime(spec: TableSpec, state: RealtimeState, files: Seq
 
 
 def _uncommitted(stream: StreamConfig, state: RealtimeState, files: Sequence[DataFile]) -> Iterator[str]:
-    """Rows at offsets that are to be read yet: they would come twice. A segment holds rows of one partition."""
-    found = [(file, _place(stream, file), file.high.get(columns.OFFSET)) for file in files]
-    keys = current_keys(stream, {place for _, place, _ in found if place is not None}, state.offsets)
-    for file, place, offset in found:
+    """Sentences on rows at offsets that are yet to be read: they would be stored twice."""
+    located_files = [(file, _place(stream, file), file.high.get(columns.OFFSET)) for file in files]
+    keys = current_keys(stream, {place for _, place, _ in located_files if place is not None}, state.offsets)
+    for file, place, offset in located_files:
         if place is not None and isinstance(offset, int):
             key = keys[place]
             if file.low.get(columns.EPOCH, key.epoch) != key.epoch:
-                continue  # a replay's, or of an epoch before: its offsets were read long ago
+                continue  # a replay's, or of an earlier epoch: its offsets are not read again
             committed = state.offsets.get(key, 0)
             if offset >= committed:
                 yield f"Segment {file.segment} holds offset {offset} of {key}, and {committed} is the next one to read."
 
 
 def _place(stream: StreamConfig, file: DataFile) -> TopicPartition | None:
-    """Where a file's rows come from. Statistics do not name the topic: its segment's name tells several apart."""
+    """The partition of a file's rows. Statistics lack the topic; the segment's name tells several topics apart."""
     partition, topic = file.high.get(columns.PARTITION), topic_in_name(stream, file.segment)
     return TopicPartition(topic, partition) if topic is not None and isinstance(partition, int) else None
 

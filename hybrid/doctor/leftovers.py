@@ -1,4 +1,4 @@
-"""Checks for what dead processes left: staged rows, half-written files, a JVM that outlived its command."""
+"""Checks for leftovers of dead processes: staged rows, half-written files, a JVM that outlived its command."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from hybrid.doctor.findings import Checkup, Severity
 from hybrid.lake.lock import last_holder
 from hybrid.lake.staging import abandoned, sweep
 
-# A file that is being written is renamed within moments.
+# Writers rename a file within moments, so an older part is abandoned.
 _PART_AGE_S = 60.0
 
 
 def check_leftovers(checkup: Checkup, name: str) -> None:
-    """What lies in the folder of one table."""
+    """Checks the folder of one table for leftovers."""
     layout = checkup.home.context.layout(name)
     with checkup.surviving("staging", name):
         _check_staging(checkup, name, layout.root / "staging")
@@ -29,7 +29,7 @@ def check_leftovers(checkup: Checkup, name: str) -> None:
 
 
 def check_parts(checkup: Checkup, parts: Iterable[Path], table: str | None = None) -> None:
-    """Files that were not written to their end."""
+    """Reports files that were not written to their end."""
     for part in sorted(parts):
         if time.time() - part.stat().st_mtime > _PART_AGE_S:
             message = f"{part} was not written to its end: its process died."
@@ -37,15 +37,15 @@ def check_parts(checkup: Checkup, parts: Iterable[Path], table: str | None = Non
 
 
 def _check_staging(checkup: Checkup, name: str, folder: Path) -> None:
-    left = abandoned(folder)
-    if left:
-        count = "1 folder" if len(left) == 1 else f"{len(left)} folders"
-        message = f"Acts that died left {count} of staged rows, e.g. {left[0]}. They are in no half."
+    abandoned_folders = abandoned(folder)
+    if abandoned_folders:
+        count = "1 folder" if len(abandoned_folders) == 1 else f"{len(abandoned_folders)} folders"
+        message = f"Acts that died left {count} of staged rows, e.g. {abandoned_folders[0]}. They are in no half."
         checkup.found(Severity.WARNING, "staging", message, table=name, mend=partial(_swept, folder))
 
 
 def _check_holder(checkup: Checkup, name: str, half: Half) -> None:
-    """A JVM whose Python process died in the middle of an act may commit yet."""
+    """Reports a JVM whose Python process died during an operation: it may still commit."""
     holder = last_holder(checkup.home.context.layout(name).lock(half))
     python, jvm = holder.get("python"), holder.get("jvm")
     if jvm is not None and jvm.is_alive() and not (python is not None and python.is_alive()):

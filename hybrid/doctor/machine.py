@@ -1,4 +1,4 @@
-"""Checks of the machine and of the home's folder: settings, Java, jars, room on the disk, logs."""
+"""Checks of the machine and of the home's folder: settings, Java, jars, disk space, logs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MIB = 1024**2
 
 
 def check_machine(checkup: Checkup) -> None:
-    """Everything that work stands on beside the tables. No Spark is started."""
+    """Checks what all work depends on beside the tables. Starts no Spark."""
     with checkup.surviving("settings"):
         _check_settings(checkup)
     with checkup.surviving("java"):
@@ -68,7 +68,7 @@ def _check_disk(checkup: Checkup) -> None:
 
 
 def _check_modes(checkup: Checkup) -> None:
-    """Others may not enter the home: definitions, logs and the catalog hold passwords and rows."""
+    """Checks that no other user may enter the home: definitions, logs and the catalog hold passwords and rows."""
     home = checkup.home.home
     if home.exists() and home.stat().st_mode & 0o077:
         message = f"Other users of this machine may enter {home} (mode {home.stat().st_mode & 0o777:o})."

@@ -1,4 +1,4 @@
-"""Checks of the catalog, the record of runs. No data depends on it: a damaged one is set aside and begun anew."""
+"""Checks of the catalog, the record of runs. No data depends on it: an empty one can replace a damaged one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _RUNS_MAX = 1000
 
 
 def check_catalog(checkup: Checkup) -> None:
-    """The catalog can be read, and no run in it waits for a process that is gone."""
+    """Checks that the catalog can be read, and that no run in it waits for a dead process."""
     path = checkup.home.home / "catalog.db"
     if not path.exists():
         return
@@ -46,7 +46,7 @@ def _check_clock(checkup: Checkup) -> None:
 
 
 def _damage(path: Path) -> str | None:
-    """What is wrong with a SQLite file; None when it is whole. sqlite3.Error when that cannot be found out."""
+    """What is wrong with a SQLite file; None when it is intact. sqlite3.Error when it cannot be checked."""
     try:
         with closing(sqlite3.connect(path)) as connection:
             answer = str(connection.execute("PRAGMA quick_check(1)").fetchone()[0])

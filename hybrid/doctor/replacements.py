@@ -1,4 +1,4 @@
-"""Checks of replacements in several requests: which were started and never ended, and what those that ended left."""
+"""Checks of replacements in several requests: started ones that never ended, and leftovers of ended ones."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from hybrid.lake.pushes import OpenReplacement, PushState
 from hybrid.replace.pending import PendingReplacement
 
 _HOUR_MS = 3_600_000
-# Long pushes are at work for less than this. Until its end, jobs that write its segments change nothing visible.
+# Long pushes take less time than this. Until the replacement ends, jobs that write its segments change nothing visible.
 _AGE_MS = 6 * _HOUR_MS
 
 
 def check_replacements(checkup: Checkup, name: str) -> None:
-    """Those of one table that are IN_PROGRESS for hours, and staged rows of those that are not."""
+    """Reports replacements of a table that are IN_PROGRESS for hours, and staged rows of the ended ones."""
     table = checkup.home.table(name)
-    for one in table.replacing.in_progress():
-        if checkup.age_ms(one.entry.created_at) > _AGE_MS:
-            _found_open(checkup, name, one)
+    for replacement in table.replacing.in_progress():
+        if checkup.age_ms(replacement.entry.created_at) > _AGE_MS:
+            _found_open(checkup, name, replacement)
     for entry, state in pushes.left_behind(table.layout):
         message = (
             f"Replacement '{entry.id}' is {state.value}, and {pushes.staged_bytes(table.layout, entry.id)} bytes that "

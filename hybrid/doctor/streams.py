@@ -1,4 +1,4 @@
-"""Checks of a table's stream: Kafka answers, its topics are those that were read, and still hold what comes next."""
+"""Checks of a table's stream: Kafka answers, topics were not recreated, and they still hold the next offsets."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _NO_BOUND = 2**62
 
 
 class StreamChecks:
-    """Checks streams; brokers that did not answer for one table are not asked again for the next."""
+    """Checks streams. Brokers that did not answer for one table are not asked again for the next."""
 
     def __init__(self, checkup: Checkup) -> None:
         self._checkup = checkup
         self._brokers = SilentBrokers(CHECK_TIMEOUT_MS)
 
     def check(self, spec: TableSpec, state: RealtimeState) -> None:
-        """The stream of one table, and the messages that could not be read."""
+        """Checks the stream of one table, and reports its rejected messages."""
         if state.rejected:
             count = "1 message" if state.rejected == 1 else f"{state.rejected} messages"
             message = f"{count} could not be read so far; they are kept with their reasons."

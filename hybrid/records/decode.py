@@ -191,7 +191,7 @@ class Decoder:
         return _all_or_none([*(self._step(step, now_ms) for step in before), outcome])
 
     def _has_key_of(self, step: CdcStep, row: Decoded) -> bool:
-        """Whether an update keeps the key of its row. Then the new row alone is enough: its key replaces the old row."""
+        """Whether an update keeps the key of its row. Then the new row alone is enough: it replaces the old row."""
         record = self.named(step.record)
         old_values = [(self._fields[place], record.get(self._fields[place].name)) for place in self._places]
         new_key = [row.values[place] for place in self._places]
