@@ -1,6 +1,6 @@
-"""A server's verbs from afar: the same names, arguments, results and errors as in this process.
+"""The client of a server's verbs: the same names, arguments, results and errors as in this process.
 
-A heavy verb comes back as a queued run, which is then followed to its end; what it says on the way is said here.
+A heavy verb returns a queued run. The client polls it until it ends, and shows its progress.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _POLL_S = (0.05, 0.5)
 def server_of(home: Path) -> str | None:
     """The address of the server that runs on a home, from the file it leaves there; None when none runs.
 
-    The server of a home that this one was copied from is not its server: see `read_record`.
+    A copied home does not share the server of the original: see `read_record`.
     """
     record = read_record(home / SERVER_FILE)
     return None if record is None or "url" not in record else str(record["url"])
 
 
 def secret_of(home: Path, url: str) -> str | None:
-    """The secret that the home's server at `url` left there for whoever can read it; None when it is another's."""
+    """The secret in the home's server file, for whoever may read it; None when `url` is another server's."""
     record = read_record(home / SERVER_FILE) or {}
     if "secret" not in record:
         return None
@@ -40,14 +40,14 @@ def secret_of(home: Path, url: str) -> str | None:
 
 
 def _plain(url: str) -> str:
-    """A server's address in the one way it is compared."""
+    """A server's address in the form in which addresses are compared."""
     return url.removeprefix("http://").rstrip("/").replace("localhost:", "127.0.0.1:")
 
 
 class Client:
-    """A server at `url`. Errors are those that the verb raised there; MachineError when it does not answer.
+    """The client of the server at `url`. It raises the verb's error; MachineError when the server does not answer.
 
-    `secret` is that of an account there, if it asks for one.
+    `secret` is an account's secret, if the server requires one.
     """
 
     def __init__(self, url: str, progress: Progress, secret: str | None = None) -> None:
@@ -64,28 +64,30 @@ class Client:
             self._headers["Authorization"] = f"Bearer {secret}"
 
     def call(self, verb: str, arguments: Mapping[str, Any]) -> Any:
-        """What the verb returns. An interrupt ends the waiting only: what the server goes on with is said."""
-        told = f"The server at {self._url} was not stopped: what was asked may still be done there (hybrid task list)."
+        """The result of the verb. An interrupt ends only the wait, and reports what the server continues."""
+        notice = (
+            f"The server at {self._url} was not stopped: what was asked may still be done there (hybrid task list)."
+        )
         try:
             status, answer = self._request("POST", f"/verbs/{verb}", dict(arguments))
             if status != 202:
                 return answer
             run = answer["run"]
-            told = (
+            notice = (
                 f"The server at {self._url} goes on with run {run} and commits it. Look at it: hybrid task show {run}"
             )
             return self._follow(run)
         except KeyboardInterrupt:
-            self._progress.say(told)
+            self._progress.say(notice)
             raise
 
     def _follow(self, run_id: str) -> Any:
-        said, pause_s = None, _POLL_S[0]
+        last_progress, pause_s = None, _POLL_S[0]
         while True:
             _, run = self._request("GET", f"/runs/{run_id}")
-            if run["progress"] and run["progress"] != said and run["state"] in {"QUEUED", "RUNNING"}:
-                said = run["progress"]
-                self._progress.say(said)
+            if run["progress"] and run["progress"] != last_progress and run["state"] in {"QUEUED", "RUNNING"}:
+                last_progress = run["progress"]
+                self._progress.say(last_progress)
             if run["state"] not in {"QUEUED", "RUNNING"}:
                 if run["error"]:
                     raise _error(run["error"])

@@ -1,4 +1,4 @@
-"""The plain JSON forms of what the API returns: what `--json` prints and what the server's own paths answer.
+"""The JSON forms of the API's results: the output of `--json` and the answers of the server's own paths.
 
 Keys are documented in docs/reference/ and do not change.
 """
@@ -50,13 +50,13 @@ def table_view(spec: TableSpec) -> Json:
 
 
 def table_details(spec: TableSpec) -> Json:
-    """One table: its columns and settings."""
+    """The columns and settings of one table."""
     columns = {field.name: f"{field.data_type}{'' if field.single_value else '[]'}" for field in spec.schema.fields}
     move = spec.move
     task = _bucket_view(move) if move else None
     window = {"revert_window_ms": spec.revert_window_ms if Half.OFFLINE in spec.halves else None}
     retention = {half.value: spec.retention[half] for half in sorted(spec.retention)}
-    levels = [{"level": one.name, **_bucket_view(one)} for one in spec.merge_levels]
+    levels = [{"level": level.name, **_bucket_view(level)} for level in spec.merge_levels]
     more = {**window, "retention_ms": retention, "merge_levels": levels}
     return {**table_view(spec), "columns": columns, "move": task, **more}
 
@@ -72,12 +72,12 @@ def _bucket_view(config: BucketConfig) -> Json:
 
 
 def connector_views(found: Iterable[ConnectorStatus]) -> list[Json]:
-    """How a table's connectors stand."""
-    return [_plain(vars(one)) for one in found]
+    """The status of a table's connectors."""
+    return [_plain(vars(status)) for status in found]
 
 
 def creation_view(made: Creation) -> Json:
-    """What creating or applying did."""
+    """The report of creating or applying a table."""
     return _plain(vars(made))
 
 
@@ -103,40 +103,41 @@ def segment_view(found: Segment) -> Json:
 
 
 def move_view(report: MoveReport) -> Json:
-    """What a move did."""
-    time_ms = None if report.boundary.time_ms == INFINITE else report.boundary.time_ms  # offsets alone divide there
+    """The report of a move."""
+    # Without a time column T is infinite and the frontier alone decides.
+    time_ms = None if report.boundary.time_ms == INFINITE else report.boundary.time_ms
     boundary = {"time": instant(time_ms), **report.boundary.to_json(), "time_ms": time_ms}
     return _plain({**vars(report), "boundary": boundary})
 
 
 def retention_view(report: RetentionReport) -> Json:
-    """What retention did."""
-    kept = [vars(one) for one in report.kept]
-    return _plain({**vars(report), "kept": kept, "floor": instant(report.floor_ms)})
+    """The report of retention."""
+    entries = [vars(entry) for entry in report.kept]
+    return _plain({**vars(report), "kept": entries, "floor": instant(report.floor_ms)})
 
 
 def merge_view(report: MergeReport) -> Json:
-    """What a run of merges did."""
-    merged = [{**vars(one), "start": instant(one.start)} for one in report.merged]
+    """The report of a run of merges."""
+    merged = [{**vars(merge), "start": instant(merge.start)} for merge in report.merged]
     return _plain({**vars(report), "merged": merged})
 
 
 def vacuum_view(report: VacuumReport) -> Json:
-    """What vacuum removed."""
+    """The report of a vacuum."""
     return _plain(vars(report))
 
 
 def optimize_view(report: OptimizeReport) -> Json:
-    """What was written anew."""
+    """The report of an optimize run."""
     return _plain(vars(report))
 
 
 def boundary_view(table: Table) -> Json:
-    """The boundary of a table, and what is in effect. NotFoundError on a table that has one half only."""
+    """The boundary of a table, and the limit in effect. NotFoundError on a table with only one half."""
     boundary, effective = table.boundary(), table.effective_boundary()
     if boundary is None or effective is None:
         raise NotFoundError(f"Table '{table.name}' has one half only, so it has no boundary.")
-    pinots = table.time_boundary()
+    pinot_boundary = table.time_boundary()
     return {
         "table": table.name,
         "mode": boundary.mode.value,
@@ -148,19 +149,19 @@ def boundary_view(table: Table) -> Json:
         "limit_ms": None if effective.limit_ms == INFINITE else effective.limit_ms,
         "override": instant(boundary.override_ms),
         "override_ms": boundary.override_ms,
-        "time_value": pinots.time_value if pinots is not None else None,
+        "time_value": pinot_boundary.time_value if pinot_boundary is not None else None,
     }
 
 
 def boundary_report_view(report: BoundaryReport) -> Json:
-    """What setting or clearing a boundary did."""
+    """The report of setting or clearing a boundary override."""
     return {"committed": report.committed, "version": report.version, "sentence": report.sentence}
 
 
 def run_view(run: RunRecord) -> Json:
-    """One run of a task or job, as the account that asks may see it."""
+    """A run, without what the requesting account may not see."""
     run = visible_run(run)
-    shown = {
+    fields = {
         "id": run.id,
         "created_at": run.created_at,
         "finished_at": run.finished_at,
@@ -169,21 +170,21 @@ def run_view(run: RunRecord) -> Json:
         "state": run.state,
         "result": run.result if not run.incomplete else run.progress,
     }
-    return shown_stamps(shown)
+    return shown_stamps(fields)
 
 
 def backfill_view(status: BackfillStatus) -> Json:
-    """How a backfill stands."""
+    """The status of a backfill."""
     return _plain({**vars(status), "error": visible_error(status.error)})
 
 
 def flow_view(found: FlowStatus) -> Json:
-    """A flow."""
+    """The status of a flow."""
     return _plain(vars(found))
 
 
 def schedule_view(found: Schedule) -> Json:
-    """A task's schedule."""
+    """The schedule of a task."""
     return {
         "table": found.table,
         "type": found.type,
@@ -195,7 +196,7 @@ def schedule_view(found: Schedule) -> Json:
 
 
 def status_view(table: TableStatus) -> Json:
-    """A table at a glance."""
+    """A table's summary: state, counts, boundary and last task."""
     return {
         "table": table.table,
         "state": table.state,
@@ -213,26 +214,26 @@ def status_view(table: TableStatus) -> Json:
 
 
 def code_view(found: TableView) -> Json:
-    """A table at a revision as code."""
+    """Code that reads a table at a revision."""
     return {"table": found.table, "for": found.engine, "revision": found.revision, "code": found.code}
 
 
 def explanation_view(found: Explanation) -> Json:
-    """How a statement would be answered; `lines` are the same for people."""
+    """How a statement would be answered; `lines` are the same as rows of text."""
     from hybrid.query.explain import explanation_rows
 
     return {"plan": json_value(found.to_json()), "lines": [list(row) for row in explanation_rows(found)[1]]}
 
 
 def query_view(result: QueryResult) -> Json:
-    """An answer: `rows` are lists in the order of `columns`."""
+    """The result of a statement: `rows` are lists in the order of `columns`."""
     return {
         "columns": list(result.column_names),
         "types": list(result.column_types),
         "rows": [json_value(row) for row in result.rows],
         "warnings": list(result.warnings),
         "revision": str(result.revision),
-        "tables": [one.table for one in result.revision.tables],
+        "tables": [table.table for table in result.revision.tables],
         "source": result.source,
     }
 

@@ -1,12 +1,12 @@
-"""The server's queue of heavy work: any process puts a verb in, the pipeline process carries it out.
+"""The server's queue of heavy work: any process enqueues a verb, the pipeline process runs it.
 
-What happens when a process falls:
-  before the run is in the catalog        nothing was promised; the caller sees an error and asks again
-  while it waits                          it waits for the pipeline's successor
-  while it is carried out                 the successor takes it up. An act that was committed bears the run's id, so it
-                                          is found in the half's log and not done again; else the verb runs anew, which
-                                          every act allows (it plans on what is there)
-  after the commit, before its outcome    as above: found, and told as done
+What happens when a process dies:
+  before the run is in the catalog        nothing was promised; the caller gets an error and asks again
+  while the run is queued                 it waits for the pipeline's successor
+  while it runs                           the successor resumes it. A commit carries the run's id: if the half's log
+                                          has it, the work is not repeated. Otherwise the verb runs again, which is
+                                          safe because every operation plans on the present state
+  after the commit, before its outcome    as above: the commit is found and reported as done
 """
 
 from __future__ import annotations
@@ -43,22 +43,22 @@ _TELL_S = 0.5
 
 
 class PipelineLost(Exception):
-    """The JVM under this process is gone: whatever was carried out is left to the process's successor."""
+    """The JVM of this process is gone: the process's successor resumes the run."""
 
 
 def enqueue(home: Hybrid, verb: str, arguments: Mapping[str, Any], source: str) -> RunRecord | None:
-    """Puts a heavy verb into the queue; None when the table has an incomplete run of a type that runs alone.
+    """Enqueues a heavy verb; None when the table has an incomplete run of a type that runs alone.
 
-    NotFoundError or SpecError for arguments that name nothing, RightError for an input that whoever asks may not
-    have read: nothing is queued then.
+    NotFoundError or SpecError for arguments that name nothing, RightError for an input that `source` may not read.
+    Nothing is queued then.
     """
-    found = VERBS[verb]
-    run_type = found.type_of(arguments)
+    heavy_verb = VERBS[verb]
+    run_type = heavy_verb.type_of(arguments)
     assert run_type is not None, f"{verb} is not queued"
     table = _table_of(home, verb, arguments, rules_of(home.settings, source))
     prefix = f"Task_{run_type}" if run_type in TASK_TYPES else run_type
     number, version = wall_clock_ms(), _version_at_queueing(home, table, run_type)
-    alone = found.only_one and not arguments.get("dry_run")
+    alone = heavy_verb.only_one and not arguments.get("dry_run")
     _refuse_flood(home, arguments, source)
     while True:
         run_id = f"{prefix}_{number}"
@@ -67,11 +67,11 @@ def enqueue(home: Hybrid, verb: str, arguments: Mapping[str, Any], source: str) 
         )
         if queued is not None or home.context.catalog.runs.find(run_id) is None:
             return queued
-        number += 1  # another one of this very millisecond has the id
+        number += 1  # another run of this millisecond has the id
 
 
 def _refuse_flood(home: Hybrid, arguments: Mapping[str, Any], source: str) -> None:
-    """UsageError for arguments that are too long, BusyError when too many runs of one source wait."""
+    """UsageError for arguments that are too long, BusyError when too many runs of one source are queued."""
     size = len(json.dumps(dict(arguments)))
     if size > ARGUMENT_BYTES_MAX:
         raise UsageError(f"The arguments of this work have {size} bytes; at most {ARGUMENT_BYTES_MAX} are queued.")
@@ -80,7 +80,7 @@ def _refuse_flood(home: Hybrid, arguments: Mapping[str, Any], source: str) -> No
 
 
 def carry_out(home: Hybrid, run: RunRecord, is_alive: Any) -> None:
-    """Carries out a claimed run and notes how it ended. PipelineLost when the JVM (`is_alive()`) is gone."""
+    """Runs a claimed run and records its outcome. PipelineLost when the JVM (`is_alive()`) is gone."""
     runs, outcome = home.context.catalog.runs, RunOutcome()
     assert run.verb is not None
     with log_context(run_id=run.id, table=run.table_name):
@@ -105,7 +105,7 @@ def carry_out(home: Hybrid, run: RunRecord, is_alive: Any) -> None:
 
 @dataclass(frozen=True)
 class Committed:
-    """An act that a run had committed before its process fell."""
+    """The act that a run had committed before its process died."""
 
     version: int
     act: Act
@@ -116,18 +116,18 @@ def _committed_before(home: Hybrid, run: RunRecord) -> Committed | None:
     half = _half_of(run)
     if run.table_name not in home.table_names() or half not in home.spec(run.table_name).halves:
         return None
-    # A JVM may outlive its killed process and still commit. Whoever has the lock has seen the end of it.
+    # A JVM may outlive its killed process and still commit. The lock is granted only after its end.
     with home.context.bench.lock(home.context.layout(run.table_name), half):
         return committed(home, run)
 
 
 def _half_of(run: RunRecord) -> Half:
-    """Where a run's act is looked for: those that are done again by mistake change something, once more."""
+    """The half whose log may hold a run's act; only acts that must not be repeated matter."""
     return Half.REALTIME if run.type == RESET else Half.OFFLINE
 
 
 def committed(home: Hybrid, run: RunRecord) -> Committed | None:
-    """The act that bears the run's id, in the half that its kind commits to."""
+    """The act with the run's id, in the half that its kind commits to; None when the run has not committed."""
     path = home.context.layout(run.table_name).half(_half_of(run))
     for version, state in own_states(path, open_half(path).version):
         if run.queued_version is not None and version <= run.queued_version:
@@ -138,23 +138,23 @@ def committed(home: Hybrid, run: RunRecord) -> Committed | None:
 
 
 def _version_at_queueing(home: Hybrid, table: str, run_type: str) -> int | None:
-    """The version of the half that a run of this type commits to: what it commits comes after. None: no such half."""
+    """The version of the half that a run of this type commits to; its commit must be newer. None: no such half."""
     half = Half.REALTIME if run_type == RESET else Half.OFFLINE
     if table not in home.table_names() or half not in home.spec(table).halves:
         return None
     try:
         return open_half(home.context.layout(table).half(half)).version
-    except HybridError:  # a half that cannot be opened now: its whole log is looked through
+    except HybridError:  # a half that cannot be opened now: its whole log is searched later
         return None
 
 
 def _commit_first(home: Hybrid, table: str) -> None:
-    """Commits what Kafka holds, so that a move that is asked for right after rows were sent finds them."""
+    """Commits what Kafka holds, so that a move requested right after rows were sent finds them."""
     if table in home.context.catalog.serving.pauses():
         return
     try:
         home.table(table).ingest_batch()
-    except HybridError as error:  # ingestion says so itself; the rows that are committed can move
+    except HybridError as error:  # ingestion reports it too; committed rows can still move
         _LOG.warning("Moving without what Kafka may hold: %s", error)
 
 
@@ -169,7 +169,7 @@ def _sentence(report: Any) -> str:
 
 
 def _table_of(home: Hybrid, verb: str, arguments: Mapping[str, Any], rules: InputRules) -> str:
-    """The table that a run is of. RightError when its input may not be read."""
+    """The table of a run. RightError when its input may not be read."""
     if VERBS[verb].run_type == JOB:
         from hybrid.config.job_spec import job_document, parse_job_spec
         from hybrid.operations.job_input import GivenToJob
@@ -198,20 +198,20 @@ def _table_of(home: Hybrid, verb: str, arguments: Mapping[str, Any], rules: Inpu
 
 
 class RunProgress:
-    """Notes in the catalog what a run says, not more often than people can read it."""
+    """Records the progress of a run in the catalog, at a rate that people can read."""
 
     def __init__(self, runs: Runs, run_id: str) -> None:
         self._runs, self._run_id = runs, run_id
         self._told_at = 0.0
 
     def say(self, message: str) -> None:
-        """A milestone."""
+        """Records a milestone, always."""
         _LOG.info("%s", message)
         self._runs.tell(self._run_id, message)
         self._told_at = time.monotonic()
 
     def step(self, label: str, done: int, total: int | None) -> None:
-        """How far a stretch has come."""
+        """Records how much of a stage is done, at a limited rate."""
         if time.monotonic() - self._told_at >= _TELL_S:
             self._runs.tell(self._run_id, f"{label}: {done}" if total is None else f"{label}: {done} of {total}")
             self._told_at = time.monotonic()

@@ -27,5 +27,5 @@ _RUNS: Mapping[str, Callable[[Table, bool], Any]] = {
 
 
 def run_task(table: Table, type_name: str, *, dry_run: bool) -> Any:
-    """Run a task; its report as a JSON value. NotFoundError for an unknown type."""
+    """Runs a task and returns its report as a JSON value. NotFoundError for an unknown type."""
     return _RUNS[task_type(type_name).name](table, dry_run)

@@ -35,7 +35,7 @@ REPLAY, PURGE, EVOLVE = "replay", "purge", "evolve"
 class Verb:
     """`call(home, **arguments)` gives a JSON value. `run_type` None: answered at once, without a JVM.
 
-    `when` says of a home and arguments whether they need one, where not all do.
+    `when` decides for a home and arguments whether a call needs a JVM, if only some calls do.
     """
 
     call: Callable[..., Json]
@@ -48,7 +48,7 @@ class Verb:
         return self.run_type is not None and (self.when is None or self.when(home, arguments))
 
     def type_of(self, arguments: Mapping[str, Any]) -> str | None:
-        """The type of a run with these arguments: that of the task, where one is run by its type."""
+        """The type of a run with these arguments: `task_run` has the type of its task."""
         named = arguments.get("type")
         return named if self.call is task_run and named in TASK_TYPES else self.run_type
 
@@ -62,17 +62,17 @@ def table_create(home: Hybrid, *, documents: Mapping[str, Any]) -> Json:
 
 
 def table_apply(home: Hybrid, *, documents: Mapping[str, Any], dry_run: bool = False) -> Json:
-    """Creates a table, or changes the one there is."""
+    """Creates a table, or changes the existing one."""
     return views.creation_view(home.apply_table(TableDocuments.from_json(documents), dry_run=dry_run))
 
 
 def table_add(home: Hybrid, *, documents: Mapping[str, Any], update: bool = False) -> Json:
-    """Creates a table, or adds a half to it; with `update`, changes one that is there."""
+    """Creates a table, or adds a half to it; with `update`, changes an existing one."""
     return views.creation_view(home.add_table(TableDocuments.from_json(documents), update=update))
 
 
 def schema_put(home: Hybrid, *, schema: Mapping[str, Any], source: str, override: bool = True) -> Json:
-    """Stores a schema, and brings the tables that use it to it."""
+    """Stores a schema, and changes the tables that use it."""
     from hybrid.operations.tables.schemas import put_schema
 
     done = put_schema(home.context, dict(schema), source, override=override)
@@ -81,7 +81,7 @@ def schema_put(home: Hybrid, *, schema: Mapping[str, Any], source: str, override
 
 
 def _changes_columns(home: Hybrid, arguments: Mapping[str, Any]) -> bool:
-    """Whether documents change the columns of a table that is there. SpecError for what is refused."""
+    """Whether documents change the columns of an existing table. SpecError for a change that is refused."""
     from hybrid.operations.tables.change import check_change
     from hybrid.operations.tables.schemas import changes_columns
 
@@ -118,7 +118,7 @@ def table_undrop(home: Hybrid, *, table: str) -> Json:
     return {"sentence": home.undrop_table(table)}
 
 
-# What can be seen
+# Reads
 
 
 def query(home: Hybrid, *, sql: str, as_of: str | None = None) -> Json:
@@ -164,21 +164,21 @@ def boundary(home: Hybrid, *, table: str) -> Json:
 
 
 def replacements(home: Hybrid, *, table: str) -> Json:
-    """Replacements and reverts of a table, newest first; before them those in several requests that are in progress."""
+    """Replacements in progress (in several requests), then replacements and reverts of a table, newest first."""
     found = home.table(table)
     waiting = [json_document(entry.to_json()) for entry in found.replacing.in_progress()]
     return waiting + [json_document(entry.to_json()) for entry in found.replacements()]
 
 
 def replacement(home: Hybrid, *, table: str, entry: str) -> Json:
-    """One of them."""
+    """One replacement or revert."""
     found = home.table(table)
     shown = found.replacing.waiting(entry) or found.replacement(entry)
     return json_document(shown.to_json())
 
 
 def rejected(home: Hybrid, *, table: str, limit: int = 1000, everything: bool = False) -> Json:
-    """Messages that could not be read; with `everything` also those that were brought since."""
+    """The rejected rows; `everything` adds the rows that were replayed since."""
     return json_value(home.table(table).rejected(limit, everything=everything))
 
 
@@ -208,7 +208,7 @@ def schedules(home: Hybrid, *, table: str | None = None) -> Json:
 
 
 def connectors(home: Hybrid, *, table: str) -> Json:
-    """How a table's connectors stand."""
+    """The status of a table's connectors."""
     return views.connector_views(home.table(table).connectors.statuses())
 
 
@@ -216,12 +216,12 @@ def connectors(home: Hybrid, *, table: str) -> Json:
 
 
 def connector_start(home: Hybrid, *, table: str, name: str | None = None) -> Json:
-    """Lets a connector, or all of a table, go on."""
+    """Starts a connector, or all connectors of a table."""
     return views.connector_views(home.table(table).connectors.start(name))
 
 
 def connector_pause(home: Hybrid, *, table: str, name: str | None = None) -> Json:
-    """Pauses a connector, or all of a table."""
+    """Pauses a connector, or all connectors of a table."""
     return views.connector_views(home.table(table).connectors.pause(name))
 
 
@@ -233,7 +233,7 @@ def connector_reset_plan(home: Hybrid, *, table: str, to: str, name: str | None 
 def connector_reset(
     home: Hybrid, *, table: str, to: str, name: str | None = None, accepted: Mapping[str, Json] | None = None
 ) -> Json:
-    """Has a table's stream read on from a place; `accepted` is what `connector_reset_plan` has told of it."""
+    """Sets the offsets to read a table's stream from; `accepted` is the result of `connector_reset_plan`."""
     from hybrid.ingest.reset import ResetReport
 
     accept = ResetReport.from_json(accepted) if accepted is not None else False
@@ -246,7 +246,7 @@ def pause(home: Hybrid, *, table: str, comment: str | None = None) -> Json:
 
 
 def resume(home: Hybrid, *, table: str) -> Json:
-    """Takes a pause back."""
+    """Resumes a table's ingestion."""
     return json_value(vars(home.table(table).resume()))
 
 
@@ -261,12 +261,12 @@ def move(home: Hybrid, *, table: str, max_buckets: int | None = 1, dry_run: bool
 
 
 def rejected_replay(home: Hybrid, *, table: str, dry_run: bool = False) -> Json:
-    """Brings the rejected rows that convert by the settings of now."""
+    """Replays the rejected rows that convert with the present settings."""
     return json_value(vars(home.table(table).replay_rejected(dry_run=dry_run)))
 
 
 def task_run(home: Hybrid, *, table: str, type: str, dry_run: bool = False, yes: bool = False) -> Json:
-    """Runs a task of a table as its schedule would; with `yes` by a clock that is doubted, too."""
+    """Runs a task of a table as its schedule would; with `yes` even with a clock that is not trusted."""
     if yes and not dry_run:
         accept_clock(home.context)
     return run_task(home.table(table), type, dry_run=dry_run)
@@ -278,7 +278,7 @@ def seal(home: Hybrid, *, table: str, name: str | None = None) -> Json:
 
 
 def boundary_set(home: Hybrid, *, table: str, at: str | None = None, accepted: bool = False) -> Json:
-    """Sets a boundary by hand: `at` as `hybrid.schema.moment` reads it (None: the last one)."""
+    """Sets a boundary override: `at` as `hybrid.schema.moment` reads it (None: the latest possible)."""
     from hybrid.schema.moment import parse_moment
 
     found = home.table(table)
@@ -288,7 +288,7 @@ def boundary_set(home: Hybrid, *, table: str, at: str | None = None, accepted: b
 
 
 def boundary_clear(home: Hybrid, *, table: str) -> Json:
-    """Takes a boundary back that was set by hand."""
+    """Clears a boundary override."""
     return views.boundary_report_view(home.table(table).clear_boundary())
 
 
@@ -386,7 +386,7 @@ def backfill_run(
     reason: str | None = None,
     user: str | None = None,
 ) -> Json:
-    """Swaps in what is left of a plan; `document` is the plan as its author looked at it."""
+    """Swaps in the remaining buckets of a plan; `document` is the plan as its author reviewed it."""
     from hybrid.replace.backfill.plan_run import How
 
     how = How(atomic, newest_first, rows_per_second, max_parallel, reason, user)
@@ -394,40 +394,40 @@ def backfill_run(
 
 
 def backfills(home: Hybrid, *, table: str | None = None) -> Json:
-    """How backfills stand, newest first."""
+    """The status of backfills, newest first."""
     return [views.backfill_view(found) for found in home.backfills.statuses(table)]
 
 
 def backfill(home: Hybrid, *, backfill: str) -> Json:
-    """How one stands, with its plan."""
+    """The status of a backfill, with its plan."""
     status = views.backfill_view(home.backfills.status(backfill))
     return {**status, "plan": plan_document(home.backfills.show(backfill))}
 
 
 def backfill_pause(home: Hybrid, *, backfill: str) -> Json:
-    """Has a run stop after the commit under way."""
+    """Pauses a run after the commit in progress."""
     return views.backfill_view(home.backfills.pause(backfill))
 
 
 def backfill_cancel(home: Hybrid, *, backfill: str) -> Json:
-    """Has a run stop for good."""
+    """Cancels a run for good."""
     return views.backfill_view(home.backfills.cancel(backfill))
 
 
 def backfill_release(home: Hybrid, *, backfill: str) -> Json:
-    """Gives back the rejected rows that a cancelled one has taken; a sentence."""
+    """Releases the rejected rows that a cancelled backfill has claimed; a sentence."""
     return {"sentence": home.backfills.release(backfill)}
 
 
 def backfill_revert(home: Hybrid, *, backfill: str, reason: str | None = None, user: str | None = None) -> Json:
-    """Takes back all that a backfill has corrected."""
+    """Reverts all corrections of a backfill."""
     return json_document(home.backfills.revert(backfill, reason=reason, user=user).to_json())
 
 
 def revert(
     home: Hybrid, *, table: str, entry: str, dry_run: bool = False, reason: str | None = None, user: str | None = None
 ) -> Json:
-    """Takes a replacement back."""
+    """Reverts a replacement."""
     report = home.table(table).revert(entry, dry_run=dry_run, reason=reason, user=user)
     return json_document(report.to_json())
 
@@ -435,7 +435,7 @@ def revert(
 def replacement_end(
     home: Hybrid, *, table: str, entry: str, segments_to: Sequence[str] = (), user: str | None = None
 ) -> Json:
-    """Makes visible what was pushed to a replacement; see `hybrid.operations.segment_replacement.Replacing.end`."""
+    """Makes the segments pushed to a replacement visible; see `hybrid.operations.segment_replacement.Replacing.end`."""
     return json_document(home.table(table).replacing.end(entry, segments_to, user=user).to_json())
 
 
