@@ -1,6 +1,6 @@
 """The JSON fast path: decodes many plain records at once, as columns.
 
-It accepts JSON objects whose values already have the types of their columns, as nearly all do, and is many times faster
+It accepts JSON objects whose values already have the types of their columns, as nearly all do. It is many times faster
 than decoding record by record. Every other message is left to the decoder, which alone gives reasons for a rejection.
 Both must store the same values: `tests/records/test_json_fast_path.py` proves it.
 """
