@@ -1,4 +1,4 @@
-"""What an OFFLINE table config says of the jobs that push to it: Pinot's batchIngestionConfig."""
+"""Reads Pinot's batchIngestionConfig: how jobs push to the OFFLINE half."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hybrid.schema.document import Section
 
 
 class IngestionType(StrEnum):
-    """What a push is: APPEND adds the data of new times, REFRESH gives the data of the table anew."""
+    """The kind of a push: APPEND adds the data of new times, REFRESH reloads the data of the table."""
 
     APPEND = "APPEND"
     REFRESH = "REFRESH"
@@ -17,7 +17,7 @@ class IngestionType(StrEnum):
 
 @dataclass(frozen=True)
 class BatchIngestion:
-    """`hourly`: pushes come by the hour, else by the day. `consistent`: a refresh replaces all the half holds."""
+    """How jobs push. `hourly`: every hour, else every day. `consistent`: a refresh replaces the whole half."""
 
     type: IngestionType = IngestionType.APPEND
     hourly: bool = False
@@ -25,19 +25,19 @@ class BatchIngestion:
 
     @property
     def replaces_all(self) -> bool:
-        """Whether a job's segments are all that the half is to hold, as in Pinot's consistent push."""
+        """Whether a job's segments replace the whole half, as in Pinot's consistent push."""
         return self.consistent and self.type is IngestionType.REFRESH
 
 
 def parse_batch_ingestion(top: Section) -> BatchIngestion:
-    """What the OFFLINE config `top` says; type and frequency stand in two places, as in Pinot."""
+    """The batch ingestion of the OFFLINE config `top`. Type and frequency have an old and a new place, as in Pinot."""
     batch, older = top.section("ingestionConfig").section("batchIngestionConfig"), top.section("segmentsConfig")
     frequency = batch.doc.get("segmentIngestionFrequency") or older.doc.get("segmentPushFrequency")
     return BatchIngestion(_type(batch, older), str(frequency).upper() == "HOURLY", batch.boolean("consistentDataPush"))
 
 
 def _type(batch: Section, older: Section) -> IngestionType:
-    known = tuple(IngestionType)
+    types = tuple(IngestionType)
     if batch.has("segmentIngestionType"):
-        return IngestionType(batch.choice("segmentIngestionType", known))
-    return IngestionType(older.choice("segmentPushType", known)) if older.has("segmentPushType") else known[0]
+        return IngestionType(batch.choice("segmentIngestionType", types))
+    return IngestionType(older.choice("segmentPushType", types)) if older.has("segmentPushType") else types[0]

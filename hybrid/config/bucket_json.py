@@ -1,4 +1,4 @@
-"""Reads how the rows of closed buckets are merged: Pinot's realtime-to-offline task, and what such tasks share."""
+"""Reads the settings of Pinot's realtime-to-offline task, and the bucket settings that it shares with merges."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _MOVE_KEYS = {
     "tableMaxNumTasks", "taskConcurrencyPerInstance", "minionInstanceTag", "pushMode",
     "allowDownloadFromServer", "enableReplaceSegments",
 }  # fmt: skip
-# Of a segment's name: two of them with the times and a number stay below the 200 characters that a name may have.
+# A prefix and a postfix, with the times and a number, stay below the 200 characters that a segment's name may have.
 _NAME_PART = re.compile(r"[A-Za-z0-9_-]{1,60}")
 
 
 @dataclass(frozen=True)
 class TableRows:
-    """What the tasks of a table have to know of its rows."""
+    """What the task settings of a table depend on: its schema, its time column, and whether it is an upsert table."""
 
     schema: Schema
     time_column: str | None
@@ -38,13 +38,13 @@ class TableRows:
 
 def parse_move(section: Section, rows: TableRows) -> MoveConfig:
     """The settings of the realtime-to-offline task."""
-    given = parse_aggregations(section, rows.schema) if _rolls_up(section) else {}
-    found = parse_buckets(section, rows, given)
-    return MoveConfig(**vars(found), schedule=parse_schedule(section))
+    aggregations = parse_aggregations(section, rows.schema) if _rolls_up(section) else {}
+    buckets = parse_buckets(section, rows, aggregations)
+    return MoveConfig(**vars(buckets), schedule=parse_schedule(section))
 
 
 def parse_buckets(section: Section, rows: TableRows, given: Mapping[str, Aggregation]) -> BucketConfig:
-    """How the rows of buckets are merged, as Pinot's tasks write it; `given` are aggregations that it names."""
+    """How the rows of buckets are merged, in the keys of Pinot's tasks; `given` are the aggregations that they name."""
     default = BucketConfig()
     bucket_ms = _period(section, "bucketTimePeriod", default.bucket_ms, low=1)
     merge_type = _merge_type(section, rows)
@@ -80,12 +80,12 @@ def _no_effect(section: Section, key: str) -> str:
 def _merge_type(section: Section, rows: TableRows) -> MergeType:
     if not section.has("mergeType"):
         return MergeType.LATEST if rows.upsert else MergeType.CONCAT
-    known = (MergeType.CONCAT, MergeType.DEDUP, MergeType.ROLLUP)
-    found = MergeType(section.choice("mergeType", known))
-    if rows.upsert and found is MergeType.ROLLUP:
+    merge_types = (MergeType.CONCAT, MergeType.DEDUP, MergeType.ROLLUP)
+    merge_type = MergeType(section.choice("mergeType", merge_types))
+    if rows.upsert and merge_type is MergeType.ROLLUP:
         message = "'rollup' cannot be honoured on an upsert table: of the rows of a key one is shown, and none are "
         section.fail("mergeType", f"{message}combined. Remove the key: the latest row of each key is kept.")
-    return found
+    return merge_type
 
 
 def _rounding(section: Section, rows: TableRows, bucket_ms: int) -> int | None:

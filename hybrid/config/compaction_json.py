@@ -1,4 +1,4 @@
-"""Reads Pinot's UpsertCompactionTask: when the superseded rows of an upsert table's segments are left out."""
+"""Reads Pinot's UpsertCompactionTask, which drops superseded rows from the segments of an upsert table."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ COMPACTION_TASK = "UpsertCompactionTask"
 _PERCENT, _COUNT, _BUFFER = "invalidRecordsThresholdPercent", "invalidRecordsThresholdCount", "bufferTimePeriod"
 _KEYS = {
     _PERCENT, _COUNT, _BUFFER, "schedule",
-    # How Pinot's minions divide the work, and which snapshot of valid documents they go by.
+    # How Pinot's minions divide the work, and which snapshot of valid documents they use.
     "validDocIdsType", "tableMaxNumTasks", "taskConcurrencyPerInstance", "minionInstanceTag",
 }  # fmt: skip
 _WEEK = "7d"
 
 
 def parse_compaction(tasks: Mapping[Half, Section], upsert: bool) -> CompactionConfig | None:
-    """The task of either half's taskTypeConfigsMap; None without it."""
-    found = [section for section in tasks.values() if COMPACTION_TASK in section.doc]
-    if not found:
+    """The settings of the task in either half's taskTypeConfigsMap; None without the task."""
+    task_sections = [section for section in tasks.values() if COMPACTION_TASK in section.doc]
+    if not task_sections:
         return None
-    if len(found) > 1:
-        found[1].fail(COMPACTION_TASK, f"stands in {found[0].source} already. Write it once.")
+    if len(task_sections) > 1:
+        task_sections[1].fail(COMPACTION_TASK, f"stands in {task_sections[0].source} already. Write it once.")
     if not upsert:
-        found[0].fail(COMPACTION_TASK, "needs upsert: without a primary key no row supersedes another.")
+        task_sections[0].fail(COMPACTION_TASK, "needs upsert: without a primary key no row supersedes another.")
     if Half.OFFLINE not in tasks:
-        found[0].fail(COMPACTION_TASK, "needs an OFFLINE half: only its segments are written anew yet.")
-    section = found[0].section(COMPACTION_TASK)
+        task_sections[0].fail(COMPACTION_TASK, "needs an OFFLINE half: only its segments are written anew yet.")
+    section = task_sections[0].section(COMPACTION_TASK)
     if not (section.has(_PERCENT) or section.has(_COUNT)):
         section.fail(_PERCENT, f'is missing, and {_COUNT} too. Write "{_PERCENT}": "30", for example.')
     percent = section.whole(_PERCENT, 0)

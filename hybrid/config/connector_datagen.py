@@ -1,6 +1,6 @@
 """Reads the config of Feldera's `datagen`. After docs.feldera.com/connectors/sources/datagen.
 
-That its values fit the columns is checked when the table's definition is read, before anything is made.
+Whether its values fit the columns is checked when the table's definition is read, before the table is created.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _VALUE = "value"
 
 
 def parse_datagen(config: Section) -> Datagen:
-    """The rows that a `datagen` makes up."""
+    """The plans and the seed of a `datagen` config."""
     sections = list(config.sections("plan"))
     plans = tuple(_plan(section) for section in sections)
     for position, plan in enumerate(plans[:-1]):
@@ -32,7 +32,7 @@ def parse_datagen(config: Section) -> Datagen:
 
 
 def check_datagen(config: Section, datagen: Datagen, spec: TableSpec) -> None:
-    """SpecError when a `datagen` names a field that is no column, or makes up what the column cannot hold."""
+    """SpecError when a `datagen` names a field that is no column, or generates values that do not fit the column."""
     sections = list(config.sections("plan"))
     for section, plan in zip(sections, datagen.plans if sections else (), strict=True):
         fields = section.section("fields")
@@ -54,7 +54,7 @@ def _needs_value(field: FieldSpec, spec: TableSpec) -> bool:
 
 
 def datagen_fields(config: Section) -> Iterator[tuple[Section, str]]:
-    """The fields that the plans name, each with the section where it stands."""
+    """The fields that the plans name, each with its section."""
     for plan in config.sections("plan"):
         fields = plan.section("fields")
         yield from ((fields, name) for name in fields.doc)
@@ -135,10 +135,10 @@ def _number(section: Section, key: str) -> int | float:
 
 
 def _exponent(section: Section) -> float:
-    found = float(_number(section, "e"))
-    if found < 0:
-        section.fail("e", f"{shown(found)} is less than 0.")
-    return found
+    exponent = float(_number(section, "e"))
+    if exponent < 0:
+        section.fail("e", f"{shown(exponent)} is less than 0.")
+    return exponent
 
 
 def _values(section: Section) -> tuple[object, ...] | None:

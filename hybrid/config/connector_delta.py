@@ -1,7 +1,7 @@
 """Reads the config of Feldera's `delta_table_input`.
 
 After docs.feldera.com/connectors/sources/delta, and crates/adapters/src/integrated/delta_table/input.rs of
-feldera/feldera for the rules that it checks when the connector starts. Here they are checked when a table is made.
+feldera/feldera for the rules that it checks when the connector starts. Here they are checked when a table is created.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _USED = {
 _QUIET = {"num_parsers", "max_concurrent_readers", "max_retries", "verbose", "skip_unused_columns"}
 _CDC = {"cdc_delete_filter", "cdc_order_by"}
 _TRANSACTIONS = ("none", "snapshot", "catchup", "always")
-# Object stores' options, by the prefixes of their names, and those that have none.
+# Options of object stores: the prefixes of their names, and the names without a prefix.
 _STORAGE_PREFIXES = re.compile(r"(?:aws|s3|azure|google|gcs|gcp|databricks|unity|http2|proxy|pool|object_store)_\w+")
 _STORAGE = {
     "access_key_id", "secret_access_key", "region", "endpoint_url", "endpoint", "session_token", "token",
@@ -41,10 +41,10 @@ _STORAGE = {
 
 
 def parse_delta(config: Section) -> DeltaInput:
-    """What a `delta_table_input` reads."""
+    """The input of a `delta_table_input` config."""
     mode = _mode(config)
     version, datetime_ms = _from_version(config), _from_datetime(config)
-    found = DeltaInput(
+    delta_input = DeltaInput(
         uri=config.text("uri"),
         mode=mode,
         version=version,
@@ -56,12 +56,12 @@ def parse_delta(config: Section) -> DeltaInput:
         storage_options=_storage(config),
         change_feed=ChangeFeed(config.choice("change_feed", tuple(ChangeFeed))) if config.has("change_feed") else None,
     )
-    _check_together(config, found)
-    return found
+    _check_together(config, delta_input)
+    return delta_input
 
 
 def delta_warnings(config: Section) -> Iterator[str]:
-    """One warning for each key that has no effect, or that no object store is known to have."""
+    """One warning for each key that has no effect, or that is no known option of an object store."""
     for key in config.doc:
         if key not in _USED | _QUIET | _CDC and not _is_storage(key):
             yield f"{config.source}: {config.at(key)}: this key is not known; it is handed on to the object store."
@@ -101,10 +101,10 @@ def _from_datetime(config: Section) -> int | None:
 
 
 def _one_of(config: Section, key: str, alias: str) -> str | None:
-    given = [name for name in (key, alias) if config.doc.get(name) is not None]
-    if len(given) > 1:
+    names = [name for name in (key, alias) if config.doc.get(name) is not None]
+    if len(names) > 1:
         config.fail(alias, f"says the same as {key}. Write one of them.")
-    return given[0] if given else None
+    return names[0] if names else None
 
 
 def _check_together(config: Section, found: DeltaInput) -> None:
@@ -123,7 +123,7 @@ def _check_together(config: Section, found: DeltaInput) -> None:
 
 
 def _storage(config: Section) -> dict[str, str]:
-    """The options of the object store. A slip in a key of the connector itself is an error, not one of them."""
+    """The options of the object store. A misspelt key of the connector is an error, not an option."""
     own = _USED | _QUIET | _CDC
     options = {}
     for key in config.doc:

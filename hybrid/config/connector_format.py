@@ -1,7 +1,7 @@
 """Reads a connector's `format`: json, csv, parquet or avro. After docs.feldera.com/formats.
 
 Names and defaults are those of crates/feldera-types/src/format of feldera/feldera.
-A form that is not built is an error that names it: to read it as another one would reject, or mistake, every record.
+A format that is not built is an error: read as another format, every record would be rejected or misread.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _KEYS: Mapping[str, set[str]] = {
         "registry_password",
     },
 }  # fmt: skip
-# Values that are what always holds.
+# The only supported value of each of these keys.
 _CSV_FIXED: Mapping[str, object] = {"double_quote": True, "quoting": True, "comment": None, "trim": "none"}
 
 
@@ -61,10 +61,10 @@ def parse_format(connector: Section, transport: str, possible: tuple[str, ...]) 
         why = "is not built yet" if name in _NOT_BUILT else f"does not come by {transport}"
         section.fail("name", f"'{name}' {why}. Use {' or '.join(possible)}.")
     config = section.section("config")
-    found = {"json": _json, "csv": _csv, "parquet": _parquet, "avro": _avro}[name](config)
+    form = {"json": _json, "csv": _csv, "parquet": _parquet, "avro": _avro}[name](config)
     if transport != "kafka_input":
-        _check_of_stream(config, found)
-    return found
+        _check_of_stream(config, form)
+    return form
 
 
 def format_warnings(connector: Section) -> Iterator[str]:
@@ -86,7 +86,7 @@ def _json(config: Section) -> Format:
 
 
 def _check_of_stream(config: Section, form: Format) -> None:
-    """SpecError for what only a stream's messages are."""
+    """SpecError for formats that only a stream's messages can have."""
     if isinstance(form, JsonFormat) and form.update_format is UpdateFormat.DEBEZIUM:
         config.fail("update_format", "'debezium' comes by kafka_input only. Use insert_delete or raw.")
     if isinstance(form, JsonFormat) and form.flavor is not JsonFlavor.DEFAULT:
@@ -99,15 +99,15 @@ def _csv(config: Section) -> Format:
             config.fail(key, f"{shown(config.doc[key])} is not built yet: it is {only!r} always. Remove the key.")
     if not config.boolean("flexible", default=True):
         config.fail("flexible", "false is not built yet. Remove the key.")
-    found = ConnectorCsvFormat(
+    form = ConnectorCsvFormat(
         delimiter=_character(config, "delimiter", ","),
         headers=config.boolean("headers"),
         quote=_character(config, "quote", '"'),
         escape=_character(config, "escape", "") or None,
     )
-    if found.delimiter == found.quote:
-        config.fail("delimiter", f"{found.delimiter!r} is the quote too.")
-    return found
+    if form.delimiter == form.quote:
+        config.fail("delimiter", f"{form.delimiter!r} is the quote too.")
+    return form
 
 
 def _parquet(config: Section) -> Format:
@@ -127,13 +127,13 @@ def _avro(config: Section) -> Format:
     if wrong is not None:
         config.fail("schema", f"{wrong}.")
     if registry is None:
-        for key in [one for one in config.doc if one.startswith("registry_")]:
+        for key in [name for name in config.doc if name.startswith("registry_")]:
             config.fail(key, "goes with registry_urls only.")
     return AvroFormat(text or "", config.boolean("skip_schema_id"), registry)
 
 
 def _registry(config: Section, reader: str | None) -> RegistryMessages:
-    """Feldera's registry keys; `schema` beside them is the reader's, to which records are resolved."""
+    """The schema registry in Feldera's keys. `reader` is the reader's schema, to which records are resolved."""
     if config.boolean("skip_schema_id"):
         config.fail("skip_schema_id", "cannot stand beside registry_urls: a schema is found by its id.")
     if config.has("registry_authorization_token"):

@@ -1,6 +1,6 @@
-"""Reads the config of Feldera's `kafka_input`, `start_from` in both published spellings.
+"""Reads the config of Feldera's `kafka_input`, with `start_from` in both published forms.
 
-After docs.feldera.com/connectors/sources/kafka and, for the older spelling (`topics`, a list of topic, partition and
+After docs.feldera.com/connectors/sources/kafka and, for the older form (`topics`, a list of topic, partition and
 offset, `auto.offset.reset`), crates/feldera-types/src/transport/kafka.rs (KafkaInputConfigCompat) of feldera/feldera.
 """
 
@@ -29,9 +29,9 @@ _START_EXAMPLES = (
 _RESET = "auto.offset.reset"
 _SERVERS = "bootstrap.servers"
 _USED = {_SERVERS, "topic", "topics", "partitions", "start_from", _RESET}
-# librdkafka's that a connection takes.
+# The properties of librdkafka that every connection uses.
 _KEPT = re.compile(r"(?:security|sasl|ssl)\..+|client\.id|client\.rack")
-# How the clients of Feldera or of librdkafka work, and groups of consumers, which neither system uses.
+# Tuning of Feldera's client or of librdkafka, and consumer groups, which neither system uses.
 _QUIET = {
     "log_level", "group_join_timeout_secs", "poller_threads", "fault_tolerance", "kafka_service", "debug",
     "enabled_events", "retries", "group.id", "group.instance.id", "enable.auto.commit", "enable.auto.offset.store",
@@ -51,7 +51,7 @@ _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
 def parse_kafka(config: Section, brokers: str | None) -> KafkaInput:
-    """What a `kafka_input` reads; `brokers`, where given, stands in for the config's."""
+    """The input of a `kafka_input` config; `brokers`, if not None, replaces the config's."""
     for key, reason in _REFUSED.items():
         if config.has(key):
             config.fail(key, f"{shown(config.doc[key])} cannot be honoured: {reason}. Remove the key.")
@@ -73,9 +73,9 @@ def parse_kafka(config: Section, brokers: str | None) -> KafkaInput:
 
 def kafka_warnings(config: Section) -> Iterator[str]:
     """One warning for each key that has no effect."""
-    known = _USED | _QUIET | _REFUSED.keys()
+    own_keys = _USED | _QUIET | _REFUSED.keys()
     quiet = {key for key in config.doc if key.startswith(_QUIET_PREFIXES) or _KEPT.fullmatch(key)}
-    yield from config.unknown(known | quiet)
+    yield from config.unknown(own_keys | quiet)
     if config.has(_RESET):
         what = "has no effect beside start_from" if config.has("start_from") else "is taken for start_from"
         yield f"{config.source}: {config.at(_RESET)}: {what}; Feldera does not start there. Write start_from only."
@@ -99,7 +99,7 @@ def _partitions(config: Section) -> tuple[int, ...]:
     value = config.doc.get("partitions")
     if value is None:
         return ()
-    if not isinstance(value, list) or not value or not all(_is_whole(one, 2**31 - 1) for one in value):
+    if not isinstance(value, list) or not value or not all(_is_whole(number, 2**31 - 1) for number in value):
         config.fail("partitions", f"{shown(value)} is not a list of partitions, such as [0, 1].")
     if len(set(value)) < len(value):
         config.fail("partitions", f"{shown(value)} holds a partition twice.")
@@ -121,7 +121,7 @@ def _start(config: Section, topics: tuple[str, ...], partitions: tuple[int, ...]
 
 
 def _reset(config: Section) -> str:
-    """Where to start when `start_from` is missing."""
+    """The start position when `start_from` is missing."""
     text = config.text(_RESET, "latest")
     if text not in _RESETS:
         config.fail(_RESET, f"'{text}' is not known.{suggestion(text, _RESETS)} Write start_from: earliest or latest.")
@@ -139,7 +139,7 @@ def _start_object(
             start.fail("timestamp", f"{shown(value['timestamp'])} is not a time in milliseconds since 1970.")
         return KafkaStart(StartKind.TIMESTAMP, timestamp_ms=start.whole("timestamp", 0))
     offsets = value["offsets"]
-    if not isinstance(offsets, list) or not offsets or not all(_is_whole(one, _OFFSET_MAX) for one in offsets):
+    if not isinstance(offsets, list) or not offsets or not all(_is_whole(offset, _OFFSET_MAX) for offset in offsets):
         start.fail("offsets", f"{shown(offsets)} is not a list of offsets from 0 on, one for each partition.")
     if len(topics) > 1:
         start.fail("offsets", f"{shown(offsets)} does not say of which topic. {_START_EXAMPLES}")
@@ -147,7 +147,7 @@ def _start_object(
     if len(places) != len(offsets):
         start.fail("offsets", f"has {len(offsets)} offsets for {len(places)} partitions: give one for each.")
     return KafkaStart(
-        StartKind.OFFSETS, offsets={(topics[0], one): at for one, at in zip(places, offsets, strict=True)}
+        StartKind.OFFSETS, offsets={(topics[0], partition): at for partition, at in zip(places, offsets, strict=True)}
     )
 
 
@@ -209,7 +209,7 @@ def _properties(config: Section) -> dict[str, str]:
 
 
 def plain_text(config: Section, key: str) -> str:
-    """An option's value as text; Feldera writes "true", and true says the same. SpecError for lists and objects."""
+    """An option's value as text; the boolean true equals Feldera's "true". SpecError for lists and objects."""
     value = config.doc[key]
     if isinstance(value, bool):
         return str(value).lower()

@@ -1,4 +1,4 @@
-"""The stream among a table's connectors: the one of Kafka, as a table config's streamConfigs would say it."""
+"""Converts a table's Kafka connector to the stream that a table config's streamConfigs would describe."""
 
 from __future__ import annotations
 
@@ -31,25 +31,28 @@ def stream_of(
 ) -> StreamConfig | None:
     """The stream of `connectors`; None when none of them reads Kafka. Cells of CSV are `columns` in their order.
 
-    SpecError for what is not built yet.
+    SpecError for a combination that is not built yet.
     """
-    found: StreamConfig | None = None
-    for position, one in enumerate(connectors):
+    stream: StreamConfig | None = None
+    for position, connector in enumerate(connectors):
         place = f"connectors[{position}]"
-        _check_built(top, place, one, halves)
-        _check_counted(top, f"{place}.transport.config", one, schema)
-        if isinstance(one.transport, KafkaInput):
-            if found is not None:
+        _check_built(top, place, connector, halves)
+        _check_counted(top, f"{place}.transport.config", connector, schema)
+        if isinstance(connector.transport, KafkaInput):
+            if stream is not None:
                 top.fail(
                     place,
-                    f"'{one.name}' is the second one of Kafka; a table has one. Give that one both topics (topics).",
+                    f"'{connector.name}' is the second one of Kafka; a table has one. "
+                    "Give that one both topics (topics).",
                 )
-            found = _stream(one, one.transport, schema, columns)
-    return found
+            stream = _stream(connector, connector.transport, schema, columns)
+    return stream
 
 
 def csv_format(form: ConnectorCsvFormat, schema: Schema, columns: tuple[str, ...]) -> csv.CsvFormat:
-    """The cells are the table's columns in their order, as in Feldera, whatever a header says."""
+    """The CSV decoder of a connector: cells are the table's columns in their order, as in Feldera, whatever a header
+    names.
+    """
     return csv.CsvFormat(
         dialect=Dialect(form.delimiter, form.quote, form.escape, trim=False, controls=False),
         columns=columns,
@@ -89,7 +92,10 @@ def _check_built(top: Section, place: str, one: Connector, halves: Collection[Ha
 
 
 def _check_counted(top: Section, place: str, one: Connector, schema: Schema) -> None:
-    """Where rows that go are counted, one that was never loaded would take an equal one away that comes later."""
+    """SpecError where a net-delete table may read the delete of a row that it never loaded.
+
+    Such a delete would remove an equal row that arrives later.
+    """
     delta = one.transport
     if not isinstance(delta, DeltaInput) or not one.says_deletes or schema.primary_key:
         return

@@ -1,4 +1,4 @@
-"""What brings rows into a table: Feldera's connectors, as values. Pure: nothing here opens anything."""
+"""The connectors of a table, as in Feldera, as values. Pure: nothing here opens a file or connection."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from hybrid.schema.secrets import without_login
 
 
 class StartKind(StrEnum):
-    """Where a Kafka connector begins. AFTER_HISTORY is ours: where the connectors it starts after have ended."""
+    """The kind of a Kafka connector's start position. AFTER_HISTORY, which Feldera lacks, is where the connectors that
+    it starts after have ended.
+    """
 
     EARLIEST = "earliest"
     LATEST = "latest"
@@ -25,9 +27,9 @@ class StartKind(StrEnum):
 
 @dataclass(frozen=True)
 class KafkaStart:
-    """Where a Kafka connector begins: `timestamp_ms` since 1970 of TIMESTAMP, `offsets` of OFFSETS.
+    """The start position of a Kafka connector: `timestamp_ms` since 1970 of TIMESTAMP, `offsets` of OFFSETS.
 
-    Offsets are by (topic, partition). That every partition of the real topic has one is checked where it is read.
+    Offsets are by (topic, partition). Whether every partition of the topic has an offset is checked when it is read.
     """
 
     kind: StartKind = StartKind.LATEST
@@ -37,9 +39,9 @@ class KafkaStart:
 
 @dataclass(frozen=True)
 class KafkaInput:
-    """`kafka_input`. `partitions` are those that are read; empty: all. `properties` are librdkafka's, as text.
+    """`kafka_input`. Of the topics, `partitions` are read; empty: all.
 
-    `properties` holds what a connection takes (security, SASL, SSL, client id), nothing that only tunes.
+    `properties` are librdkafka's for connections (security, SASL, SSL, client id), as text, without those for tuning.
     """
 
     brokers: str
@@ -56,7 +58,7 @@ class KafkaInput:
 
 
 class DeltaMode(StrEnum):
-    """How much of a Delta table is read: one version of it, its changes, or both in this order."""
+    """The part of a Delta table that is read: one version, its changes, or first the one and then the other."""
 
     SNAPSHOT = "snapshot"
     FOLLOW = "follow"
@@ -64,9 +66,9 @@ class DeltaMode(StrEnum):
 
 
 class ChangeFeed(StrEnum):
-    """How what a version did to rows is read: from its change data where there is some, which may be required, or not.
+    """Whether changes of rows are read from the change data of a version: where it has some, always, or never.
 
-    Without it from the files that it added and removed. The rows are the same.
+    Without change data they are read from the files that the version added and removed. The rows are the same.
     """
 
     AUTO = "auto"
@@ -78,9 +80,9 @@ class ChangeFeed(StrEnum):
 class DeltaInput:
     """`delta_table_input`. Without `version` and `datetime_ms` (since 1970) the newest version is read.
 
-    Changes are those after that version, up to and with `end_version`. `filter` and `snapshot_filter` (snapshot only)
-    are conditions in SQL. `storage_options` are those of the object store (`aws_region`), as text. `change_feed` is
-    None where the connector does not say.
+    Changes are read from the next version on, up to and including `end_version`. `filter` and `snapshot_filter`
+    (snapshot only) are conditions in SQL. `storage_options` are the object store's options (`aws_region`), as text.
+    `change_feed` is None where the config does not set it.
     """
 
     uri: str
@@ -100,7 +102,7 @@ class DeltaInput:
         return without_login(self.uri)
 
     def resolved_options(self) -> dict[str, str]:
-        """The object store's options with what their references refer to. DataError where that is not there."""
+        """The object store's options with references resolved. DataError for a reference to a missing value."""
         return {
             key: resolve(value, f"{key} of the connector to {self.address}", DataError)
             for key, value in self.storage_options.items()
@@ -124,7 +126,7 @@ class DeltaInput:
 
 @dataclass(frozen=True)
 class FileInput:
-    """`file_input`: a file, a folder or a glob pattern; with `follow` also what is added later."""
+    """`file_input`: a file, a folder or a glob pattern; with `follow` also data that is added later."""
 
     path: str
     follow: bool = False
@@ -136,7 +138,7 @@ class FileInput:
 
 
 class DatagenStrategy(StrEnum):
-    """How a generated field comes to its next value."""
+    """How the next value of a generated field is chosen."""
 
     INCREMENT = "increment"
     UNIFORM = "uniform"
@@ -145,10 +147,10 @@ class DatagenStrategy(StrEnum):
 
 @dataclass(frozen=True)
 class DatagenField:
-    """One generated field: the next or any of `values`, else of the half-open `low` to `high` (None: the type's own).
+    """A generated field: a value from `values`, else from the half-open range `low` to `high` (None: the type's range).
 
-    `scale` multiplies a value; `null_percentage` of the rows have none, 0 to 100. `exponent` is that of ZIPF. `value`
-    is how the elements of a list, or the bytes of BYTES, are made; the range is that of their count then.
+    `scale` multiplies a value. `null_percentage`, 0 to 100, is the share of nulls. `exponent` is that of ZIPF. `value`
+    generates the elements of a list, or the bytes of BYTES; the range is then that of their count.
     """
 
     strategy: DatagenStrategy = DatagenStrategy.INCREMENT
@@ -163,9 +165,9 @@ class DatagenField:
 
 @dataclass(frozen=True)
 class DatagenPlan:
-    """A run of generated rows: `limit` of them (None: without end), `rate` in a second (None: as fast as it goes).
+    """A sequence of generated rows: `limit` rows (None: endless), `rate` rows a second (None: as fast as possible).
 
-    A column that `fields` does not name is generated by a DatagenField of defaults.
+    A column that `fields` does not name is generated by a default DatagenField.
     """
 
     limit: int | None = None
@@ -175,7 +177,7 @@ class DatagenPlan:
 
 @dataclass(frozen=True)
 class Datagen:
-    """`datagen`: rows made up by plans, one after the other. The same `seed` makes the same rows."""
+    """`datagen`: rows generated by plans, one after the other. The same `seed` generates the same rows."""
 
     plans: tuple[DatagenPlan, ...] = (DatagenPlan(),)
     seed: int | None = None
@@ -187,7 +189,7 @@ class Datagen:
 
     @property
     def is_paced(self) -> bool:
-        """Whether rows come in the course of time."""
+        """Whether rows are generated at a limited rate."""
         return any(plan.rate is not None for plan in self.plans)
 
 
@@ -195,7 +197,7 @@ Transport = KafkaInput | DeltaInput | FileInput | Datagen
 
 
 class UpdateFormat(StrEnum):
-    """What a JSON record is: a row to insert, one of `{"insert": row}` and `{"delete": row}`, or an envelope."""
+    """The form of a JSON record: a row, `{"insert": row}` or `{"delete": row}`, or an envelope of Debezium."""
 
     RAW = "raw"
     INSERT_DELETE = "insert_delete"
@@ -203,7 +205,7 @@ class UpdateFormat(StrEnum):
 
 
 class JsonFlavor(StrEnum):
-    """How a record writes what JSON has no type for."""
+    """How a record encodes values for which JSON has no type."""
 
     DEFAULT = "default"
     DEBEZIUM_MYSQL = "debezium_mysql"
@@ -212,7 +214,7 @@ class JsonFlavor(StrEnum):
 
 @dataclass(frozen=True)
 class JsonFormat:
-    """JSON. `array`: records come in lists. `single_line`: a record never spans lines (`lines`: single)."""
+    """JSON. `array`: records are in lists. `single_line`: a record never spans lines (`lines`: single)."""
 
     update_format: UpdateFormat = UpdateFormat.INSERT_DELETE
     array: bool = False
@@ -222,7 +224,7 @@ class JsonFormat:
 
 @dataclass(frozen=True)
 class ConnectorCsvFormat:
-    """CSV, its columns in the order of the table. `headers`: the first line names columns and is no row."""
+    """CSV with the columns in the order of the table. `headers`: the first line names columns and is no row."""
 
     delimiter: str = ","
     headers: bool = False
@@ -232,14 +234,14 @@ class ConnectorCsvFormat:
 
 @dataclass(frozen=True)
 class ParquetFormat:
-    """Parquet, its columns by name."""
+    """Parquet, read by names of columns."""
 
 
 @dataclass(frozen=True)
 class AvroFormat:
-    """Avro by the schema in `text`. `bare`: no registry's mark and number stand before a record.
+    """Avro by the schema in `text`. `bare`: a record has no prefix with the registry's magic byte and schema id.
 
-    With `registry` the writer's schema is fetched by that number, and `text`, where it is not empty, is the reader's.
+    With `registry` the writer's schema is fetched by that id, and `text`, where it is not empty, is the reader's.
     """
 
     text: str
@@ -252,9 +254,9 @@ Format = JsonFormat | ConnectorCsvFormat | ParquetFormat | AvroFormat
 
 @dataclass(frozen=True)
 class Connector:
-    """One connector. `name` is its identity and does not change once its table is created.
+    """A connector. `name` is its identity and does not change once its table is created.
 
-    `start_after` are labels: it starts when every connector that carries one of them has ended. `format` is None where
+    `start_after` are labels: it starts when every connector with one of them has ended. `format` is None where
     the transport has its own (Delta, datagen). `max_batch_size`, `max_queued_records` count records.
     """
 
@@ -274,7 +276,7 @@ class Connector:
 
     @property
     def is_followed(self) -> bool:
-        """Whether it may bring more history later than when it starts."""
+        """Whether it may load more history after its start."""
         transport = self.transport
         if isinstance(transport, DeltaInput):
             return transport.follows
@@ -284,33 +286,35 @@ class Connector:
 
     @property
     def says_deletes(self) -> bool:
-        """Whether it says that rows of its history go too: each takes an equal one away where there is no key."""
+        """Whether its history includes deletes, each of which removes one equal row on a table without a key."""
         return isinstance(self.transport, DeltaInput) and self.transport.change_feed is not None
 
     @property
     def can_delete(self) -> bool:
-        """Whether it may bring deletes: records that can say so, or the changes of a Delta table."""
+        """Whether its input may contain deletes: JSON changes, or the changes of a Delta table."""
         if isinstance(self.transport, DeltaInput):
             return self.transport.follows
         return isinstance(self.format, JsonFormat) and self.format.update_format is not UpdateFormat.RAW
 
 
 def live_connector(connectors: Iterable[Connector]) -> Connector | None:
-    """The one that reads Kafka: a table's stream; None when there is none."""
-    return next((one for one in connectors if isinstance(one.transport, KafkaInput)), None)
+    """The connector that reads Kafka, which is the table's stream; None when there is none."""
+    return next((connector for connector in connectors if isinstance(connector.transport, KafkaInput)), None)
 
 
 def waits_for(connectors: Iterable[Connector]) -> dict[str, frozenset[str]]:
-    """By name of each connector: the names of those that must have ended before it starts."""
-    known = tuple(connectors)
+    """By name of each connector: the names of the connectors that must have ended before it starts."""
+    all_connectors = tuple(connectors)
     return {
-        one.name: frozenset(other.name for other in known if not set(one.start_after).isdisjoint(other.labels))
-        for one in known
+        connector.name: frozenset(
+            other.name for other in all_connectors if not set(connector.start_after).isdisjoint(other.labels)
+        )
+        for connector in all_connectors
     }
 
 
 def find_cycle(waits: Mapping[str, frozenset[str]]) -> tuple[str, ...]:
-    """The first cycle in what `waits_for` gives, its first name again at its end; empty when there is none."""
+    """The first cycle in the result of `waits_for`, with its first name repeated at the end; empty without a cycle."""
     done: set[str] = set()
     for start in waits:
         path = [start]

@@ -1,7 +1,7 @@
-"""Reads a table's connectors as Feldera writes them: transports, formats, and which starts after which.
+"""Reads a table's connectors as Feldera writes them: transports, formats, and their order of starting.
 
-After docs.feldera.com/connectors (generic attributes) and /connectors/orchestration. What Feldera refuses only when a
-connector starts, or lets through, is an error here before anything is made.
+After docs.feldera.com/connectors (generic attributes) and /connectors/orchestration. Mistakes that Feldera reports
+only when a connector starts, or ignores, are errors here before the table is created.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _REFUSED = {
     "preprocessor": "messages are read as they are",
     "postprocessor": "messages are read as they are",
 }
-# The formats that each transport can bring; a transport without any has its own.
+# The formats that each transport can read; a transport without any has its own format.
 _FORMATS = {
     "kafka_input": ("json", "csv", "avro"),
     "delta_table_input": (),
@@ -49,15 +49,15 @@ _SECRET = re.compile(r"\$\{(?:secret|env):[^}]*\}")
 
 
 def parse_connectors(top: Section, key: str = "connectors", brokers: str | None = None) -> tuple[Connector, ...]:
-    """The connectors in the list at `key` of a table config; `brokers` stands in for those of every Kafka connector.
+    """The connectors in the list at `key` of a table config; `brokers` replaces the brokers of every Kafka connector.
 
-    SpecError for each one by itself, and for orders of starting that cannot be kept.
+    SpecError for an invalid connector, and for an order of starting that cannot be followed.
     """
     sections = list(top.sections(key))
     names = _names(sections)
-    found = tuple(_connector(section, name, brokers) for section, name in zip(sections, names, strict=True))
-    _check_order(sections, found)
-    return found
+    connectors = tuple(_connector(section, name, brokers) for section, name in zip(sections, names, strict=True))
+    _check_order(sections, connectors)
+    return connectors
 
 
 def connector_warnings(top: Section, key: str = "connectors") -> Iterator[str]:
@@ -120,10 +120,10 @@ def _transport(kind: str, config: Section, brokers: str | None) -> Transport:
 
 def _file(config: Section) -> FileInput:
     path = config.text("path")
-    scheme, found, rest = path.partition("://")
-    if found and (scheme != "file" or not rest.startswith("/")):
+    scheme, separator, rest = path.partition("://")
+    if separator and (scheme != "file" or not rest.startswith("/")):
         config.fail("path", f"'{path}' is not a file on this machine: write a path, or file:///absolute/path.")
-    return FileInput(rest if found else path, config.boolean("follow"))
+    return FileInput(rest if separator else path, config.boolean("follow"))
 
 
 def _records(section: Section, key: str) -> int | None:
@@ -131,16 +131,16 @@ def _records(section: Section, key: str) -> int | None:
 
 
 def _names(sections: list[Section]) -> list[str]:
-    """The connectors' names: their own, else the first label, with the position where another one has that already."""
-    given = [_name(section) for section in sections]
+    """The connectors' names: their own, else the first label, with the position where that name is taken."""
+    own_names = [_name(section) for section in sections]
     taken: set[str] = set()
-    for section, name in zip(sections, given, strict=True):
+    for section, name in zip(sections, own_names, strict=True):
         if name in taken:
             section.fail("name", f"'{name}' is the name of two connectors. Give each its own.")
         taken |= {name} if name else set()
     names = []
     for position, section in enumerate(sections):
-        name = given[position] or _default_name(section, position, taken)
+        name = own_names[position] or _default_name(section, position, taken)
         taken.add(name)
         names.append(name)
     return names
@@ -202,8 +202,8 @@ def _check_order(sections: list[Section], connectors: tuple[Connector, ...]) -> 
 def _no_such_label(label: str, labels: list[str], names: set[str]) -> str:
     if label in names:
         return f"'{label}' is a name, and connectors are waited for by label. Give that connector a label."
-    known = f" Labels are: {', '.join(dict.fromkeys(labels))}." if labels else " There are no labels."
-    return f"no connector of this table has the label '{label}'.{suggestion(label, labels)}{known}"
+    labels_text = f" Labels are: {', '.join(dict.fromkeys(labels))}." if labels else " There are no labels."
+    return f"no connector of this table has the label '{label}'.{suggestion(label, labels)}{labels_text}"
 
 
 def _check_start(section: Section, connector: Connector) -> None:
@@ -226,7 +226,7 @@ def _check_ends(sections: list[Section], connectors: tuple[Connector, ...], wait
 
 
 def _check_secrets(section: Section, value: object, path: str) -> None:
-    """Feldera fills references in; to take one for the secret itself would only fail later, and elsewhere."""
+    """SpecError for a reference to a secret, which Feldera resolves. Read as the secret itself it would fail later."""
     if isinstance(value, str) and _SECRET.search(value):
         section.fail(path, f"{shown(value)} is a reference, and those are not filled in yet. Write the value.")
     if isinstance(value, dict):

@@ -1,7 +1,7 @@
-"""Cron expressions of tasks, as Quartz writes them (6 or 7 fields, `0 0/10 * ? * *`) and as Unix does (5). In UTC.
+"""Cron expressions in UTC, in the syntax of Quartz (6 or 7 fields, `0 0/10 * ? * *`) or of Unix (5 fields).
 
-An expression is rewritten to plain numbers first, because the two count weekdays differently (Quartz from 1 = SUN,
-Unix from 0 = SUN) and croniter, which finds the times, knows only one of the ways.
+An expression is rewritten to plain numbers first, because weekdays are numbered from 1 = SUN in Quartz and from
+0 = SUN in Unix. croniter, which computes the times, reads the latter only.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _LENGTH_MAX = 200
 
 @dataclass(frozen=True)
 class _Field:
-    """One field's place: its name in messages, lowest and highest value, and words that stand for values.
+    """A field of an expression: its name in messages, lowest and highest value, and words for values.
 
-    `goes_round`: after the highest value comes the lowest again, so that a range may end below its start.
+    `goes_round`: the lowest value follows the highest, so that a range may end below its start.
     """
 
     name: str
@@ -35,7 +35,7 @@ class _Field:
     goes_round: bool = True
 
     def value(self, text: str) -> int:
-        """The number that a text stands for."""
+        """The number in a text, or the value of its word."""
         if text in self.words:
             return self.words[text]
         if not text.isdigit() or len(text) > 4 or not self.low <= int(text) <= self.high:
@@ -43,7 +43,7 @@ class _Field:
         return int(text)
 
     def expand(self, item: str) -> list[int]:
-        """All values of `*`, `5`, `5-9`, `5/2`, `5-9/2` and `*/2`; a range may go round (`FRI-MON`)."""
+        """All values of `*`, `5`, `5-9`, `5/2`, `5-9/2` and `*/2`; a range may wrap around (`FRI-MON`)."""
         parts = _ITEM.fullmatch(item)
         if parts is None:
             raise _Wrong(f"{item!r} cannot be a {self.name}")
@@ -79,14 +79,14 @@ class _Wrong(Exception):
 
 @dataclass(frozen=True)
 class Cron:
-    """A cron expression; `text` is how it was written."""
+    """A cron expression; `text` is its original form."""
 
     text: str
     _plain: str = field(repr=False, compare=False)
 
     @classmethod
     def parse(cls, text: object, source: str, path: str) -> Cron:
-        """SpecError at `source`, `path` when `text` is no cron expression, or one whose time never comes."""
+        """Parse `text`. SpecError at `source`, `path` when it is no cron expression, or never matches a time."""
         if not isinstance(text, str) or not text.strip() or len(text) > _LENGTH_MAX:
             raise SpecError.at(source, path, f"{shown(text)} is not a cron expression. {_LIKE}")
         try:
@@ -99,16 +99,16 @@ class Cron:
 
     @property
     def _surely_comes(self) -> bool:
-        """Whether it comes by its form: only days of the month and years may be such that are never met."""
+        """Whether it matches some time by its form: only days of the month and years can make it never match."""
         _, _, _, day, *rest = self._plain.split()
         return day in ("*", "?") and len(rest) == 2
 
     def next_after(self, ms: int) -> int | None:
-        """The first time after `ms`, both epoch milliseconds; None when it never comes again."""
-        # Imported here: a query parses schedules, and asks none when it comes.
+        """The first time after `ms`, both in epoch milliseconds; None when no time matches after it."""
+        # Imported here to keep the start of queries short: they parse schedules, and compute no times.
         from croniter import CroniterBadDateError, croniter
 
-        # Its own limit, 50 years without a match, would lose times that do come: a list of years may have wide gaps.
+        # croniter's default limit, 50 years without a match, would miss times: a list of years may have wide gaps.
         times = croniter(
             self._plain,
             float(ms // 1000),
@@ -122,7 +122,7 @@ class Cron:
 
 
 def _rewrite(fields: list[str]) -> str:
-    """The expression with seconds, in numbers, weekdays from 0 = SUN: as croniter reads it."""
+    """The expression as croniter reads it: with seconds, in numbers, weekdays from 0 = SUN."""
     if len(fields) not in (5, 6, 7):
         raise _Wrong(f"it has {len(fields)} field{'' if len(fields) == 1 else 's'}, not 5, 6 or 7")
     quartz = len(fields) > 5
@@ -130,12 +130,12 @@ def _rewrite(fields: list[str]) -> str:
     if quartz:
         _check_days(day, weekday)
     plain = [_numbers(second, _SECOND), _numbers(minute, _MINUTE), _numbers(hour, _HOUR), _days(day)]
-    plain += [_numbers(month, _MONTH), _weekdays(weekday, quartz), *(_numbers(one, _YEAR) for one in year)]
+    plain += [_numbers(month, _MONTH), _weekdays(weekday, quartz), *(_numbers(text, _YEAR) for text in year)]
     return " ".join(plain)
 
 
 def _check_days(day: str, weekday: str) -> None:
-    """Quartz cannot combine days of the month with weekdays; where Unix would take either, it refuses."""
+    """Refuse days of the month beside weekdays, which Quartz cannot combine. Unix accepts either of them."""
     if day == weekday == "?":
         raise _Wrong("'?' can stand for the day of the month or for the weekday, not for both")
     if {"*", "?"}.isdisjoint({day, weekday}):

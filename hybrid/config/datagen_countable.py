@@ -1,4 +1,4 @@
-"""Types of columns whose values can be counted, as whole numbers: for a `datagen` and its ranges."""
+"""Maps column types with countable values to ranges of whole numbers, for `datagen`."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ _EXACT = Context(prec=2 * (DIGITS_BEFORE_MAX + DIGITS_BEHIND_MAX))
 
 @dataclass(frozen=True)
 class Countable:
-    """A type as whole numbers: `low` to `high` (not included) unless a range is given, which `read` understands.
+    """A type as whole numbers. Without a range the values are from `low` up to, not including, `high`.
 
-    `first` is where increments without a range begin, `units` how many numbers one step is.
+    `read` converts a limit of a range, `dress` a number to a value. `first` is where increments without a range begin,
+    `units` how many numbers a step is.
     """
 
     low: int
@@ -36,7 +37,7 @@ class Countable:
     units: int = 1
 
     def bounds(self, how: DatagenField) -> tuple[int, int]:
-        """The range. ValueError says in words what is wrong with one that is given."""
+        """The range of whole numbers. ValueError says what is wrong with the range of `how`."""
         if how.low is None:
             return self.low, self.high
         try:
@@ -49,7 +50,7 @@ class Countable:
 
 
 def countable_of(field: FieldSpec, how: DatagenField) -> Countable | None:
-    """The column's type as whole numbers; None for numbers with a point, texts and bytes."""
+    """The column's type as whole numbers; None for floating-point numbers, texts and bytes."""
     kind, name = field.data_type, parse_sql_type(field.sql_type, field.name).name if field.sql_type else ""
     instant = field.time_format is not None and name != "DATE" and (kind is DataType.STRING or isinstance(how.low, str))
     if kind is DataType.TIMESTAMP or instant:

@@ -1,7 +1,7 @@
-"""What a `datagen` makes of a row's number: one maker for each column, a pure function of seed, plan and number.
+"""The values that `datagen` generates: a maker per column, a pure function of seed, plan and row number.
 
-After Feldera's page on it and its crates/adapters/src/transport/datagen.rs. Whatever can be counted (whole numbers,
-exact ones, instants, dates, times, truth values) is a whole number in a range that is dressed as the column's type.
+After Feldera's page on it and its crates/adapters/src/transport/datagen.rs. A value of a countable type (integers,
+decimals, instants, dates, times, booleans) is a whole number in a range, converted to the column's type.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from hybrid.schema.types import DataType
 from hybrid.schema.values import CONVERTERS
 
 Maker = Callable[[int], object]
-_LENGTH_MAX = 25  # of a text without a range; of lists and bytes:
-_ITEMS_MAX = 5
+_LENGTH_MAX = 25  # of a text without a range
+_ITEMS_MAX = 5  # of a list, and of bytes, without a range
 _DOUBLE_MAX, _FLOAT_MAX = 1.7976931348623157e308, 3.4028234e38
 _LETTERS = string.ascii_uppercase + string.ascii_lowercase + string.digits
 
@@ -29,22 +29,22 @@ _LETTERS = string.ascii_uppercase + string.ascii_lowercase + string.digits
 def record_maker(
     fields: tuple[FieldSpec, ...], plan: DatagenPlan, seed: int, number: int, *, any_case: bool
 ) -> Callable[[int], Mapping[str, object]]:
-    """What makes the record of a row of plan `number`. ValueError says in words what does not fit a column."""
-    given = {name.lower() if any_case else name: how for name, how in plan.fields.items()}
+    """A function from a row number to its record, for plan `number`. ValueError says what does not fit a column."""
+    field_plans = {name.lower() if any_case else name: how for name, how in plan.fields.items()}
     makers = [
-        (field.name, value_maker(field, given.get(field.name, DatagenField()), key_of(seed, number, field.name)))
+        (field.name, value_maker(field, field_plans.get(field.name, DatagenField()), key_of(seed, number, field.name)))
         for field in fields
     ]
     return lambda row: {name: make(row) for name, make in makers}
 
 
 def value_maker(field: FieldSpec, how: DatagenField, key: int) -> Maker:
-    """What makes the value of a row, by its number from 0 on; `key` is that of its dice. ValueError as above."""
+    """A function from a row number, from 0 on, to the column's value; `key` seeds its dice. ValueError as above."""
     if how.values is not None:
         make = _listed(field, how.values, how, key)
     elif not field.single_value:
-        one = _maker_of(field, how.value or DatagenField(), key_of(key, "value"))
-        make = _several(one, how, key)
+        element = _maker_of(field, how.value or DatagenField(), key_of(key, "value"))
+        make = _several(element, how, key)
     else:
         make = _maker_of(field, how, key)
     return _with_nulls(make, how.null_percentage, key_of(key, "null")) if how.null_percentage else make
@@ -75,7 +75,7 @@ def _check_values(field: FieldSpec, values: tuple[object, ...]) -> None:
 
 
 def _places(count: int, how: DatagenField, key: int) -> Callable[[int], int]:
-    """Numbers from 0 to `count` - 1 as the strategy takes them."""
+    """A function from a row number to a number from 0 to `count` - 1, as the strategy chooses it."""
     if how.strategy is DatagenStrategy.INCREMENT:
         return lambda row: row % count
     if how.strategy is DatagenStrategy.UNIFORM:
@@ -84,7 +84,7 @@ def _places(count: int, how: DatagenField, key: int) -> Callable[[int], int]:
 
 
 def _maker_of(field: FieldSpec, how: DatagenField, key: int) -> Maker:
-    """Of one value of the column's type."""
+    """The maker of a single value of the column's type."""
     countable = countable_of(field, how)
     if countable is not None:
         return _counted(countable, how, key)
@@ -132,7 +132,7 @@ def _floating(most: float, how: DatagenField, key: int) -> Maker:
 
 
 def _text(field: FieldSpec, how: DatagenField, key: int) -> Maker:
-    """A number as text, or letters and digits: the range is that of its length."""
+    """The maker of a text: a number as text, or letters and digits. The range is that of its length."""
     kind = parse_sql_type(field.sql_type, field.name) if field.sql_type else None
     most = min(_LENGTH_MAX, kind.length + 1 if kind is not None and kind.length is not None else _LENGTH_MAX)
     low, high = _lengths(how, most)
@@ -151,7 +151,7 @@ def _text(field: FieldSpec, how: DatagenField, key: int) -> Maker:
 
 
 def _several(one: Maker, how: DatagenField, key: int) -> Maker:
-    """A list whose length is in the range. Each element has a number of its own, but increments count rows."""
+    """The maker of a list whose length is in the range. Each element has its own number, but increments count rows."""
     low, high = _lengths(how, _ITEMS_MAX)
     place, wide = _places(high - low, how, key), max(1, high)
     counts = how.value is None or how.value.strategy is DatagenStrategy.INCREMENT

@@ -1,7 +1,7 @@
-"""Reads CREATE TABLE as Feldera's users write it, and gives the same documents that Pinot's users write.
+"""Translates Feldera's CREATE TABLE to the documents that Pinot's users write.
 
-So a table by DDL has a schema JSON and two table configs like any other, with keys of our own where Pinot allows free
-ones: `hybrid.sqlType`, `hybrid.default`, `connectors`. After docs.feldera.com/sql/grammar.
+A table by DDL has a schema JSON and two table configs like any other table. Where Pinot allows free keys they have
+keys of their own: `hybrid.sqlType`, `hybrid.default`, `connectors`. After docs.feldera.com/sql/grammar.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _VIEW_WORDS = ("LOCAL", "MATERIALIZED", "RECURSIVE", "OR", "LINEAR")
 
 @dataclass(frozen=True)
 class DdlTable:
-    """One table: its schema JSON and its REALTIME and OFFLINE configs, as `parse_table` reads them.
+    """A table: its schema JSON and its REALTIME and OFFLINE configs, as `parse_table` reads them.
 
-    `warnings` are those of the DDL; what `parse_table` warns of in the documents comes on top.
+    `warnings` are those of the DDL only; `parse_table` adds those of the documents.
     """
 
     name: str
@@ -40,9 +40,9 @@ class DdlTable:
 
 
 def parse_ddl(text: str, source: str, brokers: str | None = None) -> list[DdlTable]:
-    """The tables that a file of CREATE TABLE statements makes, in its order. SpecError says `line 12, column 5`.
+    """The tables of a file of CREATE TABLE statements, in its order. SpecError says `line 12, column 5`.
 
-    `brokers` stands in for those of every Kafka connector, which may then name none.
+    `brokers` replaces the brokers of every Kafka connector, which may then name none.
     """
     cursor = Cursor(SqlText(text, source))
     tables: list[DdlTable] = []
@@ -61,7 +61,7 @@ def parse_ddl(text: str, source: str, brokers: str | None = None) -> list[DdlTab
 
 
 def _read_head(cursor: Cursor) -> Token:
-    """Takes CREATE TABLE and the name."""
+    """Parse CREATE TABLE and the name."""
     if not cursor.at("CREATE", "TABLE"):
         _fail_statement(cursor)
     cursor.skip("CREATE", "TABLE")
@@ -113,9 +113,9 @@ def _check_append_only(options: Options, connectors: tuple[Connector, ...], elem
 
 
 def _check_columns(section: Section, connectors: tuple[Connector, ...], elements: Elements) -> None:
-    """Names of columns that connectors use."""
-    for one, connector in zip(section.sections(CONNECTORS), connectors, strict=True):
-        config = one.section("transport").section("config")
+    """SpecError where a connector names a column that the table does not have."""
+    for connector_section, connector in zip(section.sections(CONNECTORS), connectors, strict=True):
+        config = connector_section.section("transport").section("config")
         if isinstance(connector.transport, DeltaInput) and connector.transport.timestamp_column:
             _check_column(config, "timestamp_column", connector.transport.timestamp_column, elements)
         if isinstance(connector.transport, Datagen):

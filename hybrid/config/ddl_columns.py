@@ -1,7 +1,7 @@
 """The columns of a CREATE TABLE: names, types, keys, defaults, lateness. After Feldera's `tableElement`.
 
-What changes nothing here (a foreign key, which is not checked there either; WATERMARK; INTERNED) gives a warning; what
-cannot be honoured is an error.
+A clause without effect gives a warning: a foreign key, which Feldera does not check either, WATERMARK and INTERNED. A
+clause that cannot be honoured is an error.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _REFUSED = {
 
 @dataclass(frozen=True)
 class Column:
-    """One column. `default` holds the DEFAULT as JSON in a tuple of one; empty: none.
+    """A column. `default` holds the DEFAULT as JSON in a tuple of one; an empty tuple: no DEFAULT.
 
-    `lateness` is the LATENESS, in milliseconds (`lateness_unit` "ms") or in units of a column of numbers ("column").
+    `lateness` is the LATENESS, in milliseconds (`lateness_unit` "ms") or in units of a numeric column ("column").
     """
 
     name: str
@@ -48,7 +48,7 @@ class Column:
 
 @dataclass
 class Elements:
-    """All that stands between the parentheses of one CREATE TABLE. `key_start` is where PRIMARY KEY stands."""
+    """The elements between the parentheses of a CREATE TABLE. `key_start` is the offset of PRIMARY KEY in the text."""
 
     columns: list[Column] = field(default_factory=list)
     key: tuple[str, ...] = ()
@@ -56,7 +56,7 @@ class Elements:
     warnings: list[str] = field(default_factory=list)
 
     def find(self, name: str) -> Column | None:
-        """The column of that name; its case does not count."""
+        """The column of that name, in any case; None when there is none."""
         return next((column for column in self.columns if column.name.lower() == name.lower()), None)
 
     @property
@@ -66,23 +66,23 @@ class Elements:
 
 
 def read_elements(cursor: Cursor, table: str) -> Elements:
-    """Takes the parentheses behind the name of a table. SpecError for what cannot be honoured."""
+    """Parse the parentheses after the name of a table. SpecError for a clause that cannot be honoured."""
     cursor.expect("(", f"behind CREATE TABLE {table}")
-    found = Elements()
+    elements = Elements()
     while True:
-        if not _constraint(cursor, found):
-            _column(cursor, found)
+        if not _constraint(cursor, elements):
+            _column(cursor, elements)
         if not cursor.skip(","):
             break
     cursor.expect(")", "or ',' behind a column")
-    if not found.columns:
+    if not elements.columns:
         cursor.fail(f"the table '{table}' has no column.")
-    _settle_key(cursor, found)
-    return found
+    _settle_key(cursor, elements)
+    return elements
 
 
 def _constraint(cursor: Cursor, found: Elements) -> bool:
-    """Takes a constraint of the whole table, if one is next."""
+    """Parse a table constraint, if it is next; whether it was."""
     token = cursor.token
     if cursor.skip("PRIMARY", "KEY"):
         _set_key(cursor, found, token, _names(cursor, "PRIMARY KEY"))
@@ -110,7 +110,7 @@ def _column(cursor: Cursor, found: Elements) -> None:
 
 
 def _attribute(cursor: Cursor, found: Elements, column: Column) -> Column:
-    """Takes one attribute of a column; gives the column with it."""
+    """Parse an attribute of a column; the column with it."""
     token = cursor.token
     if cursor.skip("NOT", "NULL"):
         return replace(column, not_null=True)
@@ -176,11 +176,11 @@ def _set_key(cursor: Cursor, found: Elements, token: Token, names: tuple[str, ..
 
 
 def _settle_key(cursor: Cursor, found: Elements) -> None:
-    """The key by the names of the columns, which are then never null."""
+    """Write the key with the columns' own names, and make key columns NOT NULL."""
     columns = [_key_column(cursor, found, name) for name in found.key]
     found.key = tuple(column.name for column in columns)
-    found.columns = [replace(one, not_null=True) if one.name in found.key else one for one in found.columns]
-    both = next((one for one in found.columns if one.not_null and one.is_null), None)
+    found.columns = [replace(column, not_null=True) if column.name in found.key else column for column in found.columns]
+    both = next((column for column in found.columns if column.not_null and column.is_null), None)
     if both is not None:
         why = "is part of the primary key" if both.name in found.key else "is NOT NULL"
         cursor.sql.fail(both.start, f"the column '{both.name}' cannot be NULL: it {why}.")

@@ -13,7 +13,7 @@ from hybrid.config.upsert_json import MOVE_TASK
 from hybrid.errors import suggestion
 from hybrid.schema.types import DataType
 
-# By which rows of one key are told apart when no column is named: the time of the message that brought them.
+# The comparison column of a table that names none: the timestamp of the message that held the row.
 ARRIVAL_COLUMN = "_hy_timestamp"
 _BUCKET_DEFAULT = "1d"
 _NO_ORDER = {DataType.BOOLEAN, DataType.JSON, DataType.BYTES}
@@ -23,7 +23,7 @@ Document = dict[str, object]
 
 @dataclass(frozen=True)
 class DdlParts:
-    """What a CREATE TABLE says, read. `connectors` is the list as it is written."""
+    """The parsed parts of a CREATE TABLE. `connectors` is the list as it is written."""
 
     name: str
     elements: Elements
@@ -33,7 +33,7 @@ class DdlParts:
 
 
 def table_documents(parts: DdlParts) -> tuple[Document, list[Document]]:
-    """The schema and the two configs, sharing nothing."""
+    """The schema and the two configs, as documents that share no objects."""
     return _schema(parts), [_realtime(parts), _config(parts, "OFFLINE")]
 
 
@@ -83,7 +83,7 @@ def _realtime(parts: DdlParts) -> Document:
 
 
 def _custom(parts: DdlParts) -> Document:
-    """`hybrid.columns` keeps the order of the columns, which a schema JSON loses where one is the time column."""
+    """The custom configs. `hybrid.columns` keeps the order of columns, which a schema JSON with a time column loses."""
     custom: Document = {"hybrid.ddl": "true"}
     if parts.time:
         custom["hybrid.columns"] = json.dumps([column.name for column in parts.elements.columns])
@@ -97,7 +97,7 @@ def _comparison(parts: DdlParts) -> str:
         return ARRIVAL_COLUMN
     column = parts.elements.find(name)
     if column is None:
-        near = suggestion(name, [one.name for one in parts.elements.columns])
+        near = suggestion(name, [other.name for other in parts.elements.columns])
         message = f"'{name}' is not a column of the table.{near} Columns are: {parts.elements.names}."
         parts.options.fail(COMPARISON, message)
     if column.type.array or column.type.data_type in _NO_ORDER:

@@ -1,7 +1,7 @@
 """The WITH clause of a CREATE TABLE: Feldera's properties, and ours, which begin with `hybrid.`.
 
-After docs.feldera.com/sql/grammar ("Table properties"). A property that Feldera does not know is an error there; here
-only one of ours is, for a slip in it would change what the table does.
+After docs.feldera.com/sql/grammar ("Table properties"). Feldera refuses every unknown property. Here only an unknown
+`hybrid.` property is an error, because a typo in it would change what the table does.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _FELDERAS = (CONNECTORS, *_BOOLEANS, "expected_size")
 
 @dataclass(frozen=True)
 class Options:
-    """The properties of one table: the token of each value, by key."""
+    """The properties of a table: the token of each value, by key."""
 
     sql: SqlText
     values: Mapping[str, Token] = field(default_factory=dict)
@@ -45,11 +45,11 @@ class Options:
         return token.text.strip() if token else None
 
     def fail(self, key: str, message: str) -> NoReturn:
-        """Raises the SpecError that stands at the value of `key`."""
+        """Raise a SpecError that points at the value of `key`."""
         self.sql.fail(self.values[key].start, f"'{key}': {message}")
 
     def boolean(self, key: str) -> bool:
-        """The truth value at `key`; false where it is missing."""
+        """The boolean at `key`; false where it is missing."""
         text = self.text(key)
         if text is not None and text.lower() not in ("true", "false"):
             self.fail(key, f"{shown(text)} is neither 'true' nor 'false'.")
@@ -63,7 +63,7 @@ class Options:
         return text
 
     def connectors(self) -> PlacedSection:
-        """The section that holds the list of connectors at `connectors`; its errors name lines of the file."""
+        """A section with the list of connectors at `connectors`; its errors name lines of the file."""
         token = self.values.get(CONNECTORS)
         if token is None:
             return PlacedSection({}, self.sql.source)
@@ -79,7 +79,7 @@ class Options:
 
 
 def read_options(cursor: Cursor) -> Options:
-    """Takes `WITH ('key' = 'value', ...)`, if it is next. SpecError for a key that stands twice, and for a slip."""
+    """Parse `WITH ('key' = 'value', ...)`, if it is next. SpecError for a repeated key and for a syntax error."""
     values: dict[str, Token] = {}
     if not cursor.skip("WITH"):
         return Options(cursor.sql)
@@ -123,7 +123,7 @@ def _checked(options: Options) -> Options:
 
 
 def _file_offsets(token: Token) -> list[int]:
-    """By offset in the text of a string: the offset in the file, where '' stands for one quote."""
+    """The offset in the file of each character of a string token; in the file a quote is written twice."""
     offsets, at = [], token.start + 1
     for character in token.text:
         offsets.append(at)

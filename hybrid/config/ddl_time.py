@@ -1,4 +1,4 @@
-"""Which column of a DDL table is its time column: the one with LATENESS, or the one that `hybrid.timeColumn` names."""
+"""Finds the time column of a DDL table: the column with LATENESS, or the one in `hybrid.timeColumn`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NS_PER_MS = 1_000_000
 
 @dataclass(frozen=True)
 class TimeColumn:
-    """The time column, Pinot's `format` and `granularity` of it, and the buffer that LATENESS gives, as a period."""
+    """The time column, its `format` and `granularity` in Pinot's syntax, and the buffer from LATENESS, as a period."""
 
     column: Column
     format: str
@@ -27,7 +27,7 @@ class TimeColumn:
 
 
 def time_column(elements: Elements, options: Options) -> TimeColumn | None:
-    """The time column, or None on a table without one. Warns in `elements` of a LATENESS that has no effect."""
+    """The time column, or None on a table without one. Adds a warning to `elements` for a LATENESS without effect."""
     named = options.text(TIME_COLUMN)
     column = _named(elements, options, named) if named is not None else _late(elements, options)
     if column is None:
@@ -55,7 +55,7 @@ def period_text(millis: int) -> str:
 def _named(elements: Elements, options: Options, name: str) -> Column:
     column = elements.find(name)
     if column is None:
-        near = suggestion(name, [one.name for one in elements.columns])
+        near = suggestion(name, [candidate.name for candidate in elements.columns])
         options.fail(TIME_COLUMN, f"'{name}' is not a column of the table.{near} Columns are: {elements.names}.")
     return column
 
@@ -109,9 +109,9 @@ def _format(column: Column, unit: str) -> tuple[str, str]:
 
 def _buffer(options: Options, column: Column, unit: str) -> str | None:
     """`hybrid.bufferTimePeriod`, else the LATENESS, else None."""
-    given = options.period(BUFFER)
-    if given is not None or column.lateness is None:
-        return given
+    period = options.period(BUFFER)
+    if period is not None or column.lateness is None:
+        return period
     if column.lateness_unit == "ms":
         return period_text(column.lateness)
     text = period_text(-(-column.lateness * UNITS_NS[unit] // _NS_PER_MS))

@@ -1,4 +1,4 @@
-"""Reads Pinot's dedupConfig: of the rows of a primary key the first that arrived is seen."""
+"""Reads Pinot's dedupConfig: of the rows of a primary key queries show the first that arrived."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ DEDUP = "dedupConfig"
 _TIME = "dedupTimeColumn"
 _KEYS = {
     "dedupEnabled", METADATA_TTL, _TIME,
-    # How Pinot's servers keep their key maps; the answer is the same without.
+    # How Pinot's servers keep their key maps; answers do not depend on it.
     "hashFunction", "enablePreload", "preload",
     "allowDedupConsumptionDuringCommit", "ignoreNonDefaultTiers",
 }  # fmt: skip
 
 
 def parse_dedup(section: Section, schema: Schema) -> UpsertConfig | None:
-    """The order in which the first row wins, or None for a table without dedup."""
+    """The upsert config in which the first row wins, or None for a table without dedup."""
     if not _is_on(section):
         return None
     if not schema.primary_key:
@@ -37,9 +37,9 @@ def parse_dedup(section: Section, schema: Schema) -> UpsertConfig | None:
 def refuse_not_first(
     section: Section, stream: StreamConfig | None, connectors: tuple[Connector, ...], *, by_flows: bool
 ) -> None:
-    """SpecError for a table whose rows do not simply come one after another: messages delete, or flows bring them."""
+    """SpecError for dedup on a table whose messages update or delete rows, or whose rows flows load."""
     is_change = stream is not None and stream.message is not MessageFormat.RECORD
-    if is_change or any(one.can_delete for one in connectors):
+    if is_change or any(connector.can_delete for connector in connectors):
         section.fail(
             "dedupEnabled",
             "the table's messages delete and update rows, and on a dedup table the first row of a key stays.",
@@ -50,7 +50,7 @@ def refuse_not_first(
 
 
 def dedup_warnings(section: Section) -> Iterator[str]:
-    """One warning for each key that has no effect. What is off says nothing."""
+    """One warning for each key that has no effect, unless dedup is off."""
     if not _is_on(section):
         return
     yield from section.unknown(_KEYS)

@@ -1,6 +1,6 @@
-"""Random numbers that are a function of a key and a place, so that any row can be made alone and again.
+"""A random number generator that is a pure function of a key and a row, so that any row can be generated again.
 
-The mixing is that of SplitMix64, the Zipf distribution is drawn by rejection (after rand_distr, which Feldera uses).
+Bits are mixed as in SplitMix64. Zipf ranks are drawn by rejection, after rand_distr, which Feldera uses.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _GOLDEN = 0x9E3779B97F4A7C15
 
 
 class Dice:
-    """The numbers of one place: `key` says what is drawn, `row` for which row. Equal dice throw equal numbers."""
+    """The random numbers of one row: `key` says for which value, `row` for which row. Equal dice draw equal numbers."""
 
     __slots__ = ("_state",)
 
@@ -26,7 +26,7 @@ class Dice:
         return _mixed(self._state)
 
     def below(self, count: int) -> int:
-        """A whole number from 0 to `count` - 1, each as likely."""
+        """A whole number from 0 to `count` - 1, uniformly distributed."""
         length = (count - 1).bit_length()
         while True:
             number = self.bits()
@@ -37,11 +37,11 @@ class Dice:
                 return number
 
     def unit(self) -> float:
-        """A number from 0 on, less than 1."""
+        """A number from 0 to below 1, uniformly distributed."""
         return float((self.bits() >> 11) * 2.0**-53)
 
     def zipf(self, count: int, exponent: float) -> int:
-        """A rank from 0 to `count` - 1: rank r is as likely as (r + 1) to the power of -`exponent`."""
+        """A rank from 0 to `count` - 1, by Zipf's law: the weight of rank r is (r + 1) to the power of -`exponent`."""
         total = _area(count, exponent)
         while True:
             at = _inverse(self.unit() * total, exponent)
@@ -52,7 +52,7 @@ class Dice:
 
 
 def key_of(*parts: object) -> int:
-    """The key of dice for what `parts` name, by their texts."""
+    """The key of dice for the value that `parts` name: a hash of their texts."""
     text = "/".join(map(str, parts))
     return int.from_bytes(sha256(text.encode()).digest()[:8])
 
@@ -65,7 +65,7 @@ def _mixed(number: int) -> int:
 
 
 def _area(count: int, exponent: float) -> float:
-    """Under the curve that is 1 up to 1 and x to the power of -exponent beyond, up to `count`."""
+    """The area up to `count` under the curve that is 1 up to x = 1, and x to the power of -exponent beyond."""
     if exponent == 1:
         return 1 + math.log(count)
     return float((count ** (1 - exponent) - exponent) / (1 - exponent))

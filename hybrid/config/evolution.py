@@ -1,7 +1,7 @@
-"""How the columns of a table may change: which changes lose nothing, and why the others are refused. Pure.
+"""The rules of schema evolution: which changes of columns are allowed, and why others are refused. Pure.
 
-A column may come, and a type may become a wider one that holds every value of the old one exactly. Everything else
-would lose data, or give values that are stored another meaning: such a change is refused by its name.
+A column may be added, and a type may be widened to one that holds every old value exactly. Every other change would
+lose data, or change the meaning of stored values. It is refused with its reason.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from hybrid.schema.schema import FieldKind, FieldSpec, Schema
 from hybrid.schema.sqltypes import SqlType, parse_sql_type
 from hybrid.schema.types import DataType
 
-# Each value of the key is one value of the wider type, exactly. LONG is not in DOUBLE, nor INT in FLOAT (2^53 and 2^24
-# are the last whole numbers that all fit), nor FLOAT in BIG_DECIMAL. What STRING holds sorts as texts do.
+# Every value of the key is exactly a value of the wider types. LONG does not fit DOUBLE, nor INT FLOAT (whole numbers
+# fit up to 2^53 and 2^24), nor FLOAT BIG_DECIMAL. STRING is no wider type, because it sorts as text.
 WIDER: Mapping[DataType, frozenset[DataType]] = {
     DataType.INT: frozenset({DataType.LONG, DataType.DOUBLE, DataType.BIG_DECIMAL}),
     DataType.LONG: frozenset({DataType.BIG_DECIMAL}),
     DataType.FLOAT: frozenset({DataType.DOUBLE}),
 }
 _NUMBERS = {DataType.INT, DataType.LONG, DataType.FLOAT, DataType.DOUBLE, DataType.BIG_DECIMAL}
-# The SQL types of a DDL that WIDER says nothing of, because one data type stores both.
+# The SQL types of a DDL that are not in WIDER, because one data type stores both.
 _SQL_WIDER: Mapping[str, frozenset[str]] = {
     "TINYINT": frozenset({"SMALLINT", "INTEGER"}),
     "SMALLINT": frozenset({"INTEGER"}),
@@ -41,7 +41,7 @@ _DEFAULT = "defaultNullValue"
 
 @dataclass(frozen=True)
 class ColumnChange:
-    """What becomes of the columns: names of those that come, and of those whose type becomes a wider one."""
+    """The change of a schema: the names of added columns, and of columns with a wider type."""
 
     added: tuple[str, ...]
     widened: tuple[str, ...]
@@ -51,18 +51,18 @@ class ColumnChange:
 
 
 def is_wider(before: DataType, after: DataType) -> bool:
-    """Whether every value of `before` is a value of `after`, which is another type."""
+    """Whether every value of `before` is a value of `after`, a different type."""
     return after in WIDER.get(before, ())
 
 
 def column_change(table: str, before: Schema, after: Schema) -> ColumnChange:
-    """What changes of a table's columns. SpecError, with the reason, for what is refused."""
+    """The difference of a table's columns. SpecError, with the reason, for a change that is refused."""
     for refused in _refused(before, after):
         raise SpecError(f"Table '{table}': {refused.what} Nothing was changed.", hint=refused.hint)
-    known = {field.name: field for field in before.fields}
-    pairs = [(known[field.name], field) for field in after.fields if field.name in known]
+    fields_before = {field.name: field for field in before.fields}
+    pairs = [(fields_before[field.name], field) for field in after.fields if field.name in fields_before]
     return ColumnChange(
-        tuple(field.name for field in after.fields if field.name not in known),
+        tuple(field.name for field in after.fields if field.name not in fields_before),
         tuple(new.name for old, new in pairs if old.data_type is not new.data_type),
     )
 
@@ -74,21 +74,21 @@ class _Refused:
 
 
 def _refused(before: Schema, after: Schema) -> Iterator[_Refused]:
-    wanted = {field.name: field for field in after.fields}
+    fields_after = {field.name: field for field in after.fields}
     for field in before.fields:
-        if field.name not in wanted:
+        if field.name not in fields_after:
             yield _dropped(field, before, after)
         else:
-            yield from _changed(field, wanted[field.name])
-    known = before.column_names
+            yield from _changed(field, fields_after[field.name])
+    names_before = before.column_names
     for field in after.fields:
-        if field.name not in known:
-            yield from _added(field, known, after.null_handling)
+        if field.name not in names_before:
+            yield from _added(field, names_before, after.null_handling)
 
 
 def _dropped(field: FieldSpec, before: Schema, after: Schema) -> _Refused:
-    known = before.column_names
-    new = [one.name for one in after.fields if one.name not in known]
+    names_before = before.column_names
+    new = [column.name for column in after.fields if column.name not in names_before]
     renamed = f" ('{new[0]}' would be another column, not the same one by a new name)" if len(new) == 1 else ""
     return _Refused(
         f"column '{field.name}' is not in the new schema{renamed}: dropping it would lose its values.",
@@ -115,7 +115,9 @@ def _changed(before: FieldSpec, after: FieldSpec) -> Iterator[_Refused]:
             f"{where} has the format '{_format(before)}', not '{_format(after)}': stored times would become others.",
             keep,
         )
-    if before.default_null != after.default_null and before.sql_type is None:  # of a DDL it is stored nowhere
+    if (
+        before.default_null != after.default_null and before.sql_type is None
+    ):  # the default of a DDL column is never stored
         yield _Refused(
             f"{where} has the {_DEFAULT} {before.default_null!s}, not {after.default_null!s}: rows that are there hold "
             "the one that was, and nobody could tell them from rows that have this value.",
@@ -152,7 +154,7 @@ def _changed_sql(before: FieldSpec, after: FieldSpec) -> Iterator[_Refused]:
 
 
 def _is_wider_sql(old: SqlType, new: SqlType, before: DataType, after: DataType) -> bool:
-    """Whether each value of `old` is one of `new`. Digits before and behind the point count each by themselves."""
+    """Whether each value of `old` is a value of `new`. Digits before and after the point are compared separately."""
     if new.name == "DECIMAL" and old.name != "DECIMAL":
         digits = {"TINYINT": 3, "SMALLINT": 5, "INTEGER": 10, "BIGINT": 19}.get(old.name)
         return digits is not None and (new.length or 0) - (new.scale or 0) >= digits
@@ -203,9 +205,9 @@ def _sql(field: FieldSpec) -> str:
 
 
 def with_kept_defaults(wanted: Mapping[str, Any], before: Schema) -> dict[str, Any]:
-    """The schema document `wanted`, where a column that says no default value keeps the one that its rows hold.
+    """The schema document `wanted`, where a column without a default value keeps the default that its rows hold.
 
-    A type has a default of its own, so a wider one would bring another one with it. `before` is the schema of now.
+    Each type has its own default, so a wider type would change it. `before` is the present schema.
     """
 
     def kept(one: Mapping[str, Any], kind: FieldKind) -> Mapping[str, Any]:
@@ -219,7 +221,7 @@ def with_kept_defaults(wanted: Mapping[str, Any], before: Schema) -> dict[str, A
         return {**one, _DEFAULT: _written(field.default_null)}
 
     lists = {
-        key: [kept(one, kind) for one in wanted[key]]
+        key: [kept(column, kind) for column in wanted[key]]
         for kind, key in _LISTS.items()
         if isinstance(wanted.get(key), list)
     }
@@ -227,7 +229,7 @@ def with_kept_defaults(wanted: Mapping[str, Any], before: Schema) -> dict[str, A
 
 
 def _written(value: object) -> object:
-    """A default value as a schema writes it."""
+    """A default value as it is written in a schema document."""
     if isinstance(value, bytes):
         return value.hex()
     return value if isinstance(value, bool | int) or (isinstance(value, float) and isfinite(value)) else _text(value)

@@ -1,9 +1,9 @@
-"""Expectations: what must hold of a job's rows before any of them becomes visible, as users write it.
+"""Parses expectations: conditions that the rows of a job must meet before any of them becomes visible.
 
     [{"kind": "range", "column": "amount", "min": 0, "on_failure": "warn"}, {"kind": "sql", "sql": "ts <= now()"}]
 
-They stand in a table config, in a job spec, or on the command line. What their conditions say is read later, by
-`sql.expectation_sql`: here stand their form, their columns and their values.
+They are in a table config, in a job spec, or on the command line. This module checks their form, columns and values.
+`sql.expectation_sql` parses their SQL conditions later.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _LISTED = (*_ORDERED, DataType.BOOLEAN, DataType.BYTES)
 
 
 class ExpectationKind(StrEnum):
-    """What an expectation looks at: each row, rows beside each other (UNIQUE), or how many there are."""
+    """The kind of an expectation: on each row, on rows of the same values (UNIQUE), or on the number of rows."""
 
     NOT_NULL = "not_null"
     RANGE = "range"
@@ -43,7 +43,7 @@ class ExpectationKind(StrEnum):
 
 
 class OnFailure(StrEnum):
-    """What happens where an expectation does not hold: a WARN, the rows are left out (DROP), or nothing is done."""
+    """The consequence of a violated expectation: a warning (WARN), leaving the rows out (DROP), or an error (FAIL)."""
 
     WARN = "warn"
     DROP = "drop"
@@ -52,10 +52,10 @@ class OnFailure(StrEnum):
 
 @dataclass(frozen=True)
 class Expectation:
-    """`columns` are those it looks at; `low` and `high` the limits of a range, both allowed, None: none.
+    """An expectation. `columns` are the checked columns; `low` and `high` the inclusive limits of a range, None: none.
 
-    `values` are the accepted ones; `percent` how far the number of rows may differ; `sql` the condition, in Pinot's
-    SQL, that must hold for each row. `place` says in errors where it was written.
+    `values` are the accepted values; `percent` is how far the number of rows may differ; `sql` the condition, in
+    Pinot's SQL, that must hold for each row. `place` is its source for errors.
     """
 
     kind: ExpectationKind
@@ -71,7 +71,7 @@ class Expectation:
 
 
 def parse_expectations(section: Section, schema: Schema) -> tuple[Expectation, ...]:
-    """Those at `hybrid.expectations` of a section: a list or its JSON text. SpecError at the place of what is wrong."""
+    """The expectations at `hybrid.expectations` of a section: a list or its JSON text. SpecError names the place."""
     value = section.doc.get(EXPECTATIONS)
     if isinstance(value, str) and value.strip():
         value = _load(value, lambda message: section.fail(EXPECTATIONS, message))
@@ -82,7 +82,7 @@ def parse_expectations(section: Section, schema: Schema) -> tuple[Expectation, .
 
 
 def parse_expect(text: str, schema: Schema) -> tuple[Expectation, ...]:
-    """What one `--expect` says: a JSON object or a list of them, or `[warn:|drop:|fail:] <row condition>`.
+    """The expectations of an `--expect`: a JSON object or a list of them, or `[warn:|drop:|fail:] <row condition>`.
 
     UsageError for anything else.
     """
@@ -90,30 +90,30 @@ def parse_expect(text: str, schema: Schema) -> tuple[Expectation, ...]:
         if text.lstrip().startswith(("{", "[")):
             value = _load(text, _fail_option)
             return _parse_option(value if isinstance(value, list) else [value], schema)
-        found = _SHORT.fullmatch(text)
-        assert found is not None
-        doc: dict[str, object] = {"kind": "sql", "sql": found[2], "on_failure": found[1] or "fail"}
+        parts = _SHORT.fullmatch(text)
+        assert parts is not None
+        doc: dict[str, object] = {"kind": "sql", "sql": parts[2], "on_failure": parts[1] or "fail"}
         return _parse_option([doc], schema)
     except SpecError as error:
         raise UsageError(str(error), hint=error.hint) from error
 
 
 def named_apart(expectations: Iterable[Expectation]) -> tuple[Expectation, ...]:
-    """The same, no two of one name: the second `range_amount` is `range_amount_2`."""
+    """The expectations with unique names: the second `range_amount` becomes `range_amount_2`."""
     taken: set[str] = set()
-    found = []
-    for one in expectations:
-        name, number = one.name, 1
+    renamed = []
+    for expectation in expectations:
+        name, number = expectation.name, 1
         while name in taken:
             number += 1
-            name = f"{one.name}_{number}"
+            name = f"{expectation.name}_{number}"
         taken.add(name)
-        found.append(replace(one, name=name))
-    return tuple(found)
+        renamed.append(replace(expectation, name=name))
+    return tuple(renamed)
 
 
 def _parse_option(items: list[object], schema: Schema) -> tuple[Expectation, ...]:
-    """Places are said without the number of the only one: `--expect: column`."""
+    """The expectations of an option. The place of a single one has no index: `--expect: column`."""
     if len(items) != 1:
         return tuple(_parse(item, schema) for item in Section({"": items}, OPTION).sections(""))
     if not isinstance(items[0], dict):
@@ -143,15 +143,15 @@ def _parse(section: Section, schema: Schema) -> Expectation:
     on_failure = OnFailure(section.choice("on_failure", tuple(OnFailure), OnFailure.FAIL))
     if kind is ExpectationKind.ROW_COUNT_CHANGE and on_failure is OnFailure.DROP:
         section.fail("on_failure", "'drop' leaves rows out, and this is of no one row. Write warn or fail.")
-    found = _OF_KIND[kind](section, schema)
+    expectation = _OF_KIND[kind](section, schema)
     place = section.at("sql") if kind is ExpectationKind.SQL and section.source != OPTION else section.path
     where = f"{section.source}: {place}" if place else section.source
-    name = section.text("name", "") or _default_name(kind, found)
-    return replace(found, name=name, on_failure=on_failure, place=where)
+    name = section.text("name", "") or _default_name(kind, expectation)
+    return replace(expectation, name=name, on_failure=on_failure, place=where)
 
 
 def _default_name(kind: ExpectationKind, found: Expectation) -> str:
-    """`range_amount`; a condition is its own name."""
+    """The name of an unnamed expectation: `range_amount`, or the text of a condition."""
     if kind is not ExpectationKind.SQL:
         return "_".join([kind, *found.columns])
     text = " ".join(found.sql.split())
@@ -159,10 +159,10 @@ def _default_name(kind: ExpectationKind, found: Expectation) -> str:
 
 
 def _refuse_unknown(section: Section, kind: ExpectationKind) -> None:
-    known = ("kind", "name", "on_failure", *_KEYS[kind])
+    keys = ("kind", "name", "on_failure", *_KEYS[kind])
     for key in section.doc:
-        if key not in known:
-            section.fail(key, f"{kind} has no such key.{suggestion(key, known)} Its keys are: {', '.join(known)}.")
+        if key not in keys:
+            section.fail(key, f"{kind} has no such key.{suggestion(key, keys)} Its keys are: {', '.join(keys)}.")
 
 
 def _not_null(section: Section, schema: Schema) -> Expectation:
@@ -183,10 +183,10 @@ def _unique(section: Section, schema: Schema) -> Expectation:
     names = section.texts("columns")
     if not names:
         section.fail("columns", 'is missing. Write the columns that together name a row: ["order_id"].')
-    found = tuple(_named(section, "columns", name, schema).name for name in names)
-    if len(set(found)) < len(found):
+    columns = tuple(_named(section, "columns", name, schema).name for name in names)
+    if len(set(columns)) < len(columns):
         section.fail("columns", f"{shown(list(names))} has a column twice.")
-    return Expectation(ExpectationKind.UNIQUE, "", columns=found)
+    return Expectation(ExpectationKind.UNIQUE, "", columns=columns)
 
 
 def _accepted(section: Section, schema: Schema) -> Expectation:
@@ -217,25 +217,25 @@ def _column(section: Section, key: str, schema: Schema) -> FieldSpec:
 
 
 def _named(section: Section, key: str, name: str, schema: Schema) -> FieldSpec:
-    found = schema.find(name)
-    if found is None:
+    field_spec = schema.find(name)
+    if field_spec is None:
         near = suggestion(name, schema.column_names)
         section.fail(key, f"'{name}' is not a column of '{schema.name}'.{near}")
-    return found
+    return field_spec
 
 
 def _single(section: Section, schema: Schema, types: Iterable[DataType]) -> FieldSpec:
-    """A column of one value, of a type that the kind can look at."""
-    found = _column(section, "column", schema)
-    if not found.single_value:
-        section.fail("column", f"'{found.name}' holds several values; this kind looks at one.")
-    if found.data_type not in types:
-        section.fail("column", f"'{found.name}' is {found.data_type}; this kind takes {', '.join(types)}.")
-    return found
+    """A single-value column of a type that the kind can check."""
+    column = _column(section, "column", schema)
+    if not column.single_value:
+        section.fail("column", f"'{column.name}' holds several values; this kind looks at one.")
+    if column.data_type not in types:
+        section.fail("column", f"'{column.name}' is {column.data_type}; this kind takes {', '.join(types)}.")
+    return column
 
 
 def _value(section: Section, key: str, column: FieldSpec, value: object) -> object:
-    """A value of the column's type, as it is written; None stays."""
+    """A value of the column's type, as it is written, or None. SpecError for a value of another type."""
     if value is None:
         return None
     is_text, wants_text = isinstance(value, str), column.data_type in (DataType.STRING, DataType.BYTES)

@@ -1,7 +1,7 @@
-"""How records write what JSON has no type for: Feldera's `json_flavor`.
+"""Decodes values for which JSON has no type: Feldera's `json_flavor`.
 
-Debezium counts days of dates, milliseconds of instants, and microseconds (MySQL) or milliseconds (others, with
-time.precision.mode connect) of times, and writes bytes in base64. What is text already is read as it is elsewhere.
+Debezium writes a date as days, an instant as milliseconds, and a time as microseconds (MySQL) or milliseconds (others,
+with time.precision.mode connect). Bytes are in base64. A text is read as in the default flavor.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _DAY = timedelta(days=1)
 
 
 def flavored(convert: Converter, field: FieldSpec, flavor: JsonFlavor) -> Converter:
-    """The converter of one value for records of a flavor; it raises as the converter does."""
+    """The converter of a column's values in a flavor; it raises the errors of `convert`."""
     if flavor is JsonFlavor.DEFAULT:
         return convert
     if field.data_type is DataType.BYTES:

@@ -22,31 +22,31 @@ _COMPLEX_KEYS = {"fieldsToUnnest", "delimiter", "collectionNotUnnestedToJson", "
 
 
 def parse_ingestion(top: Section, schema: Schema, half: Half) -> IngestionConfig:
-    """What the table config `top` of a half says of records on their way in; a schema's own transforms come second."""
+    """The ingestion config in the table config `top` of a half. Its transforms take precedence over the schema's."""
     section = top.section("ingestionConfig")
     places: dict[str, Section] = {}
-    given: dict[str, str] = {}
-    for one in section.sections("transformConfigs"):
-        column = one.text("columnName")
-        if column in given:
-            one.fail("columnName", f"'{column}' has a transform already, at {places[column].path}. Keep one.")
-        places[column], given[column] = one, one.text(_FUNCTION)
-    reads = {column: expression_fields(places[column], _FUNCTION, given[column], column) for column in given}
+    functions: dict[str, str] = {}
+    for config in section.sections("transformConfigs"):
+        column = config.text("columnName")
+        if column in functions:
+            config.fail("columnName", f"'{column}' has a transform already, at {places[column].path}. Keep one.")
+        places[column], functions[column] = config, config.text(_FUNCTION)
+    reads = {column: expression_fields(places[column], _FUNCTION, functions[column], column) for column in functions}
     for transform in schema.transforms:
-        if transform.column not in given:
-            given[transform.column] = transform.function
+        if transform.column not in functions:
+            functions[transform.column] = transform.function
             reads[transform.column] = _fields(transform.function)
     filter_function, filtered_by = _filter(section.section("filterConfig"))
     for column, place in places.items():
         _check_destination(place, column, schema, [*_others(reads, column), *filtered_by])
     order = _in_order(section, reads)
-    transforms = tuple(Transform(column, given[column]) for column in order)
+    transforms = tuple(Transform(column, functions[column]) for column in order)
     complex_types = _complex_types(section, half)
     return IngestionConfig(transforms, filter_function, section.boolean("continueOnError"), complex_types)
 
 
 def _complex_types(top: Section, half: Half) -> ComplexTypes | None:
-    """How nested records become flat, as Pinot's ComplexTypeConfig has it."""
+    """How nested records are flattened, as in Pinot's ComplexTypeConfig."""
     if top.doc.get(_COMPLEX) is None:
         return None
     if half is Half.OFFLINE:
@@ -69,15 +69,15 @@ def _complex_types(top: Section, half: Half) -> ComplexTypes | None:
 
 
 def expression_fields(section: Section, key: str, function: str, column: str | None = None) -> tuple[str, ...]:
-    """The fields that the expression at `key` reads. SpecError when it cannot be read, or reads its own `column`."""
+    """The fields that the expression at `key` reads. SpecError when it cannot be parsed, or reads its own `column`."""
     try:
-        found = _fields(function)
+        fields = _fields(function)
     except ValueError as error:
         section.fail(key, f"'{_short(function)}': {error}.")
-    if column in found:
+    if column in fields:
         message = f"'{_short(function)}' reads '{column}', the column that it fills. Give one of them another name."
         section.fail(key, message)
-    return found
+    return fields
 
 
 _TIME_CHECKS = {
@@ -87,21 +87,21 @@ _TIME_CHECKS = {
 
 
 def ingestion_warnings(section: Section) -> Iterator[str]:
-    """One warning for each key of `ingestionConfig` below its own that has no effect."""
+    """One warning for each time check, and for each unknown key in a section of `ingestionConfig`."""
     for key, otherwise in _TIME_CHECKS.items():
         if section.boolean(key):
             yield (
                 f"{section.source}: {section.at(key)}: true has no effect: rows of the years 1 to 9999 are kept with "
                 f"their times. {otherwise}"
             )
-    for one in section.sections("transformConfigs"):
-        yield from one.unknown({"columnName", _FUNCTION})
+    for config in section.sections("transformConfigs"):
+        yield from config.unknown({"columnName", _FUNCTION})
     yield from section.section("filterConfig").unknown({_FILTER})
     yield from section.section(_COMPLEX).unknown(_COMPLEX_KEYS)
 
 
 def _fields(function: str) -> tuple[str, ...]:
-    # A table without transforms does not pay for the parser.
+    # Imported here, so that a table without transforms does not load the parser.
     from hybrid.expression.parse import parse_expression
 
     return parse_expression(function).fields
@@ -129,14 +129,14 @@ def _check_destination(section: Section, column: str, schema: Schema, read: Iter
 
 
 def _in_order(section: Section, reads: Mapping[str, Iterable[str]]) -> list[str]:
-    """The columns so that each comes after those that its transform reads."""
+    """The columns sorted so that each follows the columns that its transform reads. SpecError for a cycle."""
     order: list[str] = []
 
     def visit(column: str, path: tuple[str, ...]) -> None:
         if column in path:
             round_trip = [*path[path.index(column) :], column]
-            told = ", ".join(f"'{one}' reads '{other}'" for one, other in pairwise(round_trip))
-            section.fail("transformConfigs", f"these transforms wait for each other: {told}.")
+            steps = ", ".join(f"'{column_name}' reads '{other}'" for column_name, other in pairwise(round_trip))
+            section.fail("transformConfigs", f"these transforms wait for each other: {steps}.")
         for other in reads:
             if other != column and other not in order and any(_is_of(name, other) for name in reads[column]):
                 visit(other, (*path, column))
@@ -149,7 +149,7 @@ def _in_order(section: Section, reads: Mapping[str, Iterable[str]]) -> list[str]
 
 
 def _is_of(name: str, column: str) -> bool:
-    """Whether a field that is read is the column, or lies in the object that the column holds."""
+    """Whether a field is the column, or part of the object that the column holds."""
     return name == column or name.startswith(f"{column}.")
 
 

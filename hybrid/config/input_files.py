@@ -1,4 +1,4 @@
-"""Lists the files below a folder that is an input, without entering folders that may not be read."""
+"""Lists the files below an input folder, without entering folders that may not be read."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from hybrid.config.input_rules import InputRules
 def files_below(folder: Path, rules: InputRules | None = None) -> list[Path]:
     """Every file below `folder`, sorted. Links to files are listed, links to folders are not followed.
 
-    With `rules`, folders that are private are left out; whether each file may be read is for the caller to check.
+    With `rules`, private folders are skipped. The caller checks whether each file may be read.
     """
-    found = []
+    paths = []
     for place, names, files in os.walk(folder):
         if rules is not None:
             names[:] = [name for name in names if rules.may_enter(Path(place, name))]
-        found += [path for path in (Path(place, name) for name in files) if path.is_file()]
-    return sorted(found)
+        paths += [path for path in (Path(place, name) for name in files) if path.is_file()]
+    return sorted(paths)
 
 
 def check_each(rules: InputRules, paths: Iterable[Path]) -> None:

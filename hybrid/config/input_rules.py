@@ -1,7 +1,7 @@
-"""Which files and buckets work may read that was sent to a server: by HTTP, or through its queue.
+"""The files and buckets that a request to a server may read, whether it is sent by HTTP or through the queue.
 
-A path is judged by where it leads, after every symbolic link, and by the identity of the folders above it. So its
-spelling does not matter: relative, percent-encoded, with `..`, through a bind mount or a link.
+A path is judged by its target, after every symbolic link, and by the identity of the folders above it. So its
+form does not matter: relative, percent-encoded, with `..`, through a bind mount or a link.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from hybrid.config.job_store import ObjectStore
 from hybrid.errors import RightError
 
-# Folders of the kernel: environments and memory of processes, devices, settings of the machine.
+# Folders of the kernel, with the environment and memory of processes, devices, and settings of the machine.
 KERNEL_FOLDERS = ("/proc", "/dev", "/sys")
 UPLOADS = "uploads"
 _PRIVATE_FILES = ("server.json", "access.json", "hybrid.toml", "catalog.db")
@@ -33,10 +33,10 @@ class StoreRules:
 
 @dataclass(frozen=True)
 class InputRules:
-    """What one piece of work may read. The home and the kernel's folders are never allowed.
+    """What a request may read. The home and the kernel's folders are never allowed.
 
-    `folders` None: any other folder; else only these, and what is below them. `stores` None: any bucket.
-    `is_upload`: one file that the server itself received, and nothing else.
+    `folders` None: any other folder; else only these folders and their subfolders. `stores` None: any bucket.
+    `is_upload`: only the file that the server received with the request.
     """
 
     home: Path
@@ -45,7 +45,7 @@ class InputRules:
     is_upload: bool = False
 
     def check(self, path: Path, shown: str | None = None) -> None:
-        """RightError when the path leads where the work may not read; `shown` is how the caller wrote it."""
+        """RightError when the path may not be read; `shown` is the path as the caller wrote it."""
         reason = self.refusal(path)
         if reason is not None:
             text = shown if shown is not None else str(path)
@@ -62,11 +62,11 @@ class InputRules:
         return self._folder_refusal(real) or self._file_refusal(real)
 
     def may_enter(self, folder: Path) -> bool:
-        """Whether a folder may hold input: those above an allowed one may, for the files below are judged too."""
+        """Whether a folder may be listed. Only private folders may not, because each file below is checked as well."""
         return not self._is_private(real_path(folder))
 
     def check_store(self, store: ObjectStore) -> None:
-        """RightError for a bucket, an endpoint, a region or a reference that the work may not name."""
+        """RightError for a bucket, an endpoint, a region or a reference that the request may not name."""
         if store.has_references:
             raise _store_refused(store, "a reference would read a variable or a file of the server")
         if self.stores is None:
@@ -96,7 +96,7 @@ class InputRules:
         return "it is in no allowed folder" if self.folders else "no folder is allowed (setting input_folders)"
 
     def _file_refusal(self, real: Path) -> str | None:
-        """A hard link gives a private file a second name."""
+        """Why a file may not be read: it is private, perhaps under the second name of a hard link. None when it may."""
         stamp = _identity(real)
         if stamp is not None and stamp in self._private_files():
             return "it belongs to the server or to the system"
@@ -118,7 +118,7 @@ class InputRules:
 
     @cached_property
     def _private_stamps(self) -> frozenset[tuple[int, int]]:
-        """The folders by device and inode: a bind mount shows them under another path."""
+        """The private folders by device and inode, because a bind mount shows them under another path."""
         return frozenset(filter(None, map(_identity, self._private_places)))
 
     def _private_files(self) -> Iterator[tuple[int, int]]:
@@ -126,17 +126,17 @@ class InputRules:
 
 
 def real_path(path: Path) -> Path:
-    """Where a path leads. POSIX lets two slashes at its beginning mean something else; here they are one."""
+    """The target of a path. Two slashes at its beginning, which POSIX leaves undefined, count as one."""
     real = os.path.realpath(path)
     return Path("/" + real.lstrip("/")) if real.startswith("//") else Path(real)
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except (OSError, ValueError):
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def _store_refused(store: ObjectStore, reason: str) -> RightError:

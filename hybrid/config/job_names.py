@@ -1,6 +1,6 @@
-"""Reads a job spec's segmentNameGeneratorSpec: how Pinot's name generators are to name the segments of a job.
+"""Reads a job spec's segmentNameGeneratorSpec: which of Pinot's name generators names the segments of a job.
 
-After Pinot's SegmentGenerationTaskRunner: which keys a generator reads, and which generator stands for none.
+After Pinot's SegmentGenerationTaskRunner: which keys a generator reads, and which generator is the default.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from hybrid.expression.user_patterns import PatternError, compile_user_pattern
 from hybrid.schema.document import Section
 
 NAME_TYPES = ("fixed", "simple", "normalizedDate", "inputFile")
-# The type of a spec that names none: simple, or normalizedDate where the time column holds dates as text.
+# A spec without a type: `simple`, or `normalizedDate` where the time column holds dates as text.
 INFERRED = ""
 
 _SEQUENCE = {"use.global.directory.sequence.id", "local.directory.sequence.id"}
@@ -31,9 +31,9 @@ _JAVA_GROUP = re.compile(r"\(\?<(?=[A-Za-z])")
 
 @dataclass(frozen=True)
 class NameParts:
-    """What a name is made of. `prefix` stands in for the table's name; `template` is filled from `file_pattern`.
+    """The parts of a segment's name. `prefix` replaces the table's name; `template` is filled from `file_pattern`.
 
-    `global_sequence` counts all files of the job, else those of each folder; `with_uuid` adds a UUID of the content.
+    `global_sequence` counts all files of the job, else those of each folder. `with_uuid` adds a UUID of the content.
     """
 
     prefix: str | None = None
@@ -47,7 +47,7 @@ class NameParts:
 
 
 def name_type(section: Section) -> str:
-    """The generator, INFERRED for none. SpecError for one that is not known here."""
+    """The name generator; INFERRED where the spec names none. SpecError for an unknown generator."""
     text = section.doc.get("type")
     if str(text).lower() == "uploadedrealtime":
         section.fail("type", f"'{text}' names segments of a REALTIME half; jobs write the OFFLINE one. Write 'simple'.")
@@ -55,7 +55,7 @@ def name_type(section: Section) -> str:
 
 
 def name_parts(section: Section) -> NameParts:
-    """What the generator's `configs` say. SpecError for what `inputFile` lacks, or a pattern that is none."""
+    """The name parts in the generator's `configs`. SpecError for a missing key of `inputFile` or an invalid pattern."""
     configs, of_files = section.section("configs"), name_type(section) == "inputFile"
     return NameParts(
         prefix=configs.text("segment.name.prefix") if configs.has("segment.name.prefix") else None,
@@ -75,14 +75,14 @@ def name_warnings(section: Section) -> Iterator[str]:
 
 
 def _global_sequence(configs: Section) -> bool:
-    """The older key says the opposite, and gives way to the newer one."""
+    """Whether files are counted across folders. The older key says the opposite; the newer one takes precedence."""
     if configs.doc.get("use.global.directory.sequence.id") is not None:
         return configs.boolean("use.global.directory.sequence.id")
     return not configs.boolean("local.directory.sequence.id", default=True)
 
 
 def _file_pattern(configs: Section) -> str:
-    """The pattern in Python's spelling: Java names groups `(?<name>...)`."""
+    """The regular expression in Python's syntax: Java names groups `(?<name>...)`."""
     text = configs.text("file.path.pattern")
     pattern = _JAVA_GROUP.sub("(?P<", text)
     try:

@@ -1,4 +1,4 @@
-"""Reads a job spec's recordReaderSpec: the format of the files, and what Pinot's readers are told about it."""
+"""Reads a job spec's recordReaderSpec: the format of the files, and the settings of Pinot's readers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from hybrid.schema.document import Section, shown
 
 DATA_FORMATS = ("json", "csv", "parquet", "avro", "orc")
-# Pinot's second name for Avro; whether a file is compressed with gzip is seen from its first bytes.
+# Pinot's second name for Avro; compression with gzip is detected by the first bytes of a file.
 _GZIPPED_AVRO = "gzipped_avro"
 
 _CHARACTERS = ("delimiter", "multiValueDelimiter", "commentMarker", "escapeCharacter", "quoteCharacter")
@@ -26,12 +26,12 @@ READER_KEYS: dict[str, set[str]] = {
     "avro": set(),
     "orc": set(),
 }
-# They choose a class, or say how to write: nothing that is read changes.
+# They choose a class, or set how files are written: what is read stays the same.
 QUIET_READER_KEYS = {
     "csv": {"quoteMode", "recordSeparator"},
     "parquet": {"useParquetAvroRecordReader", "useParquetNativeRecordReader"},
 }
-# What would leave rows out without a word, or store other values than the file says.
+# Refused because they would skip rows silently, or store other values than those in the file.
 _REFUSED = {
     "csv": {
         "stopOnError": "the rest of a file would be left out",
@@ -44,12 +44,12 @@ _REFUSED = {
 
 def data_format(reader: Section) -> str:
     """The format of the files, one of DATA_FORMATS."""
-    found = reader.choice("dataFormat", (*DATA_FORMATS, _GZIPPED_AVRO))
-    return "avro" if found == _GZIPPED_AVRO else found
+    form = reader.choice("dataFormat", (*DATA_FORMATS, _GZIPPED_AVRO))
+    return "avro" if form == _GZIPPED_AVRO else form
 
 
 def reader_configs(reader: Section) -> dict[str, str]:
-    """The reader's `configs` as texts. SpecError for what cannot be honoured, or is no character or truth value."""
+    """The reader's `configs` as texts. SpecError for a refused key, or a value that is no character or boolean."""
     configs, form = reader.section("configs"), data_format(reader)
     for key, reason in _REFUSED.get(form, {}).items():
         if configs.boolean(key):
@@ -60,14 +60,14 @@ def reader_configs(reader: Section) -> dict[str, str]:
 
 
 def reader_warnings(reader: Section) -> Iterator[str]:
-    """One warning for each key of `configs` that the format's reader does not know."""
+    """One warning for each key of `configs` that is unknown to the format's reader."""
     form = data_format(reader)
-    known = READER_KEYS[form] | QUIET_READER_KEYS.get(form, set()) | _REFUSED.get(form, {}).keys()
-    yield from reader.section("configs").unknown(known)
+    keys = READER_KEYS[form] | QUIET_READER_KEYS.get(form, set()) | _REFUSED.get(form, {}).keys()
+    yield from reader.section("configs").unknown(keys)
 
 
 def check_csv(configs: Section) -> None:
-    """SpecError for what is no character or truth value among the `configs` of CSV."""
+    """SpecError for a value in the `configs` of CSV that is no character or boolean."""
     for key in _CHARACTERS:
         value = configs.doc.get(key)
         splits_nothing = key == "multiValueDelimiter" and value == ""

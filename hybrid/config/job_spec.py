@@ -1,4 +1,4 @@
-"""Reads Pinot's ingestion job spec (YAML): which files become which segment of which table."""
+"""Reads Pinot's ingestion job spec (YAML): the input files, the table and the names of segments."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ JOB_TYPES = (
     "SegmentCreation", "SegmentTarPush", "SegmentUriPush", "SegmentMetadataPush",
     "SegmentCreationAndTarPush", "SegmentCreationAndUriPush", "SegmentCreationAndMetadataPush",
 )  # fmt: skip
-# What a job may cover beside FROM/TO: the day of its rows, and all that OFFLINE holds.
+# The range of time that a job replaces, other than FROM/TO: the day of its rows, or all that OFFLINE holds.
 COVERS_DAY, COVERS_ALL = "day", "all"
 _COVERS = "hybrid.covers"
 _NODES_MAX = 100_000
@@ -39,7 +39,8 @@ _QUIET_TOP = {
     "pinotClusterSpecs", "cleanUpOutputDir", "authToken", "tlsSpec", "createMetadataTarGz",
     "failOnEmptySegment",
 }  # fmt: skip
-# By path of the section: the keys that are read, or are deployment. Only what is used is filled with variables.
+# By path of the section: the keys that are read, and the ignored keys of deployment. Variables are filled in only in
+# the keys that are read.
 _USED = {
     "": {
         "jobType", "inputDirURI", "includeFileNamePattern", "excludeFileNamePattern", "searchRecursively",
@@ -64,11 +65,12 @@ _QUIET = {
 
 @dataclass(frozen=True)
 class AnsweredStatement:
-    """A statement whose rows are a job's input. `revision` says what they were read from.
+    """A statement whose rows are a job's input. `revision` is the revision that they were read at.
 
-    `offline_version` is the version of the job's own OFFLINE half that they were read from and that has to be the
-    newest at the swap; None for other tables, and for a revision that was asked for. Then `seen_version` is the newest
-    one when it was answered: what is purged after it must not come back.
+    `offline_version` is the version of the job's own OFFLINE half that the rows were read from. It has to be the
+    newest version when segments are swapped. It is None for other tables, and for a requested revision.
+    `seen_version` is then the newest version when the statement was answered: rows that were purged later must not
+    return.
     """
 
     sql: str
@@ -79,13 +81,14 @@ class AnsweredStatement:
 
 @dataclass(frozen=True)
 class JobSpec:
-    """One ingestion job. `source` is the spec's file, `input_dir` an absolute folder (or one file).
+    """An ingestion job. `source` is the spec's file, `input_dir` an absolute folder (or a single file).
 
-    `segment_name` is set for the name type `fixed`; `name_parts` belongs to the others. `covers` is the stretch of
-    time that it answers for: FROM/TO, COVERS_DAY, COVERS_ALL or nothing. `statement` gave the rows in its one file.
-    `store` holds the files, and `input_dir` is nothing, until they are fetched: then `fetched_from` is their address.
-    `expectations` is the section that may hold them: they are read when the table is known. `rules` say which files
-    may be read; None: all.
+    `segment_name` is set for the name type `fixed`; `name_parts` belongs to the other types. `covers` is the range of
+    time that the job replaces: FROM/TO, COVERS_DAY, COVERS_ALL or nothing. `statement` gave the rows in its one file.
+    `store` holds the files until they are fetched, and `input_dir` is not used until then. `fetched_from` is the
+    address that they were fetched from.
+    `expectations` is the section of the job's expectations, which are parsed when the table is known. `rules` say
+    which files may be read; None: all.
     """
 
     source: str
@@ -110,7 +113,7 @@ class JobSpec:
     warnings: tuple[str, ...] = ()
 
     def matches(self, relative_path: str, absolute_path: str) -> bool:
-        """Whether the job reads the file. Patterns see the whole path, as in Pinot, or the part below `input_dir`."""
+        """Whether the job reads the file. Patterns match the whole path, as in Pinot, or the part below `input_dir`."""
         include, exclude = self._patterns
         if not self.search_recursively and "/" in relative_path:
             return False
@@ -120,7 +123,7 @@ class JobSpec:
         return not (exclude and any(exclude.fullmatch(path) for path in paths))
 
     def check_rules(self, rules: InputRules) -> None:
-        """RightError when the job's input is a place that may not be read."""
+        """RightError when the rules forbid the job's input."""
         if self.store is not None:
             rules.check_store(self.store)
         else:
@@ -133,7 +136,7 @@ class JobSpec:
     def input_files(self) -> list[Path]:
         """The files that the job reads, in the order of their paths.
 
-        NotFoundError when the input does not exist, RightError when one may not be read.
+        NotFoundError when the input does not exist, RightError when the rules forbid a file.
         """
         if self.store is not None:
             message = f"the files at {self.store.address} were not fetched. Run the job with run_job()."
@@ -160,11 +163,11 @@ class JobSpec:
 def load_job_spec(
     path: str | Path, variables: Mapping[str, str], input_dir: str | None = None, now_ms: int | None = None
 ) -> JobSpec:
-    """The job in the YAML file `path`, its `${name}`s filled from `variables`; `now_ms` is what `today` goes by.
+    """The job in the YAML file `path`, its `${name}`s filled from `variables`; `today` is the day of `now_ms`.
 
-    `input_dir` stands in for inputDirURI; relative paths start at the spec's folder (that one, if there is none, where
-    the process stands). SpecError names place and value of
-    what is wrong, NotFoundError a missing file.
+    `input_dir` replaces inputDirURI. Relative paths start at the spec's folder. A relative `input_dir` that does not
+    exist there starts at the working directory. SpecError names place and value of the first mistake, NotFoundError a
+    missing file.
     """
     file = Path(path)
     doc = job_document(read_job_file(file), str(path))
@@ -181,13 +184,13 @@ def parse_job_spec(
 ) -> JobSpec:
     """The job in `doc`; see `load_job_spec`. `folder` is where relative paths start."""
     used = _used_part(doc, source, input_dir is not None)
-    known = {**(built_in_dates(now_ms) if now_ms is not None else {}), **variables}
-    top = Section(_filled(used, known, source), source)
+    all_variables = {**(built_in_dates(now_ms) if now_ms is not None else {}), **variables}
+    top = Section(_filled(used, all_variables, source), source)
     names = top.section("segmentNameGeneratorSpec")
     generator = name_type(names)
     uri = input_dir if input_dir is not None else top.text("inputDirURI")
     stores = {"pinotFSSpecs": doc.get("pinotFSSpecs")} if is_on_store(uri) else None
-    filesystems = Section(_filled(stores, known, source), source) if stores else None
+    filesystems = Section(_filled(stores, all_variables, source), source) if stores else None
     reader = top.section("recordReaderSpec")
     return JobSpec(
         source=source,
@@ -217,7 +220,7 @@ def parse_job_spec(
 
 
 def job_document(text: str, source: str) -> dict[str, object]:
-    """The YAML mapping in `text`, which came from `source`. SpecError names the line of what is wrong."""
+    """The YAML mapping in `text`, read from `source`. SpecError names the line of the mistake."""
     import yaml
 
     if len(text) > _SPEC_MAX:
@@ -240,14 +243,14 @@ def job_document(text: str, source: str) -> dict[str, object]:
 
 
 def _refuse_many(events: Iterable[object], source: str) -> None:
-    """Counts values while they are parsed, before any is built."""
+    """SpecError for too many values. They are counted while they are parsed, before any is built."""
     for number, _ in enumerate(events):
         if number > _EVENTS_MAX:
             raise SpecError(f"{source}: the document holds more than {_NODES_MAX} values.")
 
 
 def _constructed(loader: Any, node: Any) -> object:
-    """The value of a document that was parsed already."""
+    """The Python value of a parsed document."""
     return None if node is None else loader("").construct_document(node)
 
 
@@ -264,9 +267,10 @@ def read_job_file(path: Path) -> str:
 
 
 def _refuse_twins(node: Any, source: str, nodes: Iterator[int]) -> None:
-    """YAML itself lets the last of two equal keys win; what the first says would be lost without a word.
+    """SpecError for repeated keys: in YAML the last one wins, and the value of the first is lost silently.
 
-    It also lets aliases nest, so that a few lines stand for more than memory holds: `nodes` counts what they stand for.
+    SpecError also for too many values by nested aliases, which a few lines can expand beyond memory. `nodes` counts
+    the expanded values.
     """
     if next(nodes) > _NODES_MAX:
         raise SpecError(f"{source}: its aliases stand for more than {_NODES_MAX} values.")
@@ -281,7 +285,7 @@ def _refuse_twins(node: Any, source: str, nodes: Iterator[int]) -> None:
 
 
 def _used_part(doc: dict[str, object], source: str, has_input: bool) -> dict[str, object]:
-    """Only the keys that count: a variable in another one need not be set."""
+    """The keys of `doc` that are read. A variable in an ignored key need not be set."""
     top = Section(doc, source)
     used = {key: doc[key] for key in _USED[""] if key in doc}
     for path in filter(None, _USED):
@@ -295,7 +299,7 @@ def _used_part(doc: dict[str, object], source: str, has_input: bool) -> dict[str
 
 
 def _extra(top: Section) -> Section:
-    """Where a job says what is ours alone: Pinot lets any key stand here."""
+    """The section for keys that only this system reads: Pinot allows any key there."""
     return top.section("executionFrameworkSpec").section("extraConfigs")
 
 
@@ -306,7 +310,7 @@ def _filled(used: dict[str, object], variables: Mapping[str, str], source: str) 
 
 
 def _expectations(doc: dict[str, object], variables: Mapping[str, str], source: str) -> Section | None:
-    """The free keys for whatever runs the job, of which this one is ours."""
+    """The section of the job's expectations among Pinot's free keys; None where it has none."""
     extra = Section(doc, source).section("executionFrameworkSpec").section("extraConfigs")
     if not extra.has(EXPECTATIONS):
         return None
@@ -337,7 +341,7 @@ def _local(top: Section, folder: Path, text: str, typed: bool) -> Path:
         )
     path = Path(text).expanduser()
     beside_spec = (folder / path).resolve()
-    # What stands in the file is meant from the file; what a user types is also looked for where the user stands.
+    # A path in the file is relative to the file. A typed path may also be relative to the working directory.
     return path.resolve() if typed and not beside_spec.exists() and path.exists() else beside_spec
 
 

@@ -1,4 +1,4 @@
-"""A job spec's input on an object store: an address of S3, and who may read it, as Pinot's `pinotFSSpecs` say."""
+"""Reads a job spec's input on an object store: an address of S3, and its credentials in Pinot's `pinotFSSpecs`."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from hybrid.schema.references import check_references, has_reference, resolve
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,254}", re.ASCII)
 _SCHEMES = {"s3", "s3a", "s3n"}
 _CONFIGS = {"accessKey", "secretKey", "region", "endpoint", "anonymousCredentialsProvider"}
-# How Pinot writes, and who it is where it runs.
+# How Pinot writes to S3, and its identity there: ignored without a warning.
 _QUIET = {"disableAcl", "storageClass", "serverSideEncryption", "ssekmsKeyId", "iamRoleBasedAccessEnabled"}
 
 
 @dataclass(frozen=True)
 class ObjectStore:
-    """A bucket and a key, or the beginning of keys, in it. `options` are Pinot's keys of S3PinotFS, secrets included.
+    """A bucket with a key or a key prefix. `options` are Pinot's keys of S3PinotFS, secrets included.
 
-    Without an accessKey the usual places are looked at: environment, profile, the machine's role.
+    Without an accessKey credentials are taken from the usual places: environment, profile, the machine's role.
     """
 
     bucket: str
@@ -34,7 +34,7 @@ class ObjectStore:
         return any(has_reference(value) for value in self.options.values())
 
     def resolved_options(self) -> dict[str, str]:
-        """The options with what their references refer to. DataError where that is not there."""
+        """The options with references resolved. DataError for a reference to a missing value."""
         return {key: resolve(text, f"{key} of pinotFSSpecs", DataError) for key, text in self.options.items()}
 
     @property
@@ -44,13 +44,13 @@ class ObjectStore:
 
 
 def is_on_store(uri: str) -> bool:
-    """Whether an input's address is one of S3."""
+    """Whether an input's address is on S3."""
     scheme, separator, _ = uri.partition("://")
     return bool(separator) and scheme.lower() in _SCHEMES
 
 
 def parse_store(top: Section, uri: str) -> ObjectStore:
-    """The place at `uri`, with the options that the `pinotFSSpecs` of `top` give for its scheme."""
+    """The store and key at `uri`, with the options in the `pinotFSSpecs` of `top` for its scheme."""
     scheme, _, rest = uri.partition("://")
     bucket, _, key = rest.partition("/")
     if not _BUCKET.fullmatch(bucket):
@@ -58,10 +58,10 @@ def parse_store(top: Section, uri: str) -> ObjectStore:
     options: dict[str, str] = {}
     for section in _specs_of(top, scheme):
         configs = section.section("configs")
-        given = {name: str(configs.doc[name]) for name in _CONFIGS if configs.doc.get(name) is not None}
-        for name, text in given.items():
+        section_options = {name: str(configs.doc[name]) for name in _CONFIGS if configs.doc.get(name) is not None}
+        for name, text in section_options.items():
             check_references(configs, name, text)
-        options |= given
+        options |= section_options
     return ObjectStore(bucket, key.strip("/"), options)
 
 

@@ -1,7 +1,8 @@
-"""How a stream's connections to Kafka are secured: one value, said in the words of each client that connects.
+"""The security of a stream's connections to Kafka: one value, converted to the properties of each client.
 
-Pinot's configs write Java's names, connectors those of librdkafka. Spark takes Java's, the server's tail librdkafka's
-and everything else those of kafka-python. The password stands in no repr, so that no message shows it by accident.
+Pinot's configs use the names of the Java client, connectors those of librdkafka. Spark connects with the Java client,
+the server's tail with librdkafka and everything else with kafka-python. No repr contains a password, so that no
+message shows it by accident.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from hybrid.schema.secrets import HIDDEN
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _MODULES = {"PLAIN": "plain.PlainLoginModule", "SCRAM": "scram.ScramLoginModule"}
 _MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
-# JAAS as Kafka's client reads it: values in either quote, or bare. An escaped letter or digit is not read: in Java some
-# of these are other characters.
+# JAAS as Kafka's client reads it: values in either quote, or bare. An escaped letter or digit is refused, because in
+# Java some of these are other characters.
 _VALUE = r"""(?:"(?:[^"\\\r\n]|\\[^\w\r\n])*"|'(?:[^'\\\r\n]|\\[^\w\r\n])*'|[^\s;"'=\\]+)"""
 _OPTION = rf"\s+(username|password)\s*=\s*({_VALUE})"
 _LOGIN = re.compile(
@@ -40,10 +41,10 @@ _LIBRDKAFKA = {
 
 @dataclass(frozen=True)
 class KafkaSecurity:
-    """`ca_file`, `certificate_file` and `key_file` are paths of PEM files; without the first the machine's own CAs.
+    """How connections are secured. `ca_file`, `certificate_file` and `key_file` are paths of PEM files.
 
-    User and passwords are as they were written, references included. Clients get what these refer to: StreamError where
-    that is not there.
+    Without `ca_file` the machine's own CAs are used. User and passwords may be references, which are resolved for
+    clients: StreamError for a reference to a missing value.
     """
 
     protocol: str = "PLAINTEXT"
@@ -58,7 +59,7 @@ class KafkaSecurity:
 
     @property
     def is_plain(self) -> bool:
-        """Whether nothing is secured."""
+        """Whether connections are neither encrypted nor authenticated."""
         return self.protocol == "PLAINTEXT"
 
     @property
@@ -78,24 +79,24 @@ class KafkaSecurity:
         return _resolved(self.key_password, "ssl.key.password")
 
     def for_java(self) -> dict[str, str]:
-        """Properties of Java's client. Keys of certificates are read from their files."""
+        """Properties of the Java client. Keys and certificates are read from their files."""
         if self.is_plain:
             return {}
-        found = {"security.protocol": self.protocol}
+        properties = {"security.protocol": self.protocol}
         if self.mechanism is not None:
             module = f"org.apache.kafka.common.security.{_MODULES[self.mechanism.partition('-')[0]]}"
             login = f"username={_quoted(self._login_name)} password={_quoted(self._login_password)}"
-            found |= {"sasl.mechanism": self.mechanism, "sasl.jaas.config": f"{module} required {login};"}
+            properties |= {"sasl.mechanism": self.mechanism, "sasl.jaas.config": f"{module} required {login};"}
         if not self._has_tls:
-            return found
+            return properties
         if self.ca_file is not None:
-            found |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": self.ca_file}
+            properties |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": self.ca_file}
         if self.certificate_file is not None:
             key = Path(self.key_file or self.certificate_file).read_text(encoding="ascii")
             chain = Path(self.certificate_file).read_text(encoding="ascii")
-            found |= {"ssl.keystore.type": "PEM", "ssl.keystore.certificate.chain": chain, "ssl.keystore.key": key}
-            found |= {"ssl.key.password": self._key_password} if self._key_password is not None else {}
-        return found | ({} if self.check_hostname else {"ssl.endpoint.identification.algorithm": ""})
+            properties |= {"ssl.keystore.type": "PEM", "ssl.keystore.certificate.chain": chain, "ssl.keystore.key": key}
+            properties |= {"ssl.key.password": self._key_password} if self._key_password is not None else {}
+        return properties | ({} if self.check_hostname else {"ssl.endpoint.identification.algorithm": ""})
 
     def for_librdkafka(self) -> dict[str, str]:
         """Properties of librdkafka."""
@@ -108,14 +109,14 @@ class KafkaSecurity:
             "ssl.key.password": self._key_password,
             "ssl.endpoint.identification.algorithm": "https" if self.check_hostname else "none",
         }
-        wanted = {
+        properties = {
             "security.protocol": self.protocol,
             "sasl.mechanism": self.mechanism,
             "sasl.username": self._login_name,
             "sasl.password": self._login_password,
             **(tls if self._has_tls else {}),
         }
-        return {key: value for key, value in wanted.items() if value is not None}
+        return {key: value for key, value in properties.items() if value is not None}
 
     def for_python(self) -> dict[str, object]:
         """Arguments of kafka-python's clients."""
@@ -145,23 +146,23 @@ _PEM_HINT = (
 
 
 def of_java(section: Section) -> KafkaSecurity:
-    """What a stream's configs say in Java's names, as Pinot passes them on. SpecError, without a secret in it."""
-    given = {}
+    """The security in a stream's configs, in the Java client's names. SpecError, without a secret in it."""
+    by_name = {}
     for key in section.doc:
         name = _java_name(str(key))
         if name is not None and section.doc[key] not in (None, ""):
             if name not in _JAVA:
                 section.fail(key, f"cannot be honoured. There are: {', '.join(sorted(_JAVA))}.", hint=_PEM_HINT)
-            given[name] = (key, _text(section, key))
+            by_name[name] = (key, _text(section, key))
     for store in ("truststore", "keystore"):
-        place = given.get(f"ssl.{store}.location")
-        kind = given.get(f"ssl.{store}.type", ("", "JKS"))[1]
+        place = by_name.get(f"ssl.{store}.location")
+        kind = by_name.get(f"ssl.{store}.type", ("", "JKS"))[1]
         if place is not None and kind.upper() != "PEM":
             section.fail(place[0], f"a store of type {kind[:20]} cannot be read: it has to be PEM.", hint=_PEM_HINT)
-    words = {name: value for name, (_, value) in given.items()}
-    username, password = _login(section, given.get("sasl.jaas.config"))
+    words = {name: value for name, (_, value) in by_name.items()}
+    username, password = _login(section, by_name.get("sasl.jaas.config"))
     certificate = words.get("ssl.keystore.location")
-    keys = {name: key for name, (key, _) in given.items()}
+    keys = {name: key for name, (key, _) in by_name.items()}
     return _checked(
         section,
         keys,
@@ -180,7 +181,7 @@ def of_java(section: Section) -> KafkaSecurity:
 
 
 def of_librdkafka(section: Section, properties: Mapping[str, str]) -> KafkaSecurity:
-    """What a connector's `properties` say. SpecError, without a secret in it."""
+    """The security in a connector's `properties`, in librdkafka's names. SpecError, without a secret in it."""
     words = {key: value for key, value in properties.items() if _IS_SECURITY.fullmatch(key)}
     for key in words:
         _text(section, key)
@@ -204,12 +205,12 @@ def of_librdkafka(section: Section, properties: Mapping[str, str]) -> KafkaSecur
 
 
 def java_keys(section: Section) -> set[str]:
-    """The keys of a stream's configs that say how connections are secured."""
+    """The keys of a stream's configs that belong to security."""
     return {str(key) for key in section.doc if _java_name(str(key)) is not None}
 
 
 def _java_name(key: str) -> str | None:
-    """The name of Java's client in a key, where it is one of these."""
+    """The Java client's name of a security key, without Pinot's prefix; None for any other key."""
     for prefix in _JAVA_PREFIXES:
         if key.startswith(prefix) and _IS_SECURITY.fullmatch(key.removeprefix(prefix)):
             return key.removeprefix(prefix)
@@ -231,7 +232,7 @@ def _text(section: Section, key: str) -> str:
 
 
 def _login(section: Section, config: tuple[str, str] | None) -> tuple[str | None, str | None]:
-    """Name and password in a line of JAAS, which holds nothing else."""
+    """The user and the password of a JAAS config, which may contain nothing else."""
     if config is None:
         return None, None
     key, text = config
@@ -242,12 +243,12 @@ def _login(section: Section, config: tuple[str, str] | None) -> tuple[str | None
             "cannot be read: a login module with a username, a password and nothing else is expected.",
             hint='org.apache.kafka.common.security.scram.ScramLoginModule required username="..." password="...";',
         )
-    found = {login[1]: _unquoted(login[2]), login[3]: _unquoted(login[4])}
-    return found["username"], found["password"]
+    credentials = {login[1]: _unquoted(login[2]), login[3]: _unquoted(login[4])}
+    return credentials["username"], credentials["password"]
 
 
 def _checked(section: Section, keys: Mapping[str, str], found: KafkaSecurity) -> KafkaSecurity:
-    """The value, when its parts fit each other; `keys` are as they were written, by name."""
+    """`found`, after its parts are checked against each other; `keys` are the keys as written, by name."""
     protocol_key = keys.get("security.protocol", "security.protocol")
     if found.protocol not in _PROTOCOLS:
         section.fail(protocol_key, f"'{found.protocol[:40]}' is not known. There are: {', '.join(_PROTOCOLS)}.")

@@ -1,6 +1,7 @@
-"""Reads Pinot's MergeRollupTask: how small segments of OFFLINE are merged, in levels of longer and longer buckets.
+"""Reads Pinot's MergeRollupTask, which merges small segments of OFFLINE in levels of longer and longer buckets.
 
-A level's keys begin with its name: `1day.bucketTimePeriod`. Aggregations are of all levels: `amount.aggregationType`.
+A level's keys begin with its name: `1day.bucketTimePeriod`. Aggregations hold for all levels:
+`amount.aggregationType`.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _LEVEL_KEYS = {
 }  # fmt: skip
 _TASK_KEYS = {
     "schedule",
-    # How Pinot's minions divide the work, and name and push what they make.
+    # How Pinot's minions divide the work, and name and push segments.
     "mode", "tableMaxNumTasks", "taskConcurrencyPerInstance", "minionInstanceTag", "pushMode",
     "allowDownloadFromServer", "enableReplaceSegments",
 }  # fmt: skip
@@ -35,7 +36,7 @@ _EXAMPLE = 'Write "1day.bucketTimePeriod": "1d", "1day.bufferTimePeriod": "1d", 
 def parse_merges(offline: Section | None, rows: TableRows, move: MoveConfig | None) -> tuple[MergeLevel, ...]:
     """The levels of the OFFLINE config's MergeRollupTask, shortest buckets first; none without the task.
 
-    What `move` makes of a metric is made of it here, too.
+    The aggregations of `move` are used here, too.
     """
     task = _task(offline)
     if offline is None or task is None:
@@ -44,17 +45,17 @@ def parse_merges(offline: Section | None, rows: TableRows, move: MoveConfig | No
         task.fail("timeColumnName", "is missing in segmentsConfig: segments are merged by buckets of time.")
     if parse_batch_ingestion(offline).type is IngestionType.REFRESH:
         tasks_of(offline).fail(MERGE_TASK, "cannot run on a REFRESH table: each push replaces segments by their names.")
-    given = _aggregations(task, rows, move)
-    levels = [_level(name, section, rows, given) for name, section in _levels(task).items()]
+    aggregations = _aggregations(task, rows, move)
+    levels = [_level(name, section, rows, aggregations) for name, section in _levels(task).items()]
     if not levels:
         tasks_of(offline).fail(MERGE_TASK, f"names no level. {_EXAMPLE}")
-    found = sorted(levels, key=lambda level: (level.bucket_ms, level.name))
-    _check_roundings(task, found, move)
-    return tuple(found)
+    sorted_levels = sorted(levels, key=lambda level: (level.bucket_ms, level.name))
+    _check_roundings(task, sorted_levels, move)
+    return tuple(sorted_levels)
 
 
 def parse_merge_schedule(offline: Section | None) -> Cron | None:
-    """When a server merges segments; None: only when it is asked to."""
+    """When a server merges segments; None: on request only."""
     task = _task(offline)
     return None if task is None else parse_schedule(task)
 
@@ -74,16 +75,16 @@ def _task(offline: Section | None) -> Section | None:
 
 
 def _levels(task: Section) -> dict[str, Section]:
-    found: defaultdict[str, dict[str, object]] = defaultdict(dict)
+    docs: defaultdict[str, dict[str, object]] = defaultdict(dict)
     for key, value in task.doc.items():
         name, dot, rest = key.partition(".")
         if dot and not key.endswith(AGGREGATION_SUFFIX):
-            found[name][rest] = value
-    return {name: Section(doc, task.source, task.at(name)) for name, doc in found.items()}
+            docs[name][rest] = value
+    return {name: Section(doc, task.source, task.at(name)) for name, doc in docs.items()}
 
 
 def _check_roundings(task: Section, levels: Sequence[MergeLevel], move: MoveConfig | None) -> None:
-    """Times that were rounded are rounded to multiples of that, or rows would come to times they never had."""
+    """SpecError unless each rounding is a multiple of the previous one, or times would be rounded to wrong values."""
     before_ms = move.step_ms if move is not None else 1
     for level in levels:
         if level.round_ms is None:
@@ -95,22 +96,24 @@ def _check_roundings(task: Section, levels: Sequence[MergeLevel], move: MoveConf
 
 
 def _aggregations(task: Section, rows: TableRows, move: MoveConfig | None) -> Mapping[str, Aggregation]:
-    """How metrics are combined. Moves have counted already: what they counted is added up."""
+    """How merges combine metrics. The counts of moves are added up."""
     for key in task.doc:
         level, _, rest = key.partition(".")
         if rest.count(".") and rest.endswith(AGGREGATION_SUFFIX) and f"{level}.bucketTimePeriod" in task.doc:
             task.fail(key, f"an aggregation is of all levels. Write '{rest}'.")
-    given = parse_aggregations(task, rows.schema)
+    named = parse_aggregations(task, rows.schema)
     moved = dict(move.aggregations) if move is not None and move.merge_type is MergeType.ROLLUP else {}
-    for name, aggregation in given.items():
+    for name, aggregation in named.items():
         key, before = f"{name}{AGGREGATION_SUFFIX}", moved.get(name)
         if aggregation is Aggregation.COUNT and before is not Aggregation.COUNT:
             message = "'count' is for rows that a move has counted, or merged rows would be counted as one each."
             task.fail(key, f"{message} Write sum, or 'count' in the task that moves, too.")
         if before is not None and aggregation is not before:
             task.fail(key, f"'{aggregation}' is not '{before}', which moves make of it.")
-    both = {**moved, **given}
-    return {name: Aggregation.SUM if one is Aggregation.COUNT else one for name, one in both.items()}
+    both = {**moved, **named}
+    return {
+        name: Aggregation.SUM if aggregation is Aggregation.COUNT else aggregation for name, aggregation in both.items()
+    }
 
 
 def _level(name: str, section: Section, rows: TableRows, given: Mapping[str, Aggregation]) -> MergeLevel:

@@ -1,4 +1,4 @@
-"""A place in a stream as a user writes it: its earliest or latest offset, a time, a time ago, offsets by partition."""
+"""Parses a position in a stream: earliest, latest, a time, a time ago, or offsets by partition."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ _OFFSETS = re.compile(r"[0-9]{1,9}:[0-9]{1,18}(?:,[0-9]{1,9}:[0-9]{1,18})*")
 
 
 def place_word(text: str) -> str | None:
-    """`smallest` or `largest`, by Pinot's words or Kafka's; None for what is neither."""
+    """`smallest` or `largest`, from Pinot's words or Kafka's; None for any other text."""
     return _WORDS.get(text.strip().lower())
 
 
 def place_time_ms(text: str, now_ms: int) -> int | None:
-    """Epoch ms of a time as `hybrid.schema.moment` reads it; None for what is none."""
-    found = parse_time(text, now_ms)
-    return found if isinstance(found, int) else None
+    """Epoch ms of a time as `hybrid.schema.moment` reads it; None for a text that is no time."""
+    time = parse_time(text, now_ms)
+    return time if isinstance(time, int) else None
 
 
 def parse_place(text: str, topic: str, now_ms: int, option: str) -> KafkaStart:
-    """The place that `text` names in `topic`. UsageError, naming `option`, when it names none."""
+    """The position that `text` names in `topic`. UsageError, naming `option`, when it names none."""
     word, time_ms = place_word(text), place_time_ms(text, now_ms)
     if word is not None:
         return KafkaStart(StartKind.EARLIEST if word == "smallest" else StartKind.LATEST)
@@ -36,7 +36,7 @@ def parse_place(text: str, topic: str, now_ms: int, option: str) -> KafkaStart:
             hint="Write earliest, latest, a time such as 2021-09-24T08:00:00Z, a time ago such as 2d, "
             "or offsets by partition such as 0:42,1:7.",
         )
-    pairs = [one.split(":") for one in text.strip().split(",")]
+    pairs = [pair.split(":") for pair in text.strip().split(",")]
     offsets = {(topic, int(number)): int(offset) for number, offset in pairs}
     if len(offsets) < len(pairs):
         raise UsageError(f"{option}: '{text[:100]}' names a partition twice.")

@@ -1,4 +1,4 @@
-"""JSON files as documents, and `--set`: changing one value of them without editing the file."""
+"""Loads JSON files as documents, and applies `--set`, which changes a value without editing the file."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from hybrid.schema.jsontext import DEPTH_MAX, depth
 Document = tuple[dict[str, object], str]
 
 _SHOWN_MAX = 12
-_FREE_KEYS = ["metadata", "customConfigs"]  # configs leave them out while there are none
+_FREE_KEYS = ["metadata", "customConfigs"]  # a config without free keys may lack these objects
 
 
 def load_json(path: str | Path) -> dict[str, object]:
     """The JSON object in the file `path`.
 
-    NotFoundError for a missing file; SpecError with line and column for broken JSON, and for a key that stands twice.
+    NotFoundError for a missing file; SpecError with line and column for broken JSON, and for a repeated key.
     """
     return parse_document(read_text(Path(path)), str(path))
 
 
 def parse_document(text: str, source: str) -> dict[str, object]:
-    """The JSON object in `text`, which came from `source`; SpecError as in `load_json`."""
+    """The JSON object in `text`, read from `source`; SpecError as in `load_json`."""
     if depth(text) > DEPTH_MAX:
         raise SpecError(f"{source}: the JSON nests deeper than {DEPTH_MAX} levels.")
     try:
@@ -37,7 +37,7 @@ def parse_document(text: str, source: str) -> dict[str, object]:
     except json.JSONDecodeError as error:
         message = f"{source}: line {error.lineno}, column {error.colno}: this is not JSON: {error.msg}."
         raise SpecError(message) from error
-    except ValueError as error:  # a whole number beyond what Python reads
+    except ValueError as error:  # a whole number with more digits than Python accepts
         raise SpecError(f"{source}: this cannot be read: {error}.") from error
     if not isinstance(doc, dict):
         raise SpecError(f"{source}: the file holds {shown(doc)}; a JSON object {{...}} is expected.")
@@ -52,8 +52,8 @@ def apply_set(doc: dict[str, object], assignment: str, source: str) -> dict[str,
 def apply_sets(documents: list[Document], assignments: list[str]) -> list[Document]:
     """Copies of the documents (with their sources) after every `POINTER=VALUE`, in order.
 
-    POINTER is a JSON pointer, or a bare key that occurs once in all the documents. A pointer is set wherever it exists
-    already; where it exists nowhere, in the one document that has its parent. VALUE is JSON when it parses, else text.
+    POINTER is a JSON pointer, or a bare key that occurs once in all the documents. A pointer is set in every document
+    where it exists, else in the only document that has its parent. VALUE is JSON when it parses, else text.
     SpecError lists the candidates; UsageError without `=`.
     """
     changed = [(copy.deepcopy(doc), source) for doc, source in documents]
@@ -80,7 +80,7 @@ def pointers(node: object, path: str = "") -> Iterator[str]:
 
 
 def read_text(path: Path) -> str:
-    """A user's file. NotFoundError when there is none, SpecError when it is no text."""
+    """The text of a user's file. NotFoundError when it does not exist, SpecError when it is not UTF-8."""
     try:
         return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError as error:
@@ -105,8 +105,8 @@ def _unique_keys(text: str, source: str) -> Callable[[list[tuple[str, object]]],
 
 
 def _lines_of(key: str, text: str) -> list[int]:
-    found = re.finditer(re.escape(json.dumps(key, ensure_ascii=False)) + r"\s*:", text)
-    return [text.count("\n", 0, match.start()) + 1 for match in found]
+    matches = re.finditer(re.escape(json.dumps(key, ensure_ascii=False)) + r"\s*:", text)
+    return [text.count("\n", 0, match.start()) + 1 for match in matches]
 
 
 def _refuse_constant(source: str) -> Callable[[str], NoReturn]:
@@ -130,18 +130,18 @@ def _not_json(name: str) -> NoReturn:
 
 def _only_place(documents: list[Document], key: str) -> str:
     everywhere = [(path, source) for doc, source in documents for path in pointers(doc)]
-    found = [(path, source) for path, source in everywhere if path.rpartition("/")[2] == _escape(key)]
-    if len(found) == 1:
-        return found[0][0]
-    if found:
-        raise SpecError(f"--set {key}: the key stands in {len(found)} places: {_listed(found)}. Give one of these.")
+    places = [(path, source) for path, source in everywhere if path.rpartition("/")[2] == _escape(key)]
+    if len(places) == 1:
+        return places[0][0]
+    if places:
+        raise SpecError(f"--set {key}: the key stands in {len(places)} places: {_listed(places)}. Give one of these.")
     keys = {path.rpartition("/")[2] for path, _ in everywhere}
     message = f"--set {key}: no such key.{suggestion(key, keys)}"
     raise SpecError(message, hint="Give a JSON pointer such as /segmentsConfig/replication=1 to add one.")
 
 
 def _set(documents: list[Document], path: str, value: object) -> None:
-    """A pointer that exists is changed wherever it does; a new last key goes where alone its parent is."""
+    """Set a pointer in every document where it exists, or add its last key to the only document with its parent."""
     *parents, last = [_unescape(part) for part in path.split("/")[1:]]
     if parents == _FREE_KEYS and len(documents) == 1:
         documents[0][0].setdefault("metadata", {}).setdefault("customConfigs", {})  # type: ignore[attr-defined]
@@ -153,8 +153,8 @@ def _set(documents: list[Document], path: str, value: object) -> None:
             sources = ", ".join(source for _, source in holders)
             raise SpecError(f"--set {path}: it is new, and could go into each of {sources}. Add the key to one file.")
     if not holders:
-        near = [(known, source) for doc, source in documents for known in pointers(doc)]
-        hint = suggestion(path, [known for known, _ in near]) or f" There are: {_listed(near)}."
+        near = [(pointer, source) for doc, source in documents for pointer in pointers(doc)]
+        hint = suggestion(path, [pointer for pointer, _ in near]) or f" There are: {_listed(near)}."
         raise SpecError(f"--set {path}: nothing is there to set.{hint}")
     for node, _ in holders:
         _assign(node, last, value)
@@ -186,7 +186,7 @@ def _assign(node: object, key: str, value: object) -> None:
 
 
 def _position(items: list[object], part: str) -> int | None:
-    """The element by index, or the only one with that name or label."""
+    """The position of an element by index, or of the only element with that name or label."""
     if part.isascii() and part.isdigit():
         return int(part) if len(part) < 10 and int(part) < len(items) else None
     named = [position for position, item in enumerate(items) if isinstance(item, dict) and part in _names(item)]

@@ -1,7 +1,7 @@
-"""Reads what folds rows: Pinot's PARTIAL upsert, and upsert by several comparison columns.
+"""Reads Pinot's PARTIAL upsert, and upsert by several comparison columns.
 
-Pinot checks the same (its TableConfigUtils), but for what it lets fail at the first message: strategies, the default
-one too, that a column's type does not have.
+The checks are those of Pinot's TableConfigUtils, and one more: the column's type must support the strategy, also the
+default strategy. Pinot fails there at the first message.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ _NULLS = (
 
 
 def parse_partial(section: Section, schema: Schema, comparison: Sequence[str], null_handling: bool) -> Partial:
-    """The strategies of PARTIAL upsert. SpecError for one that its column cannot have."""
+    """The strategies of PARTIAL upsert. SpecError for a strategy that its column does not support."""
     if not null_handling:
         section.fail("mode", f"'PARTIAL' needs nulls. {_NULLS}, and would overwrite what is there.")
     if section.has(MERGER):
         section.fail(MERGER, f"cannot be honoured: classes of Pinot are not run here. Write {STRATEGIES}.")
     default = Strategy(section.choice(DEFAULT_STRATEGY, tuple(Strategy), Strategy.OVERWRITE))
-    given, strategies = section.section(STRATEGIES), dict[str, Strategy]()
-    for name in given.doc:
-        field = column(given, name, name, schema)
+    by_column, strategies = section.section(STRATEGIES), dict[str, Strategy]()
+    for name in by_column.doc:
+        field = column(by_column, name, name, schema)
         if name in schema.primary_key or name in comparison:
             what = "part of the primary key" if name in schema.primary_key else "a comparison column"
-            given.fail(name, f"'{name}' is {what}, which no strategy changes. Remove it.")
-        strategies[name] = Strategy(given.choice(name, tuple(Strategy)))
-        _check_fits(given, name, field, strategies[name])
+            by_column.fail(name, f"'{name}' is {what}, which no strategy changes. Remove it.")
+        strategies[name] = Strategy(by_column.choice(name, tuple(Strategy)))
+        _check_fits(by_column, name, field, strategies[name])
     for field in schema.fields:
         if field.name not in (*schema.primary_key, *comparison, *strategies):
             _check_fits(section, DEFAULT_STRATEGY, field, default)
@@ -51,7 +51,7 @@ def parse_partial(section: Section, schema: Schema, comparison: Sequence[str], n
 def check_several(
     section: Section, schema: Schema, names: Sequence[str], time_column: str | None, null_handling: bool
 ) -> None:
-    """SpecError where a row could not have a value in just one of these comparison columns."""
+    """SpecError unless a row can have a value in exactly one of these comparison columns."""
     key = "comparisonColumns"
     if not null_handling:
         section.fail(key, f"several need nulls. {_NULLS}, and every row would have all of them.")
@@ -71,7 +71,7 @@ def _check_fits(section: Section, key: str, field: FieldSpec, strategy: Strategy
 
 
 def _misfit(field: FieldSpec, strategy: Strategy) -> str | None:
-    """Why a column cannot have a strategy; None when it can."""
+    """Why a column does not support a strategy; None when it does."""
     if strategy in {Strategy.APPEND, Strategy.UNION}:
         if field.single_value:
             return "it holds one value, and lists are what is put together"

@@ -1,4 +1,4 @@
-"""Reads Pinot's segmentPartitionConfig of OFFLINE: the columns by whose values the rows of a bucket are divided."""
+"""Reads Pinot's segmentPartitionConfig of OFFLINE: the columns by which the rows of a bucket are partitioned."""
 
 from __future__ import annotations
 
@@ -21,29 +21,32 @@ _FUNCTIONS = {
     "bytearray": PartitionFunction.BYTE_ARRAY,
 }
 _WHOLE = {DataType.INT, DataType.LONG}
-# So many files a bucket may have then, by all columns together.
+# The most files that a bucket may have by the partitions of all columns together.
 _COUNT_MAX = 10_000
 
 
 def parse_partitions(offline: Section | None, schema: Schema) -> tuple[PartitionedColumn, ...]:
-    """The columns in the order of the file; without those whose function is not built, for no answer hangs on it."""
-    found: list[PartitionedColumn] = []
+    """The partitioned columns, in the order of the file.
+
+    A column whose partition function is not built is skipped, because partitioning changes no answer.
+    """
+    columns: list[PartitionedColumn] = []
     for section, field in _entries(offline, schema):
         count = section.whole("numPartitions", 0, low=1)
         if not 1 <= count <= _COUNT_MAX:
             section.fail("numPartitions", f"{shown(section.doc.get('numPartitions'))} is not from 1 to {_COUNT_MAX}.")
         if _why_not(section, field) is None:
             function = _FUNCTIONS[section.text("functionName").lower()]
-            found.append(PartitionedColumn(field.name, function, count, str(field.default_null)))
-            files = prod(one.count for one in found)
+            columns.append(PartitionedColumn(field.name, function, count, str(field.default_null)))
+            files = prod(earlier.count for earlier in columns)
             if files > _COUNT_MAX:
                 message = f"{count} makes {files} partitions of all columns together; {_COUNT_MAX} are the most."
                 section.fail("numPartitions", message)
-    return tuple(found)
+    return tuple(columns)
 
 
 def partition_warnings(offline: Section | None, schema: Schema) -> Iterator[str]:
-    """One warning for each column by which nothing is divided."""
+    """One warning for each column that is skipped."""
     for section, field in _entries(offline, schema):
         why = _why_not(section, field)
         if why is not None:

@@ -10,11 +10,11 @@ from hybrid.config.table_config import Half
 from hybrid.config.task_schedules import parse_upkeep_schedule
 from hybrid.schema.document import Section
 
-# Pinot's RetentionManager: a task of its controller that no table config names.
+# Named after Pinot's RetentionManager, a task of its controller that no table config names.
 RETENTION_TASK = "RetentionManager"
 RETENTION_SCHEDULE = "hybrid.retentionSchedule"
 RETENTION_KEYS = ("retentionTimeUnit", "retentionTimeValue")
-# How often Pinot's controller looks.
+# The interval of Pinot's controller.
 EVERY_SIX_HOURS = "0 0 0/6 * * ?"
 # Java's time units, in nanoseconds.
 _UNITS_NS = {
@@ -30,19 +30,19 @@ _MS_NS = 1_000_000
 
 
 def parse_retention(halves: Mapping[Half, Section], time_column: str | None) -> dict[Half, int]:
-    """Milliseconds by half; a half that keeps its rows for ever is left out."""
-    found = {half: _retention_ms(top.section("segmentsConfig")) for half, top in halves.items()}
+    """The retention in milliseconds by half; a half that keeps its rows for ever is left out."""
+    ages_ms = {half: _retention_ms(top.section("segmentsConfig")) for half, top in halves.items()}
     return {
         half: millis
-        for half, millis in found.items()
+        for half, millis in ages_ms.items()
         if millis is not None and _why_not(half, halves[half], time_column) is None
     }
 
 
 def parse_retention_schedule(halves: Mapping[Half, Section], retention: Mapping[Half, int]) -> Cron | None:
     """When a server runs retention; None where nothing is dropped by age."""
-    found = parse_upkeep_schedule(halves, RETENTION_SCHEDULE, EVERY_SIX_HOURS)
-    return found if retention else None
+    cron = parse_upkeep_schedule(halves, RETENTION_SCHEDULE, EVERY_SIX_HOURS)
+    return cron if retention else None
 
 
 def retention_warnings(halves: Mapping[Half, Section], half: Half, time_column: str | None) -> Iterator[str]:
@@ -55,20 +55,20 @@ def retention_warnings(halves: Mapping[Half, Section], half: Half, time_column: 
 
 def _retention_ms(section: Section) -> int | None:
     unit, value = RETENTION_KEYS
-    given = [key for key in RETENTION_KEYS if section.doc.get(key) not in (None, "")]
-    if not given:
+    keys = [key for key in RETENTION_KEYS if section.doc.get(key) not in (None, "")]
+    if not keys:
         return None
     for key, other in ((unit, value), (value, unit)):
-        if key not in given:
+        if key not in keys:
             section.fail(key, f"is missing: {other} alone says no time. Write DAYS and 30, for example.")
-    found = section.whole(value, 0, low=1) * _UNITS_NS[section.choice(unit, tuple(_UNITS_NS))] // _MS_NS
-    if found < 1:
+    retention_ms = section.whole(value, 0, low=1) * _UNITS_NS[section.choice(unit, tuple(_UNITS_NS))] // _MS_NS
+    if retention_ms < 1:
         section.fail(value, "is shorter than a millisecond, the unit of times.")
-    return found
+    return retention_ms
 
 
 def _why_not(half: Half, top: Section, time_column: str | None) -> str | None:
-    """Why the retention of a half has no effect, in words."""
+    """Why the retention of a half has no effect; None when it has one."""
     if time_column is None:
         return "without a timeColumnName rows have no age"
     if half is Half.OFFLINE and parse_batch_ingestion(top).type is IngestionType.REFRESH:

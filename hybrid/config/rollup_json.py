@@ -1,8 +1,8 @@
-"""Reads what a rollup makes of metrics: Pinot's `<metric>.aggregationType`.
+"""Reads how a rollup combines metrics: Pinot's `<metric>.aggregationType`.
 
-Pinot's tasks have sum, min and max for numbers, and sketches. Its avg is for a serialized pair of sum and count; here
-the pair is two metrics of the schema, so that everybody can read it. A count is ours: rows are counted once, when they
-are moved, and counts are added up from then on.
+Pinot's tasks have sum, min and max for numbers, and sketches. Its avg combines a serialized pair of sum and count.
+Here the pair is two metrics of the schema, which queries can read. Pinot has no count: here a move counts rows once,
+and later merges add the counts up.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ _NUMBERS = _WHOLE | _BROKEN
 
 
 def parse_aggregations(section: Section, schema: Schema) -> dict[str, Aggregation]:
-    """The aggregations that a task names, by metric. SpecError for what is no metric, or cannot be had."""
-    found: dict[str, Aggregation] = {}
+    """The aggregations that a task names, by metric. SpecError for a column that is no metric or has another type."""
+    aggregations: dict[str, Aggregation] = {}
     for key in section.doc:
         if not key.endswith(AGGREGATION_SUFFIX):
             continue
         field = column(section, key, key.removesuffix(AGGREGATION_SUFFIX), schema)
         if field.kind is not FieldKind.METRIC:
             section.fail(key, f"'{field.name}' is a {field.kind} field: rows are told apart by it. Only metrics are.")
-        found[field.name] = Aggregation(section.choice(key, tuple(Aggregation)))
-        _check_type(section, key, field, found[field.name])
-    for name, aggregation in found.items():
+        aggregations[field.name] = Aggregation(section.choice(key, tuple(Aggregation)))
+        _check_type(section, key, field, aggregations[field.name])
+    for name, aggregation in aggregations.items():
         if aggregation is Aggregation.AVG:
-            _check_kept(section, schema, schema.find(name), found)
-    return found
+            _check_kept(section, schema, schema.find(name), aggregations)
+    return aggregations
 
 
 def rolled_up(
     section: Section, schema: Schema, given: Mapping[str, Aggregation]
 ) -> tuple[tuple[str, Aggregation], ...]:
-    """What a rollup makes of each metric: what is given, else the sum. SpecError for one that cannot be combined."""
+    """The aggregation of each metric: the `given` one, else the sum. SpecError for a metric that is no number."""
     metrics = [field for field in schema.fields if field.kind is FieldKind.METRIC]
     for field in metrics:
         if field.data_type not in _NUMBERS:
@@ -61,12 +61,12 @@ def _check_type(section: Section, key: str, field: FieldSpec, aggregation: Aggre
 
 
 def _check_kept(section: Section, schema: Schema, field: FieldSpec | None, given: Mapping[str, Aggregation]) -> None:
-    """An average that is averaged again is another number: it needs its sum and its count."""
+    """SpecError unless the schema keeps the sum and the count of an average: averages of averages would be wrong."""
     assert field is not None
     key = f"{field.name}{AGGREGATION_SUFFIX}"
     for name, kinds in zip(kept_for_average(field.name), (_NUMBERS, _WHOLE), strict=True):
-        kept = schema.find(name)
-        if kept is None or kept.kind is not FieldKind.METRIC or kept.data_type not in kinds:
+        metric = schema.find(name)
+        if metric is None or metric.kind is not FieldKind.METRIC or metric.data_type not in kinds:
             sum_name, count_name = kept_for_average(field.name)
             section.fail(
                 key,

@@ -22,9 +22,9 @@ _LISTS = {
     "metricFieldSpecs": FieldKind.METRIC,
     "dateTimeFieldSpecs": FieldKind.DATE_TIME,
 }
-# Read and not used: they describe, or say the same again.
+# Ignored without a warning: they describe the column, or repeat what another key says.
 _QUIET = {"description", "tags", "fieldType", "granularity", "sampleValue", "delimiter", "allowTrailingZeros"}
-# What a DDL says of a column, and Pinot has no word for.
+# Properties that a DDL gives a column, and for which Pinot has no key.
 _SQL_TYPE, _MISSING = "hybrid.sqlType", "hybrid.default"
 _FIELD_KEYS = {
     "name", "dataType", "singleValueField", "defaultNullValue", "format", "notNull", "transformFunction", _SQL_TYPE,
@@ -34,7 +34,7 @@ _SCHEMA_KEYS = {
     "schemaName", "primaryKeyColumns", "enableColumnBasedNullHandling", "timeFieldSpec", "complexFieldSpecs",
     "updatedByUser", "description", "tags", *_LISTS,
 }  # fmt: skip
-# They would change what is stored: to ignore them would store something else than the file says.
+# Refused because they change the stored values: ignoring them would store other data than the file asks for.
 _REFUSED = {"virtualColumnProvider": "the column would have no data"}
 _NO_METRIC = {DataType.BOOLEAN, DataType.TIMESTAMP, DataType.JSON}
 COLUMNS_MAX = 10_000
@@ -43,7 +43,7 @@ _BAD_CHARACTERS = re.compile(r"[ ,;{}()`\n\t=\x00-\x1f]")
 
 
 def parse_schema(doc: dict[str, object], source: str) -> Schema:
-    """The schema in `doc`, which came from the file `source`. SpecError names the place of what is wrong."""
+    """The schema in `doc`, read from the file `source`. SpecError names the place of the first mistake."""
     top = Section(doc, source)
     _refuse_complex_fields(top)
     warnings = [*top.unknown(_SCHEMA_KEYS)]
@@ -59,12 +59,12 @@ def parse_schema(doc: dict[str, object], source: str) -> Schema:
         warnings += _field_warnings(section, null_handling)
     old = old_time_field(top)
     if old is not None:
-        section, converted, told = old
+        section, converted, field_warnings = old
         field = _field(section, FieldKind.DATE_TIME, null_handling)
         _check_new(field, names, section)
         fields.append(field)
         transforms += [converted] if converted else []
-        warnings += told
+        warnings += field_warnings
     if not fields:
         top.fail("dimensionFieldSpecs", "the schema has no column.")
     name = top.text("schemaName")
@@ -73,7 +73,7 @@ def parse_schema(doc: dict[str, object], source: str) -> Schema:
 
 
 def default_null(data_type: DataType, kind: FieldKind) -> object:
-    """The stored value that Pinot puts in place of a missing one."""
+    """The value that Pinot stores in place of a missing one."""
     if kind is FieldKind.METRIC and data_type in _METRIC_NULLS:
         return _METRIC_NULLS[data_type]
     return _NULLS[data_type]
@@ -125,7 +125,7 @@ def _field(section: Section, kind: FieldKind, null_handling: bool) -> FieldSpec:
 
 
 def _missing(section: Section, sql_type: str | None, data_type: DataType, single_value: bool) -> tuple[object, ...]:
-    """The DEFAULT of a DDL's column, stored."""
+    """The DEFAULT of a DDL's column as a stored value, in a tuple; an empty tuple where it has none."""
     if _MISSING not in section.doc:
         return ()
     value = section.doc[_MISSING]
@@ -133,13 +133,13 @@ def _missing(section: Section, sql_type: str | None, data_type: DataType, single
         return (None,)
     convert, expected = sql_column(sql_type, data_type) if sql_type else (CONVERTERS[data_type], EXPECTED[data_type])
     try:
-        return (convert(value),) if single_value else ([convert(one) for one in cast("list[object]", value)],)
+        return (convert(value),) if single_value else ([convert(element) for element in cast("list[object]", value)],)
     except (ValueError, ArithmeticError, TypeError, LookupError):
         section.fail(_MISSING, f"{shown(value)} is not {expected}.")
 
 
 def _transform(section: Section, field: FieldSpec) -> Iterator[Transform]:
-    """A field's own transform, Pinot's old place for it."""
+    """The field's own `transformFunction`, Pinot's old place for a transform."""
     key = "transformFunction"
     if section.has(key):
         function = section.text(key)
@@ -185,7 +185,7 @@ def _time_format(section: Section, data_type: DataType) -> TimeFormat:
 
 
 def _check_new(field: FieldSpec, names: dict[str, str], section: Section) -> None:
-    """Adds the column to `names`, which has them by their lower-case forms."""
+    """Add the column to `names`, a map from lower-case to written names. SpecError for a duplicate."""
     twin = names.get(field.name.lower())
     names[field.name.lower()] = field.name
     if len(names) > COLUMNS_MAX:
@@ -207,15 +207,16 @@ def _field_warnings(section: Section, null_handling: bool) -> Iterator[str]:
 
 def _primary_key(top: Section, fields: list[FieldSpec]) -> tuple[str, ...]:
     names = top.texts("primaryKeyColumns")
-    if len(names) > len(fields):  # one of them stands twice or is none; a long list is not searched for which
+    # Such a list repeats a name or names no column: the first entries suffice to find it, however long the list is.
+    if len(names) > len(fields):
         names = names[: len(fields) + 1]
-    known = {field.name: field for field in fields}
+    columns = {field.name: field for field in fields}
     for position, name in enumerate(names):
         place = f"primaryKeyColumns[{position}]"
-        if name not in known:
-            near = suggestion(name, known)
-            top.fail(place, f"'{name}' is not a column of the schema.{near} Columns are: {', '.join(known)}.")
-        if not known[name].single_value:
+        if name not in columns:
+            near = suggestion(name, columns)
+            top.fail(place, f"'{name}' is not a column of the schema.{near} Columns are: {', '.join(columns)}.")
+        if not columns[name].single_value:
             top.fail(place, f"'{name}' holds several values and cannot be part of a primary key.")
         if names.index(name) != position:
             top.fail(place, f"'{name}' stands twice in the primary key.")

@@ -1,4 +1,4 @@
-"""Where the home folder is, and what each setting is and where it came from: flag, `HYBRID_*`, `hybrid.toml`, default.
+"""Resolves the home folder and every setting with its source: flag, `HYBRID_*`, `hybrid.toml` or default.
 
 `<home>/hybrid.toml` holds settings at its top level, and a `[spark]` table: `master` and `driver_memory` are settings,
 every other key there is passed through to Spark (`sql.shuffle.partitions = 8`, with or without `spark.` in front).
@@ -30,12 +30,12 @@ class Key:
 
     @property
     def variable(self) -> str:
-        """Its environment variable: `HYBRID_SPARK_MASTER`."""
+        """The environment variable of the setting, such as `HYBRID_SPARK_MASTER`."""
         return "HYBRID_" + self.name.replace(".", "_").upper()
 
 
 def _flag(text: str) -> str:
-    """`true` or `false`, as TOML and the environment write them."""
+    """`true` or `false`, as TOML and the environment write booleans; ValueError for anything else."""
     if text.lower() not in ("true", "false"):
         raise ValueError(text)
     return text.lower()
@@ -83,7 +83,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Settings:
-    """Every setting of one home. `spark` is what `[spark]` passes through; `warnings` name what was not understood."""
+    """Every setting of a home. `spark` are the keys of `[spark]` for Spark itself; `warnings` name unknown settings."""
 
     home: Path
     home_source: str
@@ -108,131 +108,131 @@ class Settings:
 
     @property
     def lock_timeout_s(self) -> float:
-        """Seconds that an act waits for another one on the same half."""
+        """Seconds that an operation waits for another operation on the same half."""
         return float(self._value("lock_timeout_s") or 0)
 
     @property
     def ingest_interval_s(self) -> float:
-        """Seconds that a server waits between two looks at a topic."""
+        """Seconds that a server waits between two polls of a topic."""
         return float(self._value("ingest_interval_s") or 0)
 
     @property
     def retention_share_max(self) -> float:
-        """The share of a half's rows that one run of retention by its schedule may drop."""
+        """The largest share of a half's rows that a scheduled run of retention may drop, 0 to 1."""
         return float(self._value("retention_share_max") or 0)
 
     @property
     def query_timeout_ms(self) -> int:
-        """Milliseconds that a server works on one statement."""
+        """Timeout of a statement on a server, milliseconds."""
         return int(self._value("query_timeout_ms") or 0)
 
     @property
     def query_rows_max(self) -> int:
-        """Most rows of a result that a server gives."""
+        """The most rows of a result that a server returns."""
         return int(self._value("query_rows_max") or 0)
 
     @property
     def query_result_bytes_max(self) -> int:
-        """Most bytes of a result that a server gives."""
+        """The most bytes of a result that a server returns."""
         return int(self._value("query_result_bytes_max") or 0)
 
     @property
     def disk_reserve_bytes(self) -> int:
-        """Bytes of the disk that are left to acts."""
+        """Bytes of the disk that statements, uploads and jobs leave free."""
         return int(self._value("disk_reserve_bytes") or 0)
 
     @property
     def query_memory_total_bytes(self) -> int:
-        """Bytes of memory that all statements over files have at once; 0: half of the machine's."""
+        """Memory of all concurrent statements over files, bytes; 0: half of the machine's."""
         return int(self._value("query_memory_total_bytes") or 0)
 
     @property
     def query_running_max(self) -> int:
-        """How many statements of one account run at once; 0: as many as there are processors, and at least two."""
+        """The most concurrent statements of an account; 0: as many as there are processors, and at least two."""
         return int(self._value("query_running_max") or 0)
 
     @property
     def query_memory_bytes(self) -> int:
-        """Memory of a statement that a server answers from files, bytes; 0: no bound."""
+        """Memory of a statement that a server answers from files, bytes; 0: no limit."""
         return int(self._value("query_memory_bytes") or 0)
 
     @property
     def upload_bytes_max(self) -> int:
-        """The longest file that a server takes, bytes."""
+        """The longest file that a server accepts, bytes."""
         return int(self._value("upload_bytes_max") or 0)
 
     @property
     def job_sql_timeout_s(self) -> int:
-        """Seconds that a server's job works on its statement."""
+        """Timeout of the statement of a server's job, seconds."""
         return int(self._value("job_sql_timeout_s") or 0)
 
     @property
     def job_sql_rows_max(self) -> int:
-        """Most rows of the statement of a server's job."""
+        """The most rows of the statement of a server's job."""
         return int(self._value("job_sql_rows_max") or 0)
 
     @property
     def replacement_days_max(self) -> int:
-        """Days after which a server takes back a replacement that is in progress; 0: never."""
+        """Days after which a server reverts a replacement that is still in progress; 0: never."""
         return int(self._value("replacement_days_max") or 0)
 
     @property
     def input_folders(self) -> tuple[Path, ...]:
-        """Folders that work of a server's accounts may read; none by default."""
+        """Folders that jobs of a server's accounts may read; none by default."""
         return tuple(Path(text).expanduser() for text in (self._text("input_folders") or "").split(os.pathsep) if text)
 
     @property
     def s3_buckets(self) -> frozenset[str]:
-        """Buckets that work of a server's accounts may read with the server's own identity."""
+        """Buckets that jobs of a server's accounts may read with the server's own identity."""
         return _names(self._text("s3_buckets"))
 
     @property
     def s3_endpoints(self) -> frozenset[str]:
-        """Endpoints of S3 that work of a server's accounts may name."""
+        """S3 endpoints that jobs of a server's accounts may name, in lower case and without a scheme."""
         return frozenset(name.rpartition("://")[2].rstrip("/").lower() for name in _names(self._text("s3_endpoints")))
 
     @property
     def cache_bytes(self) -> int:
-        """Memory in which a server keeps tables, bytes; 0: none."""
+        """Memory of a server's cache, bytes; 0: no cache."""
         return int(self._value("cache_bytes") or 0)
 
     @property
     def pipeline_niceness(self) -> int:
-        """What a server's pipeline adds to its niceness; beyond 19 nothing is added."""
+        """The increment of the niceness of a server's pipeline, from 0 on; the system's maximum is 19."""
         return max(0, int(self._value("pipeline_niceness") or 0))
 
     @property
     def durable(self) -> bool:
-        """Whether files are synced before what names them is acknowledged."""
+        """Whether files are synced before a commit that names them is acknowledged."""
         return self._text("durable") == "true"
 
     @property
     def spark_master(self) -> str:
-        """Where Spark runs, `local[2]`."""
+        """Spark's master URL, such as `local[2]`."""
         return self._text("spark.master") or "local[2]"
 
     @property
     def spark_driver_memory(self) -> str:
-        """Heap of Spark's driver, `2g`."""
+        """Heap of Spark's driver, such as `2g`."""
         return self._text("spark.driver_memory") or "2g"
 
     @property
     def warehouse(self) -> Path:
-        """Where the tables' halves lie."""
+        """The folder of the tables' halves."""
         return self.home / "warehouse"
 
     @property
     def spill(self) -> Path:
-        """Where a server lays what its memory has no room for."""
+        """The folder for data that exceeds a server's memory."""
         return self.home / "spill"
 
     @property
     def logs(self) -> Path:
-        """Where the logs lie."""
+        """The folder of the logs."""
         return self.home / "logs"
 
     def _value(self, name: str) -> Value:
-        return next(one.value for one in self.values if one.name == name)
+        return next(setting.value for setting in self.values if setting.name == name)
 
     def _text(self, name: str) -> str | None:
         value = self._value(name)
@@ -248,8 +248,8 @@ def load_settings(
 ) -> Settings:
     """Resolve the home folder and every setting; nothing is created.
 
-    `flags` are what the command line gave, by setting name; None there means not given. Raises SpecError when
-    `hybrid.toml` cannot be read or a value is not of its setting's type.
+    `flags` are the values of the command line, by setting name; None: not given. SpecError when `hybrid.toml` cannot
+    be read or a value is not of its setting's type.
     """
     env = os.environ if environ is None else environ
     folder, source = find_home(home, env, cwd or Path.cwd())
@@ -271,7 +271,7 @@ _HOME_SOURCES = {"flag": "--home", "HYBRID_HOME": "HYBRID_HOME", "found": "found
 
 
 def missing_home(settings: Settings) -> NotFoundError:
-    """The error for a home folder that does not exist: which one was looked for, and why that one."""
+    """The error for a home folder that does not exist. It names the folder and its source."""
     where = _HOME_SOURCES[settings.home_source]
     return NotFoundError(
         f"The home {settings.home} ({where}) does not exist.",
@@ -291,7 +291,7 @@ def _search_home(home: Path | None, environ: Mapping[str, str], cwd: Path) -> tu
 
 
 def _read(path: Path) -> tuple[dict[str, Value], dict[str, str], tuple[str, ...]]:
-    """What the file sets, what it passes through to Spark, and a warning for each key that is neither."""
+    """The settings in the file, its keys for Spark, and a warning for each unknown key."""
     try:
         parsed = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -314,7 +314,7 @@ def _read(path: Path) -> tuple[dict[str, Value], dict[str, str], tuple[str, ...]
 
 
 def _flat(table: Mapping[str, object], prefix: str = "") -> dict[str, str]:
-    """Spark's keys have dots, so TOML reads an unquoted `spark.sql.x = 1` as nested tables."""
+    """Join nested tables to dotted keys: TOML reads an unquoted `spark.sql.x = 1` as nested tables."""
     flat: dict[str, str] = {}
     for name, value in table.items():
         if isinstance(value, dict):
@@ -339,7 +339,7 @@ def _resolve(
 
 
 def _names(text: str | None) -> frozenset[str]:
-    """Names that are separated by commas."""
+    """The names in a comma-separated list."""
     return frozenset(name.strip() for name in (text or "").split(",") if name.strip())
 
 

@@ -1,4 +1,4 @@
-"""Reads which of Pinot's message decoders a stream has, and what it is told: JSON, CSV, Avro, or by a registry."""
+"""Reads Pinot's message decoder of a stream and its properties: JSON, CSV, Avro, or by a schema registry."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _REGISTRY_DECODERS = {
 
 
 def codec_of(section: Section, schema: Schema) -> CsvFormat | AvroMessages | RegistryMessages | None:
-    """How messages are written; None: as JSON. SpecError for a decoder that there is not, or what it cannot be told."""
+    """The decoder of messages; None: JSON. SpecError for an unknown decoder or an invalid property."""
     name, props = section.text(DECODER, "JSONMessageDecoder"), _props(section)
     if name.endswith("CSVMessageDecoder"):
         check_csv(props)
@@ -52,13 +52,13 @@ def codec_of(section: Section, schema: Schema) -> CsvFormat | AvroMessages | Reg
 def decoder_keys(section: Section) -> set[str]:
     """The keys that the stream's decoder reads."""
     name = str(section.doc.get(DECODER, ""))
-    known = {
+    decoders = {
         "CSVMessageDecoder": _CSV_KEYS,
         "SimpleAvroMessageDecoder": _AVRO_KEYS,
         **dict.fromkeys(_REGISTRY_DECODERS, _REGISTRY_KEYS),
     }
-    found = next((keys for suffix, keys in known.items() if name.endswith(suffix)), set[str]())
-    return {_PROPS + key for key in found}
+    decoder_keys_read = next((keys for suffix, keys in decoders.items() if name.endswith(suffix)), set[str]())
+    return {_PROPS + key for key in decoder_keys_read}
 
 
 def _avro(props: Section) -> AvroMessages:
@@ -68,15 +68,15 @@ def _avro(props: Section) -> AvroMessages:
         props.fail(
             "schema", "is missing: give the Avro schema as text." if value is None else f"{shown(value)} is none."
         )
-    found = AvroMessages(text)
-    wrong = found.check()
+    messages = AvroMessages(text)
+    wrong = messages.check()
     if wrong is not None:
         props.fail("schema", f"{wrong}.")
-    return found
+    return messages
 
 
 def _by_registry(props: Section, form: RegistryFormat) -> RegistryMessages:
-    """Pinot's keys of Confluent's registry client. Its Java key stores cannot be read here: authorities are PEM."""
+    """The decoder by a registry, in Pinot's keys. Java key stores cannot be read: certificate authorities are PEM."""
     for key in props.doc:
         if key.startswith("schema.registry.ssl.") and key != _CA:
             props.fail(key, "cannot be honoured: a Java key store is not read.", hint=f"Give a PEM file: {_PROPS}{_CA}")
@@ -85,7 +85,7 @@ def _by_registry(props: Section, form: RegistryFormat) -> RegistryMessages:
         props.fail(_SOURCE, f"{shown(source)} is not supported. Use USER_INFO, with {_USER_INFO}.")
     user_info = props.doc.get(_USER_INFO)
     if user_info is not None and (not isinstance(user_info, str) or ":" not in user_info):
-        props.fail(_USER_INFO, "must be NAME:SECRET.")  # without its value, which is a secret
+        props.fail(_USER_INFO, "must be NAME:SECRET.")  # the message leaves out the value, which is a secret
     check_references(props, _USER_INFO, user_info or "")
     reader = None
     if props.doc.get("schema") is not None:
@@ -103,8 +103,8 @@ def _by_registry(props: Section, form: RegistryFormat) -> RegistryMessages:
 
 
 def registry_urls(section: Section, key: str, text: str) -> str:
-    """Registry addresses, separated by commas. SpecError for one that is no http or https URL."""
-    urls = [one.strip().rstrip("/") for one in text.split(",")]
+    """Registry URLs, separated by commas. SpecError for an address that is no http or https URL."""
+    urls = [address.strip().rstrip("/") for address in text.split(",")]
     for url in urls:
         parts = urlsplit(url)
         if parts.scheme not in {"http", "https"} or not parts.hostname or parts.username is not None:
@@ -113,6 +113,6 @@ def registry_urls(section: Section, key: str, text: str) -> str:
 
 
 def _props(section: Section) -> Section:
-    """What the decoder is told, by its own names."""
+    """The decoder's properties, without their prefix."""
     doc = {key.removeprefix(_PROPS): value for key, value in section.doc.items() if str(key).startswith(_PROPS)}
     return Section(doc, section.source, section.at(_PROPS.rstrip(".")))

@@ -1,4 +1,4 @@
-"""Reads Pinot's streamConfigs: where live rows come from, and when a consuming segment is sealed."""
+"""Reads Pinot's streamConfigs: the source of live rows, and when a consuming segment is sealed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _USED = {
     "streamType", _TOPIC, _BROKERS, DECODER, *_METADATA_KEYS,
     *_ROWS_KEYS, *_TIME_KEYS, *_SIZE_KEYS, *_RESET_KEYS, *_ISOLATION_KEYS, _AUTO_RESET,
 }  # fmt: skip
-# Class names, Zookeeper and how Pinot's servers divide their work: read and not used.
+# Class names, Zookeeper and how Pinot's servers divide their work: ignored without a warning.
 _QUIET = {
     "stream.kafka.consumer.type", "stream.kafka.consumer.factory.class.name", "stream.kafka.zk.broker.url",
     "stream.kafka.hlc.zk.connect.string", "stream.kafka.hlc.bootstrap.server", "stream.kafka.hlc.group.id",
@@ -48,46 +48,46 @@ _QUIET = {
 
 
 def find_streams(realtime: Section) -> tuple[Section, ...]:
-    """The sections of the stream configs, in either of Pinot's places: one for each topic. SpecError without any."""
+    """The sections of the stream configs, one for each topic, from either of Pinot's places. SpecError without any."""
     old = realtime.section("tableIndexConfig").section("streamConfigs")
     nested = realtime.section("ingestionConfig").section("streamIngestionConfig")
     maps = tuple(nested.sections("streamConfigMaps"))
     if maps and old.doc:
         nested.fail("streamConfigMaps", f"stands beside {old.path}: say in one place which stream is read.")
-    found = tuple(one for one in maps or (old,) if one.doc)
-    if not found:
+    streams = tuple(stream_doc for stream_doc in maps or (old,) if stream_doc.doc)
+    if not streams:
         realtime.fail("tableIndexConfig.streamConfigs", "is missing: a REALTIME table says which stream it reads.")
-    return found
+    return streams
 
 
 def parse_stream(sections: Sequence[Section], schema: Schema, brokers: str | None) -> StreamConfig:
-    """The stream of a REALTIME table; `brokers`, where given, stands in for the file's broker list.
+    """The stream of a REALTIME table; `brokers`, if not None, replaces the file's broker list.
 
-    All sections are read alike: SpecError where they differ in more than the topic, or name one twice.
+    SpecError where the sections differ in more than the topic, or name a topic twice.
     """
     first, *others = (_parse(section, schema, brokers) for section in sections)
     topics = list(first.topics)
-    for section, one in zip(sections[1:], others, strict=True):
-        if replace(one, topics=first.topics) != first:
+    for section, stream in zip(sections[1:], others, strict=True):
+        if replace(stream, topics=first.topics) != first:
             key = _differing(sections[0], section, lambda other: _parse(other, schema, brokers))
             section.fail(key, f"differs from {sections[0].at(key)}: all topics of a table are read alike.")
-        if one.topics[0] in topics:
-            named = sections[topics.index(one.topics[0])]
-            section.fail(_TOPIC, f"'{one.topics[0]}' stands twice: {named.at(_TOPIC)} names it too.")
-        topics += one.topics
+        if stream.topics[0] in topics:
+            named = sections[topics.index(stream.topics[0])]
+            section.fail(_TOPIC, f"'{stream.topics[0]}' stands twice: {named.at(_TOPIC)} names it too.")
+        topics += stream.topics
     return replace(first, topics=tuple(topics))
 
 
 def _differing(first: Section, other: Section, parse: Callable[[Section], StreamConfig]) -> str:
-    """The first key by which two topics of a table would be read in other ways; its values may be secrets."""
-    found = parse(other)
+    """The first key whose value makes a difference between two topics. Only the key: its values may be secrets."""
+    intended = parse(other)
     keys = [key for key in {**first.doc, **other.doc} if first.doc.get(key) != other.doc.get(key) and key != _TOPIC]
 
     def matters(key: str) -> bool:
         doc = {name: value for name, value in other.doc.items() if name != key}
         try:
-            return parse(replace(other, doc=doc | ({key: first.doc[key]} if key in first.doc else {}))) != found
-        except SpecError:  # what does not go with the other's keys is no idle one
+            return parse(replace(other, doc=doc | ({key: first.doc[key]} if key in first.doc else {}))) != intended
+        except SpecError:  # a key that conflicts with the others has an effect
             return True
 
     return next((key for key in keys if matters(key)), keys[0])
@@ -138,7 +138,7 @@ def _brokers(section: Section, instead: str | None) -> str:
 
 
 def _check_auto_reset(section: Section) -> None:
-    """Pinot skips what lies too far back by itself, where a config asks for it."""
+    """SpecError for Pinot's offset auto-reset, which skips messages when ingestion is too far behind."""
     if section.boolean(_AUTO_RESET):
         hint = "hybrid connector reset TABLE --to PLACE, when ingestion has stopped or is too far behind"
         section.fail(_AUTO_RESET, "true cannot be honoured: offsets are never skipped without a person.", hint=hint)

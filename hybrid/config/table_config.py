@@ -1,4 +1,4 @@
-"""A logical table as its users configured it: schema plus the REALTIME and OFFLINE table configs."""
+"""The definition of a logical table, as its schema and its REALTIME and OFFLINE table configs describe it."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ class Half(StrEnum):
 
 
 class BoundaryMode(StrEnum):
-    """What says which half shows a row: the moves' own boundary, or Pinot's rule over the offline half's last time."""
+    """What sets the boundary: the moves (`exact`), or Pinot's rule over the last time in the offline half (`pinot`)."""
 
     EXACT = "exact"
     PINOT = "pinot"
 
 
 class MergeType(StrEnum):
-    """How the move merges the rows of one bucket. LATEST keeps the winning row of each primary key.
+    """How a move or a merge combines the rows of a bucket. LATEST keeps the winning row of each primary key.
 
-    ROLLUP makes one row of those that are equal but for their metrics.
+    ROLLUP combines rows that differ only in their metrics.
     """
 
     CONCAT = "concat"
@@ -45,7 +45,7 @@ class MergeType(StrEnum):
 
 
 class Aggregation(StrEnum):
-    """What a rollup makes of the values of a metric. AVG divides two other metrics, which keep its sum and count."""
+    """How a rollup combines the values of a metric. AVG divides two other metrics, which keep its sum and count."""
 
     SUM = "sum"
     MIN = "min"
@@ -55,19 +55,19 @@ class Aggregation(StrEnum):
 
 
 def kept_for_average(metric: str) -> tuple[str, str]:
-    """The metrics that hold the sum and the count of one that is averaged."""
+    """The names of the metrics that keep the sum and the count of an averaged metric."""
     return f"{metric}_sum", f"{metric}_count"
 
 
-# The comparison column of a table whose rows are newer when they arrive later: Kafka's timestamp, which every row has.
+# The comparison column of a table whose rows are newer when they arrive later: the timestamp that Kafka gives each.
 ARRIVED = "_hy_timestamp"
-# The connector of a stream that a table config's streamConfigs name; connectors of a DDL have names of their own.
+# The connector name of a stream from a table config's streamConfigs; connectors of a DDL have their own names.
 CONFIGURED = "kafka"
 
 
 class MessageFormat(StrEnum):
-    """What a message is: a record, or what happens to one: `{"insert": record}` or `{"delete": record}`, or an
-    envelope of Debezium.
+    """What a message holds: a record, a change (`{"insert": record}` or `{"delete": record}`), or an envelope of
+    Debezium.
     """
 
     RECORD = "raw"
@@ -76,27 +76,27 @@ class MessageFormat(StrEnum):
 
 
 class Records(StrEnum):
-    """How many records a message holds: ONE object, any number as LINES of their own, or all in one ARRAY."""
+    """How many records a message holds: ONE object, any number of LINES, or an ARRAY of them."""
 
     ONE = "one"
     LINES = "lines"
     ARRAY = "array"
 
 
-# Between the numbers that names of segments give to the partitions of two topics of one table, as in Pinot.
+# The distance between the partition numbers of two topics of a table in names of segments, as in Pinot.
 GROUPS_PER_TOPIC = 10_000
 
 
 @dataclass(frozen=True)
 class StreamConfig:
-    """Where live rows come from and when a consuming segment is sealed.
+    """The stream of a REALTIME table, and when its consuming segments are sealed.
 
-    `topics` are in a fixed order; of each the `partitions` are read (empty: all). `brokers` is a bootstrap list;
+    `topics` are in a fixed order; of each the `partitions` are read (empty: all). `brokers` is a bootstrap list.
     `offset_reset` is `smallest`, `largest` (Pinot's default), a time in ISO 8601 or a period before the table's
-    creation; thresholds are in rows, bytes (of the message values) and milliseconds since the segment's first commit.
-    `connector` is who reads it. `codec` says how messages are written, None: as JSON. With `metadata` the key, headers
-    and coordinates of a message are fields of its record (see `hybrid.records.messages`). `security` is that of all
-    connections.
+    creation. Thresholds are in rows, bytes (of the message values) and milliseconds since the segment's first commit.
+    `connector` is the name of the connector that reads the stream. `codec` decodes messages; None: JSON. With
+    `metadata` the key, headers and coordinates of a message are fields of its record (see `hybrid.records.messages`).
+    `security` holds for all connections.
     """
 
     topics: tuple[str, ...]
@@ -116,17 +116,17 @@ class StreamConfig:
 
     @property
     def words(self) -> str:
-        """Its topics in a sentence."""
+        """The topics as part of a sentence, for messages."""
         names = [f"'{topic}'" for topic in self.topics]
         return f"topic {names[0]}" if len(names) == 1 else f"topics {', '.join(names[:-1])} and {names[-1]}"
 
     def group(self, topic: str, partition: int) -> int:
-        """The number of a topic's partition among all of the table's, as names of segments have it."""
+        """The number of a topic's partition among all partitions of the table, as names of segments contain it."""
         return partition if len(self.topics) == 1 else self.topics.index(topic) * GROUPS_PER_TOPIC + partition
 
 
 class PartitionFunction(StrEnum):
-    """Pinot's functions that say which partition a value belongs to."""
+    """Pinot's partition functions: they map a value to a partition."""
 
     MURMUR = "Murmur"
     MODULO = "Modulo"
@@ -136,7 +136,7 @@ class PartitionFunction(StrEnum):
 
 @dataclass(frozen=True)
 class PartitionedColumn:
-    """A column by whose values rows are divided into `count` partitions; a null goes where the text `null` does."""
+    """A column that divides rows into `count` partitions. A null belongs to the partition of the text `null`."""
 
     name: str
     function: PartitionFunction
@@ -146,10 +146,10 @@ class PartitionedColumn:
 
 @dataclass(frozen=True)
 class BucketConfig:
-    """How the rows of closed buckets of time are merged into segments of OFFLINE; times in milliseconds.
+    """How the rows of closed buckets are merged into segments of OFFLINE; times are in milliseconds.
 
-    Times are rounded down to multiples of `round_ms`, of which a bucket has a whole number (None: they stay as they
-    are). `aggregations` names every metric of a rollup. Names of segments begin with `name_prefix` (None: the table's
+    Times are rounded down to multiples of `round_ms`, which divides `bucket_ms` (None: they are not rounded).
+    `aggregations` names every metric of a rollup. Names of segments begin with `name_prefix` (None: the table's
     name), and have `name_postfix` before their number.
     """
 
@@ -165,33 +165,35 @@ class BucketConfig:
 
     @property
     def step_ms(self) -> int:
-        """Times in OFFLINE are multiples of it."""
+        """The unit of times in OFFLINE, in milliseconds: they are multiples of it."""
         return self.round_ms or 1
 
     @property
     def keeps_rows(self) -> bool:
-        """Whether every row comes out as it went in."""
+        """Whether every row is kept unchanged."""
         return self.merge_type is MergeType.CONCAT and self.round_ms is None
 
 
 @dataclass(frozen=True)
 class MoveConfig(BucketConfig):
-    """The RealtimeToOfflineSegmentsTask's settings. Without `schedule` it runs when asked to."""
+    """The settings of the RealtimeToOfflineSegmentsTask. Without a `schedule` it runs on request only."""
 
     schedule: Cron | None = None
 
 
 @dataclass(frozen=True)
 class MergeLevel(BucketConfig):
-    """A level of the MergeRollupTask: segments that lie inside one of its buckets are merged."""
+    """A level of the MergeRollupTask: segments inside the same bucket are merged."""
 
     name: str = ""
 
 
 @dataclass(frozen=True)
 class CompactionConfig:
-    """The UpsertCompactionTask's settings: a segment that was last written `buffer_ms` ago or before is written anew
-    when at least `rows_min` of its rows, and `percent_min` in a hundred, are superseded.
+    """The settings of the UpsertCompactionTask.
+
+    It rewrites a segment that was last written at least `buffer_ms` ago, when at least `rows_min` of its rows, and
+    `percent_min` percent, are superseded.
     """
 
     buffer_ms: int
@@ -215,7 +217,7 @@ class Strategy(StrEnum):
 
 @dataclass(frozen=True)
 class Partial:
-    """PARTIAL upsert: the strategies of columns by name, and that of all others."""
+    """PARTIAL upsert: the strategies of columns by name, and the strategy of all other columns."""
 
     strategies: Mapping[str, Strategy] = field(default_factory=dict)
     default: Strategy = Strategy.OVERWRITE
@@ -223,13 +225,13 @@ class Partial:
 
 @dataclass(frozen=True)
 class UpsertConfig:
-    """FULL upsert: one row per primary key, the one with the highest comparison value; or PARTIAL, with `partial`.
+    """FULL upsert: the row with the highest comparison value of each primary key; or PARTIAL, with `partial`.
 
     `delete_column` names a BOOLEAN column whose true value marks a delete marker. With `further_comparison_columns`
-    each row has a value in one of them or in `comparison_column`, and is compared with that column's alone.
-    `first_wins`: dedup, where the row that arrived first is seen; rows are compared by their arrival alone then.
-    `deleted_keys_ttl` is how far behind the highest comparison value, in its unit, a delete marker may go that hides
-    nothing; 0: it stays.
+    each row has a value in one of them or in `comparison_column`, and is compared by that column only.
+    `first_wins` is dedup: queries show the row that arrived first, and rows are compared by their arrival only.
+    `deleted_keys_ttl` is in the unit of the comparison value. A delete marker that hides nothing may be dropped when
+    it is so far behind the highest comparison value; 0: it is kept.
     """
 
     comparison_column: str
@@ -241,16 +243,16 @@ class UpsertConfig:
 
     @property
     def comparison_columns(self) -> tuple[str, ...]:
-        """All of them; mostly one."""
+        """All comparison columns, the first one first."""
         return (self.comparison_column, *self.further_comparison_columns)
 
     @property
     def folds(self) -> bool:
-        """Whether what a key shows is made of several of its rows, so that all of them are kept: docs/adr/0021."""
+        """Whether queries combine several rows of a key, so that all of them are kept: docs/adr/0021."""
         return self.partial is not None or bool(self.further_comparison_columns)
 
     def strategy_of(self, name: str) -> Strategy:
-        """How the values of a column are brought together where rows are folded. Not asked of the primary key."""
+        """The strategy that combines the values of a column; the column must not be part of the primary key."""
         if self.partial is None:
             return Strategy.FORCE_OVERWRITE
         if name in self.comparison_columns:
@@ -260,20 +262,21 @@ class UpsertConfig:
 
 @dataclass(frozen=True)
 class TableSpec:
-    """A logical table. `realtime_doc`, `offline_doc`, `schema_doc` are the documents as given (after --set).
+    """The definition of a logical table. `realtime_doc`, `offline_doc`, `schema_doc` are its documents, after --set.
 
     `index_columns` are Pinot's inverted indexes: columns that queries look rows up by.
-    `ingestion` says what happens to records on their way in: REALTIME's to messages, OFFLINE's to the files of jobs.
-    `boundary_mode` is what the configs ask for (None: nothing; what the table has stands in its OFFLINE half);
-    `boundary_lag_ms` is how far mode `pinot` stays behind the last offline time; `batch` is how jobs push to OFFLINE.
-    `by_flows`: flows bring its rows, so that REALTIME has no stream of its own. `connectors` bring its rows: the one of
-    Kafka is its stream.
-    `ignores_case`: fields of records are columns whatever their case. `ddl_columns`: see `column_order`.
-    `expectations` must hold of the rows of every job. `revert_window_ms` is how long replaced data is kept, fixed when
-    a half is laid. `retention` is how long a half keeps its rows, in ms; a half that keeps them for ever is not in it.
+    `ingestion` transforms and filters records: REALTIME's those of messages, OFFLINE's those of the files of jobs.
+    `boundary_mode` is the mode in the configs (None: not set; the table's own mode is stored in its OFFLINE half).
+    `boundary_lag_ms` is how far mode `pinot` stays behind the last offline time. `batch` is how jobs push to OFFLINE.
+    `by_flows`: flows load the rows, and REALTIME has no stream of its own. `connectors` load the rows: the Kafka
+    connector is the stream.
+    `ignores_case`: fields of records match columns in any case. `ddl_columns`: see `column_order`.
+    `expectations` must hold for the rows of every job. `revert_window_ms` is how long replaced data is kept, fixed
+    when a half is created. `retention` is how long a half keeps its rows, in ms; a half that keeps them for ever is
+    not in it.
     `merge_levels` say how segments of OFFLINE are merged, shortest buckets first. A segment that a move or a merge
     writes holds one partition of each of `partitions`.
-    Schedules are of tasks that no config names; None: they run when they are asked to.
+    A task whose schedule is None runs on request only.
     """
 
     name: str
@@ -321,16 +324,16 @@ class TableSpec:
 
     @property
     def folds(self) -> bool:
-        """Whether all rows of a key are kept and folded when they are asked for."""
+        """Whether all rows of a key are kept, and queries combine them."""
         return self.upsert is not None and self.upsert.folds
 
     @property
     def picks_winners(self) -> bool:
-        """Whether one stored row of each key is what queries show, so that the others may go."""
+        """Whether queries show one stored row of each key, so that its other rows may be dropped."""
         return self.upsert is not None and not self.upsert.folds
 
     def group(self, topic: str, partition: int) -> int:
-        """As of its stream; without one, as of flows, the partition's own number."""
+        """As `StreamConfig.group`; the partition's own number on a table without a stream, which flows fill."""
         return self.stream.group(topic, partition) if self.stream is not None else partition
 
     def holds_several(self, half: Half) -> bool:
@@ -347,20 +350,20 @@ class TableSpec:
 
     @property
     def nets_deletes(self) -> bool:
-        """Whether each delete takes one equal row away: rows without a key, from a source of inserts and deletes."""
+        """Whether each delete removes one equal row: rows without a key, from a source of inserts and deletes."""
         by_stream = self.stream is not None and self.stream.message is not MessageFormat.RECORD
-        return not self.primary_key and (by_stream or any(one.says_deletes for one in self.connectors))
+        return not self.primary_key and (by_stream or any(connector.says_deletes for connector in self.connectors))
 
     @property
     def step_ms(self) -> int:
-        """The longest stretch of time that a task makes one time of."""
-        return max((one.step_ms for one in (self.move, *self.merge_levels) if one is not None), default=1)
+        """The longest period, in milliseconds, to which a task rounds times."""
+        return max((config.step_ms for config in (self.move, *self.merge_levels) if config is not None), default=1)
 
     @property
     def first_boundary_mode(self) -> BoundaryMode:
         """The mode that a table of this definition is created with.
 
-        `exact` where rows move here by a task of the table; `pinot` where outside jobs push to the OFFLINE half.
+        `exact` where a task of the table moves rows to OFFLINE; `pinot` where outside jobs push to it.
         """
         if self.boundary_mode is not None:
             return self.boundary_mode
@@ -368,5 +371,5 @@ class TableSpec:
 
     @property
     def is_pushed(self) -> bool:
-        """Whether outside jobs alone bring offline rows: nothing here names a frontier."""
+        """Whether only outside jobs write offline rows, so that nothing maintains a frontier."""
         return self.move is None and not (self.by_flows or self.connectors)

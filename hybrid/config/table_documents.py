@@ -1,4 +1,4 @@
-"""The documents that describe a table, as users give them: files, DDL, or JSON that crosses a wire."""
+"""The documents that describe a table, as users give them: files, DDL, or JSON of a request."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ _ANY_BROKERS = "127.0.0.1:9092"
 
 @dataclass(frozen=True)
 class TableDocuments:
-    """What describes a table: schema and configs, each with where it came from; brokers instead of theirs; changes.
+    """The schema and configs of a table, each with its source, and changes to them.
 
-    `overrides` are `POINTER=VALUE` texts, as `--set` takes them. `default_kafka` is for a new table only.
+    `kafka` replaces the brokers of the configs. `overrides` are `POINTER=VALUE` texts, as `--set` takes them.
+    `default_kafka` is for a new table only.
     """
 
     schema: Document
@@ -39,7 +40,7 @@ class TableDocuments:
         from hybrid.config.overrides import load_json
         from hybrid.schema.document import configs_in
 
-        documents = [(one, str(path)) for path in configs for one in configs_in(load_json(path))]
+        documents = [(config, str(path)) for path in configs for config in configs_in(load_json(path))]
         return cls((load_json(schema), str(schema)), documents, kafka, overrides, default_kafka)
 
     @classmethod
@@ -50,7 +51,7 @@ class TableDocuments:
         from hybrid.config.ddl import parse_ddl
         from hybrid.config.overrides import apply_sets, read_text
 
-        # A table that exists has brokers already: whether any are missing is decided where the table is known.
+        # A table that exists has brokers already, so that missing brokers are no error yet.
         tables = parse_ddl(read_text(path), str(path), kafka or default_kafka or _ANY_BROKERS)
         documents = [(config, f"{path}: {table.name}") for table in tables for config in table.configs]
         changed = iter(apply_sets(documents, list(overrides)))
@@ -70,12 +71,12 @@ class TableDocuments:
     @classmethod
     def from_json(cls, doc: Mapping[str, Any]) -> TableDocuments:
         """The inverse of `to_json`."""
-        schema, configs = doc["schema"], [(one, source) for one, source in doc["configs"]]
+        schema, configs = doc["schema"], [(config, source) for config, source in doc["configs"]]
         kafka, default = doc.get("kafka"), doc.get("default_kafka")
         return cls((schema[0], schema[1]), configs, kafka, doc.get("overrides", ()), default)
 
     def to_json(self) -> dict[str, Any]:
-        """As a server is told."""
+        """The JSON form in requests to a server."""
         return {
             "schema": list(self.schema),
             "configs": [list(config) for config in self.configs],
@@ -86,7 +87,7 @@ class TableDocuments:
 
 
 class DdlDocuments(NamedTuple):
-    """A table of a DDL file, and what the file says without effect."""
+    """A table of a DDL file, with the warnings about parts of the file that have no effect."""
 
     documents: TableDocuments
     warnings: Sequence[str]

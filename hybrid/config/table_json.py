@@ -1,7 +1,7 @@
 """Reads Pinot's schema and table configs (REALTIME, OFFLINE or both) as one logical table.
 
-A key that is not implemented gives one warning; what would store other data than the file says is an error; hosts,
-tenants, replicas and indexes are read and not used.
+A key that is not implemented gives one warning. A key is an error where ignoring it would store other data than the
+file asks for. Keys of hosts, tenants, replicas and indexes are ignored.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def parse_table(
 ) -> TableSpec:
     """The table that a schema and its configs (document, source file) describe; `brokers` replaces the broker list.
 
-    SpecError names file, place and value of what is wrong; `warnings` of the result name the keys without effect.
+    SpecError names file, place and value of the first mistake. `warnings` of the result name the keys without effect.
     """
     _refuse_hidden(configs)
     schema = parse_schema(schema_doc, schema_source)
@@ -139,7 +139,7 @@ def parse_table(
 
 
 def _check_all_kept(spec: TableSpec, halves: Halves) -> None:
-    """SpecError where rows would be merged or changed that all count."""
+    """SpecError where a task would combine or change rows of a table whose rows must all be kept."""
     why = "would change what deletes leave: of equal rows they take away one each" if spec.nets_deletes else None
     if spec.folds:
         why = "would leave out or change rows that upsert folds when they are asked for, all rows of a key"
@@ -156,7 +156,10 @@ def _check_all_kept(spec: TableSpec, halves: Halves) -> None:
 
 
 def _check_arrivals_kept(spec: TableSpec, halves: Halves) -> None:
-    """SpecError where rows that are folded by their arrival would give way to others that arrive at their push."""
+    """SpecError for boundary mode `pinot` on a table that combines the rows of a key in order of arrival.
+
+    Pushed rows replace rows of the stream there, and arrive when they are pushed.
+    """
     if not spec.folds or len(halves) < len(Half) or spec.first_boundary_mode is not BoundaryMode.PINOT:
         return
     why = (
@@ -164,7 +167,7 @@ def _check_arrivals_kept(spec: TableSpec, halves: Halves) -> None:
         "of the stream, and arrive at the push. Below what their key has reached by then they would be ignored."
     )
     customs = [top.section("metadata").section("customConfigs") for top in halves.values()]
-    custom = next((one for one in customs if one.has(_BOUNDARY)), customs[0])
+    custom = next((custom_section for custom_section in customs if custom_section.has(_BOUNDARY)), customs[0])
     hint = (
         f'Write "{_BOUNDARY}": "{BoundaryMode.EXACT}", give the table a {MOVE_TASK}, or upsert FULL by one comparison '
         "column."
@@ -185,7 +188,7 @@ def raw_table_name(name: str) -> str:
 
 
 def _refuse_hidden(configs: list[tuple[dict[str, object], str]]) -> None:
-    """A config that was shown lacks its secrets: stored again, it would lose them."""
+    """SpecError for a config whose secrets were hidden for display: storing it would lose them."""
     for doc, source in configs:
         place = hidden_place(doc)
         if place is not None:
@@ -194,7 +197,7 @@ def _refuse_hidden(configs: list[tuple[dict[str, object], str]]) -> None:
 
 def _by_half(configs: list[tuple[dict[str, object], str]]) -> dict[Half, Section]:
     halves: dict[Half, Section] = {}
-    for top in [Section(one, source) for doc, source in configs for one in configs_in(doc)]:
+    for top in [Section(config, source) for doc, source in configs for config in configs_in(doc)]:
         half = Half(top.choice("tableType", tuple(Half)))
         if half in halves:
             top.fail("tableType", f"{half} is already configured by {halves[half].source}. Give each half once.")
@@ -221,15 +224,17 @@ def _table_name(halves: Halves) -> str:
 
 
 def _time_column(halves: Halves, schema: Schema) -> str | None:
-    found: dict[str | None, Section] = {}
+    sections: dict[str | None, Section] = {}
     for top in halves.values():
         section = top.section("segmentsConfig")
         _check_schema_name(section, schema)
-        found[_time_column_of(section, schema)] = section
-    first, *others = found
+        sections[_time_column_of(section, schema)] = section
+    first, *others = sections
     if others:
-        other = found[others[0]]
-        other.fail("timeColumnName", f"{others[0]!r} is not {first!r}, as in {found[first].source}: both halves agree.")
+        other = sections[others[0]]
+        other.fail(
+            "timeColumnName", f"{others[0]!r} is not {first!r}, as in {sections[first].source}: both halves agree."
+        )
     return first
 
 
@@ -254,17 +259,17 @@ def _check_schema_name(section: Section, schema: Schema) -> None:
 
 
 def _upsert(halves: Halves, schema: Schema, time_column: str | None, null_handling: bool) -> UpsertConfig | None:
-    found: list[tuple[Section, UpsertConfig | None]] = []
+    configs: list[tuple[Section, UpsertConfig | None]] = []
     for half in (Half.REALTIME, Half.OFFLINE):
         if half in halves and halves[half].has("upsertConfig"):
             section = halves[half].section("upsertConfig")
-            found.append((section, parse_upsert(section, schema, time_column, null_handling)))
-    if len(found) == 2 and found[0][1] != found[1][1]:
-        found[1][0].fail("mode", f"differs from {found[0][0].source}: upsert holds over both halves alike.")
+            configs.append((section, parse_upsert(section, schema, time_column, null_handling)))
+    if len(configs) == 2 and configs[0][1] != configs[1][1]:
+        configs[1][0].fail("mode", f"differs from {configs[0][0].source}: upsert holds over both halves alike.")
     dedup = _dedup(halves, schema)
     if dedup is None:
-        return found[0][1] if found else None
-    for section, upsert in found:
+        return configs[0][1] if configs else None
+    for section, upsert in configs:
         if upsert is not None:
             section.fail("mode", f"{DEDUP} is enabled too, and of a key either the first row is seen or the newest.")
     return dedup
@@ -272,14 +277,14 @@ def _upsert(halves: Halves, schema: Schema, time_column: str | None, null_handli
 
 def _dedup(halves: Halves, schema: Schema) -> UpsertConfig | None:
     sections = [halves[half].section(DEDUP) for half in Half if half in halves and halves[half].has(DEDUP)]
-    found = [parse_dedup(section, schema) for section in sections]
-    if len(found) == 2 and found[0] != found[1]:
+    configs = [parse_dedup(section, schema) for section in sections]
+    if len(configs) == 2 and configs[0] != configs[1]:
         sections[1].fail("dedupEnabled", f"differs from {sections[0].source}: dedup holds over both halves alike.")
-    return found[0] if found else None
+    return configs[0] if configs else None
 
 
 def _sort_columns(halves: Halves, schema: Schema) -> tuple[str, ...]:
-    """The offline half's where it has some, for only the move sorts; else the realtime half's."""
+    """The offline half's sort columns, because only the move sorts; else the realtime half's."""
     for half in (Half.OFFLINE, Half.REALTIME):
         if half in halves and halves[half].section("tableIndexConfig").has("sortedColumn"):
             section = halves[half].section("tableIndexConfig")
@@ -292,7 +297,7 @@ def _sort_columns(halves: Halves, schema: Schema) -> tuple[str, ...]:
 
 
 def _index_columns(halves: Halves, schema: Schema) -> tuple[str, ...]:
-    """What `invertedIndexColumns` of either half names; only speed hangs on it, so other names are passed over."""
+    """The `invertedIndexColumns` of both halves. Unknown names are ignored, because only speed depends on them."""
     sections = [top.section("tableIndexConfig") for top in halves.values()]
     key = "invertedIndexColumns"
     names = [name for section in sections if section.has(key) for name in section.texts(key)]
@@ -303,16 +308,16 @@ def _index_columns(halves: Halves, schema: Schema) -> tuple[str, ...]:
 def _null_handling(halves: Halves, schema: Schema) -> bool:
     key = "nullHandlingEnabled"
     sections = [top.section("tableIndexConfig") for top in halves.values()]
-    given = {section.boolean(key): section for section in sections if section.doc.get(key) is not None}
-    if len(given) == 2:
-        given[False].fail(key, f"false is not true, as in {given[True].source}: both halves agree.")
-    return schema.null_handling or True in given
+    by_value = {section.boolean(key): section for section in sections if section.doc.get(key) is not None}
+    if len(by_value) == 2:
+        by_value[False].fail(key, f"false is not true, as in {by_value[True].source}: both halves agree.")
+    return schema.null_handling or True in by_value
 
 
 def _stream(
     realtime: Section, schema: Schema, connectors: tuple[Connector, ...], halves: Halves, brokers: str | None
 ) -> StreamConfig | None:
-    """A table by DDL need not have one, nor one that flows fill."""
+    """The stream of a REALTIME config; None for a table that flows fill, or a DDL without a Kafka connector."""
     if connectors:
         return stream_of(realtime, schema, _ddl_columns(realtime) or schema.column_names, connectors, halves.keys())
     if _by_flows(realtime) or _custom(realtime).boolean(_DDL):
@@ -321,9 +326,9 @@ def _stream(
 
 
 def _check_datagens(realtime: Section, spec: TableSpec) -> None:
-    for section, one in zip(realtime.sections("connectors"), spec.connectors, strict=True):
-        if isinstance(one.transport, Datagen):
-            check_datagen(section.section("transport").section("config"), one.transport, spec)
+    for section, connector in zip(realtime.sections("connectors"), spec.connectors, strict=True):
+        if isinstance(connector.transport, Datagen):
+            check_datagen(section.section("transport").section("config"), connector.transport, spec)
 
 
 def _ddl_columns(realtime: Section) -> tuple[str, ...]:
@@ -332,8 +337,10 @@ def _ddl_columns(realtime: Section) -> tuple[str, ...]:
 
 
 def _expectations(halves: Halves, schema: Schema) -> tuple[Expectation, ...]:
-    """Those of both configs: they are of the table."""
-    return named_apart(one for top in halves.values() for one in parse_expectations(_custom(top), schema))
+    """The expectations of both configs, which hold for the whole table."""
+    return named_apart(
+        expectation for top in halves.values() for expectation in parse_expectations(_custom(top), schema)
+    )
 
 
 def _custom(top: Section) -> Section:
@@ -349,28 +356,28 @@ def _has_stream_configs(realtime: Section) -> bool:
 
 
 def _boundary_mode(halves: Halves) -> BoundaryMode | None:
-    found: dict[BoundaryMode, Section] = {}
+    modes: dict[BoundaryMode, Section] = {}
     for top in halves.values():
         custom = top.section("metadata").section("customConfigs")
         if custom.has(_BOUNDARY):
-            found[BoundaryMode(custom.choice(_BOUNDARY, tuple(BoundaryMode)))] = custom
-    if len(found) > 1:
-        first, other = found
-        message = f"'{other}' is not '{first}', as in {found[first].source}: a table has one boundary."
-        found[other].fail(_BOUNDARY, message)
-    return next(iter(found), None)
+            modes[BoundaryMode(custom.choice(_BOUNDARY, tuple(BoundaryMode)))] = custom
+    if len(modes) > 1:
+        first, other = modes
+        message = f"'{other}' is not '{first}', as in {modes[first].source}: a table has one boundary."
+        modes[other].fail(_BOUNDARY, message)
+    return next(iter(modes), None)
 
 
 def _revert_window_ms(halves: Halves) -> int:
-    """How long replaced data is kept: what the OFFLINE config says; the halves of a table are kept alike."""
+    """How long replaced data is kept, in milliseconds. The OFFLINE config sets it for both halves."""
     top = halves.get(Half.OFFLINE)
     custom = top.section("metadata").section("customConfigs") if top is not None else None
     if custom is None or not custom.has(_REVERT_WINDOW):
         return _REVERT_WINDOW_MS
-    found = parse_period(custom.text(_REVERT_WINDOW), custom.source, f"{custom.path}.{_REVERT_WINDOW}")
-    if found < _HOUR_MS or found % _HOUR_MS:
+    window_ms = parse_period(custom.text(_REVERT_WINDOW), custom.source, f"{custom.path}.{_REVERT_WINDOW}")
+    if window_ms < _HOUR_MS or window_ms % _HOUR_MS:
         custom.fail(_REVERT_WINDOW, "is given in whole hours or days, at least one hour. Write it like '30d' or '12h'.")
-    return found
+    return window_ms
 
 
 def _check_honoured(halves: Halves) -> None:
@@ -380,11 +387,11 @@ def _check_honoured(halves: Halves) -> None:
 
 def _warnings(halves: Halves, time_column: str | None) -> Iterator[str]:
     for half, top in halves.items():
-        for path, known in KEYS.items():
+        for path, quiet_keys in KEYS.items():
             section = top
             for part in filter(None, path.split(".")):
                 section = section.section(part)
-            yield from section.unknown(known)
+            yield from section.unknown(quiet_keys)
         yield from ingestion_warnings(top.section("ingestionConfig"))
         yield from retention_warnings(halves, half, time_column)
         yield from _custom_warnings(top.section("metadata").section("customConfigs"))
@@ -408,7 +415,7 @@ def _task_warnings(section: Section, half: Half) -> Iterator[str]:
     yield from section.unknown({MOVE_TASK, MERGE_TASK, COMPACTION_TASK, *TASKS})
     for name, other in ((MOVE_TASK, Half.OFFLINE), (MERGE_TASK, Half.REALTIME)):
         if half is other and name in section.doc:
-            where = next(one for one in Half if one is not other)
+            where = next(right_half for right_half in Half if right_half is not other)
             yield f"{section.source}: {section.at(name)}: it has no effect here; write it in the {where} config."
     for name in TASKS:
         if name in section.doc:

@@ -1,14 +1,14 @@
-"""The keys of Pinot's table configs: which are read and not used, and which must not be there.
+"""The keys of Pinot's table configs: which are ignored without a warning, and which are refused.
 
-Quiet are deployment (hosts, tenants, replicas, routing) and tuning (indexes, load modes): without them the answers are
-the same. Refused is what changes the data on its way in: to ignore it would store something else than the file says.
+Ignored are keys of deployment (hosts, tenants, replicas, routing) and tuning (indexes, load modes): they change no
+answer. Refused are keys that change rows during ingestion: ignoring them would store other data than the file asks for.
 """
 
 from __future__ import annotations
 
 from hybrid.schema.document import Section, shown
 
-# Task types of Pinot that may come; a warning says that they do not run.
+# Task types of Pinot that a config may name; a warning says that they do not run.
 TASKS = (
     "PurgeTask", "RefreshSegmentTask", "SegmentGenerationAndPushTask",
     "UpsertCompactMergeTask",
@@ -69,7 +69,7 @@ REFUSED: dict[str, dict[str, str]] = {
 
 
 def must_be_empty(top: Section) -> None:
-    """SpecError for the first refused key that says something."""
+    """SpecError for the first refused key that is neither empty nor off."""
     for path, keys in REFUSED.items():
         section = top
         for part in filter(None, path.split(".")):

@@ -1,4 +1,4 @@
-"""Reads when upkeep tasks run that no table config names: keys of `metadata.customConfigs`, in either half's config."""
+"""Reads the schedules of vacuum and optimize: keys of `metadata.customConfigs`, in either half's config."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from hybrid.schema.document import Section
 
 VACUUM_TASK, VACUUM_SCHEDULE = "VacuumTask", "hybrid.vacuumSchedule"
 OPTIMIZE_TASK, OPTIMIZE_SCHEDULE = "OptimizeTask", "hybrid.optimizeSchedule"
-# At odd times, so that they do not meet what people schedule at full hours.
+# At odd minutes, because people schedule their own tasks at full hours.
 VACUUM_DEFAULT, OPTIMIZE_DEFAULT = "0 17 0/6 * * ?", "0 41 * * * ?"
 NEVER = "never"
 
 
 def parse_upkeep_schedule(halves: Mapping[Half, Section], key: str, default: str) -> Cron | None:
-    """When a server runs a task: what a half's config says, else `default`; None where it says `never`."""
+    """When a server runs a task: as a half's config says, else `default`; None where it says `never`."""
     schedules: dict[str, tuple[Section, Cron | None]] = {}
     for top in halves.values():
         custom = top.section("metadata").section("customConfigs")

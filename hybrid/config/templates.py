@@ -1,4 +1,4 @@
-r"""Variables in job specs, as Pinot's Groovy templates have them, filled when the key that holds them is read.
+r"""Fills variables in job specs, in the syntax of Pinot's Groovy templates, when the key that holds them is read.
 
 `${name}` and `$name` are filled from `--var`; `today` and `yesterday` are days in UTC; `${name ?: 'text'}` has a
 default; `\$` is a dollar sign. Other Groovy is not run: a spec is data.
@@ -28,13 +28,13 @@ _SECRET_PLACE = re.compile(r"pinotFSSpecs\[\d+\]\.configs\.(?:accessKey|secretKe
 
 
 def built_in_dates(now_ms: int) -> dict[str, str]:
-    """`today` and `yesterday` at a moment (epoch ms), as Pinot names them: days in UTC, `2021-09-24`."""
+    """The values of Pinot's `today` and `yesterday` at a moment (epoch ms): days in UTC, `2021-09-24`."""
     now = datetime.fromtimestamp(now_ms / 1000, UTC)
     return {"today": f"{now:%Y-%m-%d}", "yesterday": f"{now - timedelta(days=1):%Y-%m-%d}"}
 
 
 def fill(node: object, variables: Mapping[str, str], source: str, path: str) -> object:
-    """`node` with every variable replaced. SpecError at `path` for one that is not set, and for Groovy code."""
+    """`node` with every variable replaced. SpecError at `path` for a variable that is not set, and for Groovy code."""
     if isinstance(node, str):
         return _TOKEN.sub(_filler(variables, source, path), node)
     if isinstance(node, dict):

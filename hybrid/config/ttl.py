@@ -1,4 +1,4 @@
-"""Pinot's spans of time after which keys are forgotten, in the unit of the column that they are measured by."""
+"""Reads Pinot's TTLs of keys, in the unit of the column that they are measured by."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ METADATA_TTL = "metadataTTL"
 
 
 def read_ttl(section: Section, key: str) -> float:
-    """The span as Pinot writes it, a number that is not negative; 0 where there is none."""
+    """The TTL at `key`, as Pinot writes it: a number from 0 on; 0 where it is missing. SpecError for anything else."""
     value = section.doc.get(key)
     if value is None:
         return 0
@@ -24,7 +24,7 @@ def read_ttl(section: Section, key: str) -> float:
 
 
 def metadata_warning(section: Section, what: str) -> str:
-    """What a metadataTTL is told."""
+    """The warning that a metadataTTL has no effect; `what` says how late rows are treated instead."""
     return (
         f"{section.source}: {section.at(METADATA_TTL)}: it has no effect: keys take no memory here, so that none is "
         f"forgotten, and {what}, however late it comes."

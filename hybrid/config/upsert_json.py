@@ -1,4 +1,4 @@
-"""Reads Pinot's upsertConfig; and what every task of a table config has."""
+"""Reads Pinot's upsertConfig, and the keys that all tasks of a table config share."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ MOVE_TASK = "RealtimeToOfflineSegmentsTask"
 
 _UPSERT_KEYS = {
     "mode", "comparisonColumn", "comparisonColumns", "deleteRecordColumn", DELETED_TTL, METADATA_TTL,
-    # How Pinot's servers keep their key maps; the answer is the same without.
+    # How Pinot's servers keep their key maps; answers do not depend on it.
     "hashFunction", "enableSnapshot", "snapshot", "enablePreload", "preload", "consistencyMode",
     "upsertViewRefreshIntervalMs", "newSegmentTrackingTimeMs",
     "enableDeletedKeysCompactionConsistency", STRATEGIES, DEFAULT_STRATEGY,
 }  # fmt: skip
 
-# The difference of two values of these is a span.
+# The types of columns by which a TTL can be measured: two values have a difference.
 _MEASURABLE = COMPARABLE - {DataType.STRING}
 
 
@@ -55,7 +55,7 @@ def parse_upsert(section: Section, schema: Schema, time_column: str | None, null
 
 
 def upsert_warnings(section: Section) -> Iterator[str]:
-    """One warning for each key that has no effect. What is off says nothing."""
+    """One warning for each key that has no effect, unless it is empty or off."""
     yield from (warning for key in section.doc if section.has(key) for warning in _one(section, key, _UPSERT_KEYS))
     if section.has("mode") and section.doc["mode"] != "NONE" and read_ttl(section, METADATA_TTL):
         yield metadata_warning(section, "one row of a key is seen")
@@ -92,7 +92,7 @@ def _delete_column(section: Section, schema: Schema) -> str | None:
 
 
 def _deleted_ttl(section: Section, schema: Schema, compared: Sequence[str]) -> float:
-    """How far behind the highest comparison value a delete marker may go; 0: never."""
+    """How far a delete marker has to be behind the highest comparison value to be dropped; 0: it is kept."""
     ttl, comparison = read_ttl(section, DELETED_TTL), compared[0]
     if ttl and len(compared) > 1:
         section.fail(DELETED_TTL, f"is measured by one comparison column, and there are {len(compared)}. Remove it.")
@@ -108,6 +108,6 @@ def tasks_of(top: Section) -> Section:
 
 
 def parse_schedule(section: Section) -> Cron | None:
-    """When a task runs by itself."""
+    """The schedule of a task; None when it runs on request only."""
     key = "schedule"
     return Cron.parse(section.doc[key], section.source, section.at(key)) if section.has(key) else None
