@@ -53,7 +53,7 @@ class KafkaInput:
 
     @property
     def ends(self) -> bool:
-        """Whether it comes to an end by itself, so that others can start after it."""
+        """Whether it ends by itself, so that other connectors can start after it."""
         return False
 
 
@@ -120,7 +120,7 @@ class DeltaInput:
 
     @property
     def ends(self) -> bool:
-        """Whether it comes to an end by itself, so that others can start after it."""
+        """Whether it ends by itself, so that other connectors can start after it."""
         return not self.follows or self.end_version is not None
 
 
@@ -133,7 +133,7 @@ class FileInput:
 
     @property
     def ends(self) -> bool:
-        """Whether it comes to an end by itself, so that others can start after it."""
+        """Whether it ends by itself, so that other connectors can start after it."""
         return not self.follow
 
 
@@ -184,7 +184,7 @@ class Datagen:
 
     @property
     def ends(self) -> bool:
-        """Whether it comes to an end by itself, so that others can start after it."""
+        """Whether it ends by itself, so that other connectors can start after it."""
         return all(plan.limit is not None for plan in self.plans)
 
     @property
@@ -271,7 +271,7 @@ class Connector:
 
     @property
     def ends(self) -> bool:
-        """Whether it comes to an end by itself, so that others can start after it."""
+        """Whether it ends by itself, so that other connectors can start after it."""
         return self.transport.ends
 
     @property

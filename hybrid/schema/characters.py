@@ -1,12 +1,12 @@
-"""What UPPER, LOWER and TRIM mean in all engines.
+"""The meaning of UPPER, LOWER and TRIM in all engines.
 
-Case is Unicode's simple mapping: one character stays one, as in DuckDB and in PostgreSQL's own locales. Java maps some
-characters to several: there `ß` becomes `SS`.
+Case is Unicode's simple mapping, as in DuckDB and in PostgreSQL's own locales: each character maps to one character.
+Java maps some characters to several: there `ß` becomes `SS`.
 """
 
 from __future__ import annotations
 
-# What TRIM takes away (as Java's String.trim, but a NUL), and what LTRIM and RTRIM do (as `\s` of Java).
+# The characters that TRIM removes (as Java's String.trim, except NUL), and those of LTRIM and RTRIM (as Java's `\s`).
 TRIMMED = "".join(map(chr, range(1, 33)))
 SPACES = " \t\n\x0b\f\r"
 # Characters whose upper case is one character although Java's and Python's is several.
@@ -29,10 +29,10 @@ def lower(text: str) -> str:
 
 
 def _upper(character: str) -> str:
-    found = SINGLE_UPPER.get(character) or character.upper()
-    return found if len(found) == 1 else character
+    mapped = SINGLE_UPPER.get(character) or character.upper()
+    return mapped if len(mapped) == 1 else character
 
 
 def _lower(character: str) -> str:
-    found = SINGLE_LOWER.get(character) or character.lower()
-    return found if len(found) == 1 else character
+    mapped = SINGLE_LOWER.get(character) or character.lower()
+    return mapped if len(mapped) == 1 else character

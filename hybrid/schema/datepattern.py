@@ -1,7 +1,8 @@
-"""Java's date patterns (SimpleDateFormat, as far as Pinot's users write them) as a parser and a printer.
+"""Parses and formats times by Java's date patterns (SimpleDateFormat, the part that Pinot's users write).
 
-Letters: `yyyy MM M MMM MMMM dd d HH H hh h a mm m ss s S.. Z ZZ X XX XXX` and quoted text. English month names. What is
-missing in a pattern is 1970-01-01 00:00:00. Another letter is refused: guessing a time is worse than an error.
+Letters: `yyyy MM M MMM MMMM dd d HH H hh h a mm m ss s S.. Z ZZ X XX XXX` and quoted text. English month names. Parts
+that are missing in a pattern are those of 1970-01-01 00:00:00. Any other letter is refused: guessing a time is worse
+than an error.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ _Printer = Callable[[datetime], str]
 
 
 class UnsupportedPattern(ValueError):
-    """A pattern holds a letter, or a run of letters, that we do not read; the message names it."""
+    """A pattern has a letter, or a run of letters, that is not supported; the message names it."""
 
 
 class DatePattern:
-    """One compiled pattern. Get it from `compile_pattern`; it is not pickled, the pattern's text is."""
+    """A compiled pattern, from `compile_pattern`. It cannot be pickled; pickle the pattern's text."""
 
     def __init__(self, text: str) -> None:
         self._printers: list[_Printer] = []
@@ -46,16 +47,16 @@ class DatePattern:
         match = self._regex.fullmatch(text)
         if match is None:
             raise ValueError(f"{text!r} does not fit the pattern")
-        found = match.groupdict()
-        micros = int(found.get("fraction", "").ljust(6, "0")[:6] or 0)
+        groups = match.groupdict()
+        micros = int(groups.get("fraction", "").ljust(6, "0")[:6] or 0)
         moment = datetime(
-            int(found.get("year", 1970)), _month(found), int(found.get("day", 1)), _hour(found),
-            int(found.get("minute", 0)), int(found.get("second", 0)), micros,
+            int(groups.get("year", 1970)), _month(groups), int(groups.get("day", 1)), _hour(groups),
+            int(groups.get("minute", 0)), int(groups.get("second", 0)), micros,
         )  # fmt: skip
-        return moment.replace(tzinfo=parse_offset(found["offset"]) if "offset" in found else zone)
+        return moment.replace(tzinfo=parse_offset(groups["offset"]) if "offset" in groups else zone)
 
     def format(self, moment: datetime) -> str:
-        """`moment`, which must carry its zone, as the pattern writes it."""
+        """`moment`, which must have a zone, as text in the pattern."""
         return "".join(printer(moment) for printer in self._printers)
 
     def format_last(self, moment: datetime) -> str:
@@ -103,7 +104,7 @@ def parse_offset(text: str) -> tzinfo:
 
 
 def _field(letters: str) -> tuple[str, str, _Printer]:
-    """Group name, regular expression and printer of a run of one letter."""
+    """Group name, regular expression and printer of a run of the same letter."""
     if set(letters) == {"S"} and len(letters) <= 9:
         count = len(letters)
         return "fraction", f"[0-9]{{{count}}}", lambda moment: f"{moment.microsecond:06d}000"[:count]

@@ -1,4 +1,4 @@
-"""Reading one level of a user's document with errors that name the file, the place, the value and what would do."""
+"""Reads objects of a user's document, with errors that name the file, the place, the value and the accepted values."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from hybrid.schema.secrets import HIDDEN, value_without_secrets
 
 _HALVES = ("REALTIME", "OFFLINE", "realtime", "offline")
 _BESIDE = ("tableName", "schema", "unrecognizedProperties", "warnings")
-# Of keys that are alike by chance another one is not meant.
+# The least similarity for a suggestion: keys that are alike by chance are no misspellings.
 _CLOSE = 0.75
-# Spelled right: they are Pinot's, and have no effect.
+# Keys of Pinot without effect here, for which nothing is suggested.
 _OF_PINOT = frozenset({"quota", "query", "tierConfigs", "tableSamplers", "queryConfig"})
 
 
 @dataclass(frozen=True)
 class Section:
-    """One JSON object inside the file `source`, at `path` (empty: the document itself).
+    """A JSON object in the file `source`, at `path` (empty: the document itself).
 
-    Paths are written as people say them: `segmentsConfig.timeColumnName`, `dimensionFieldSpecs[1].dataType`.
+    Paths are like `segmentsConfig.timeColumnName`, `dimensionFieldSpecs[1].dataType`.
     """
 
     doc: dict[str, object]
@@ -33,11 +33,11 @@ class Section:
         return f"{self.path}.{key}" if self.path else key
 
     def fail(self, key: str, message: str, *, hint: str | None = None) -> NoReturn:
-        """Raises the SpecError that stands at `key`."""
+        """Raise a SpecError that points at `key`."""
         raise SpecError.at(self.source, self.at(key), message, hint=hint)
 
     def has(self, key: str) -> bool:
-        """Whether `key` holds more than nothing: null, "", {}, [] and false say nothing."""
+        """Whether `key` has a value that is neither empty nor off: not null, "", {}, [] or false."""
         return self.doc.get(key) not in (None, "", {}, [], False)
 
     def section(self, key: str) -> Section:
@@ -61,7 +61,7 @@ class Section:
             yield Section(item, self.source, self.at(place))
 
     def text(self, key: str, default: str | None = None) -> str:
-        """The text at `key`, stripped. An error when it is missing, unless there is a default, or no text."""
+        """The text at `key`, stripped. SpecError when it is missing, unless there is a default, or no text."""
         value = self.doc.get(key)
         if value is None and default is not None:
             return default
@@ -72,7 +72,7 @@ class Section:
         return value.strip()
 
     def texts(self, key: str) -> tuple[str, ...]:
-        """The list of texts at `key`; one text is a list of one; empty when it is missing."""
+        """The list of texts at `key`; a single text is a list of one; empty when it is missing."""
         value = self.doc.get(key)
         items = [value] if isinstance(value, str) else value if value is not None else []
         if not isinstance(items, list) or not all(isinstance(item, str) and item for item in items):
@@ -80,7 +80,7 @@ class Section:
         return tuple(items)
 
     def boolean(self, key: str, default: bool = False) -> bool:
-        """The truth value at `key`, also as text: Pinot's own files write "true"."""
+        """The boolean at `key`, also as text: Pinot's own files write "true"."""
         value = self.doc.get(key)
         if value is None:
             return default
@@ -90,7 +90,7 @@ class Section:
         return truth
 
     def whole(self, key: str, default: int, low: int = 0) -> int:
-        """The whole number from `low` on at `key`, also as text."""
+        """The whole number at `key`, from `low` on; it may be written as text."""
         value = self.doc.get(key)
         if value is None:
             return default
@@ -100,7 +100,7 @@ class Section:
         return int(text)
 
     def choice(self, key: str, known: Collection[str], default: str | None = None, *, any_case: bool = True) -> str:
-        """The text at `key`, one of `known` and in their spelling."""
+        """The text at `key`, which must be in `known`, in the spelling there."""
         text = self.text(key, default)
         for word in known:
             if word == text or (any_case and word.lower() == text.lower()):
@@ -109,15 +109,15 @@ class Section:
         self.fail(key, f"'{self._text_shown(key, text)}' is not known.{near} Known are: {', '.join(known)}.")
 
     def unknown(self, known: Collection[str]) -> Iterator[str]:
-        """One warning for each key that nobody reads."""
+        """One warning for each key that is not in `known`."""
         for key in self.doc:
             if key not in known and self.doc[key] not in (None, "", {}, []):
-                # YAML has keys that are no texts.
+                # Keys of YAML need not be texts.
                 near = "" if key in _OF_PINOT else suggestion(str(key), known, _CLOSE)
                 yield f"{self.source}: {self.at(key)}: this key is not implemented and has no effect.{near}"
 
     def _shown(self, key: str, value: object) -> str:
-        """A value in a message; what is secret in it is hidden."""
+        """A value for a message, with its secrets hidden."""
         return shown(value_without_secrets(key, value))
 
     def _text_shown(self, key: str, text: str) -> str:
@@ -125,10 +125,10 @@ class Section:
 
 
 def configs_in(doc: dict[str, object]) -> list[dict[str, object]]:
-    """The table configs in a document: itself, or the halves' as we answer them, and as Pinot's controller does.
+    """The table configs in a document: itself, or those of the halves in an answer of this server or of Pinot.
 
-    `GET /tables/{table}` names halves, `/tables/validate` says warnings beside them, `GET /tableConfigs/{table}` has
-    the table's name and its schema there.
+    `GET /tables/{table}` has the halves, `/tables/validate` also warnings, `GET /tableConfigs/{table}` also the table's
+    name and its schema.
     """
     halves = [doc[key] for key in _HALVES if doc.get(key) is not None]
     if "tableType" in doc or not halves or not set(doc) <= {*_HALVES, *_BESIDE}:
@@ -137,6 +137,6 @@ def configs_in(doc: dict[str, object]) -> list[dict[str, object]]:
 
 
 def shown(value: object) -> str:
-    """A value in a message, at most 100 characters."""
+    """A value for a message, at most 100 characters."""
     text = repr(value)
     return text if len(text) <= 100 else text[:97] + "..."

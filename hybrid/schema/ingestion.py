@@ -1,4 +1,4 @@
-"""What happens to a record before it becomes a row: Pinot's ingestionConfig, as values."""
+"""Transforms and filters of records: Pinot's ingestionConfig, as values."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from enum import StrEnum
 
 @dataclass(frozen=True)
 class Transform:
-    """`column` gets the value of the expression `function` where the record has none."""
+    """A transform: `column` gets the value of the expression `function` where the record has no value."""
 
     column: str
     function: str
 
 
 class ListsToJson(StrEnum):
-    """Which lists that are not unnested become text: those of objects and lists, all, or none."""
+    """Which lists become JSON text, unless they are unnested: lists of objects and lists, all lists, or none."""
 
     NON_PRIMITIVE = "NON_PRIMITIVE"
     ALL = "ALL"
@@ -25,9 +25,9 @@ class ListsToJson(StrEnum):
 
 @dataclass(frozen=True)
 class ComplexTypes:
-    """What becomes of objects and lists in a record: objects become fields, named by their path with `delimiter`.
+    """How nested records are flattened: objects become fields, named by their path with `delimiter`.
 
-    Each element of a list in `unnest` (paths) becomes a row of its own. `renames` maps prefixes of names to others.
+    Each element of a list in `unnest` (paths) becomes its own row. `renames` maps prefixes of names to new prefixes.
     """
 
     unnest: tuple[str, ...] = ()
@@ -38,10 +38,10 @@ class ComplexTypes:
 
 @dataclass(frozen=True)
 class IngestionConfig:
-    """`transforms` in the order in which they are evaluated; a record for which `filter_function` is true is dropped.
+    """The ingestion config of a half. A record for which `filter_function` is true is dropped.
 
-    Both see what `complex_types` makes of the record. With `continue_on_error`, what cannot be computed or converted is
-    null, instead of rejecting the row.
+    `transforms` are in the order in which they are evaluated. They and the filter read the record as `complex_types`
+    flattened it. With `continue_on_error` a value that cannot be computed or converted is null, and the row is kept.
     """
 
     transforms: tuple[Transform, ...] = ()

@@ -1,4 +1,4 @@
-"""JSON inside of another text, read so that an error in it, of form or of meaning, can say where it stands there."""
+"""Parses JSON that is embedded in another text, such that errors of syntax and of meaning name its position there."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import NoReturn
 from hybrid.schema.document import Section
 from hybrid.schema.jsontext import DEPTH_MAX, depth
 
-# Tokens of a text that is known to be JSON.
+# Tokens of a text that has been parsed as JSON before.
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[\]{}:,]|[^\s\[\]{}:,"]++', re.DOTALL)
 
 Fail = Callable[[int, str], NoReturn]
@@ -19,34 +19,34 @@ Fail = Callable[[int, str], NoReturn]
 
 @dataclass(frozen=True)
 class PlacedSection(Section):
-    """A section whose errors and warnings say first where in the file its key stands.
+    """A section whose errors and warnings begin with the position of their key in the file.
 
-    `places` gives that by path (`connectors[0].transport.name`); a path without one stands where its parent does.
+    `places` has positions by path (`connectors[0].transport.name`); a path without one has the position of its parent.
     """
 
     places: Mapping[str, str] = field(default_factory=dict)
 
     def at(self, key: str) -> str:
         """The place and the path of `key`: `line 20, column 7, connectors[0].paused`."""
-        path = known = Section.at(self, key)
-        while known and known not in self.places:
-            known = known[: max(known.rfind("."), known.rfind("["), 0)]
-        return f"{self.places[known]}, {path}" if known else path
+        path = nearest = Section.at(self, key)
+        while nearest and nearest not in self.places:
+            nearest = nearest[: max(nearest.rfind("."), nearest.rfind("["), 0)]
+        return f"{self.places[nearest]}, {path}" if nearest else path
 
     def section(self, key: str) -> Section:
-        """The object at `key`, which knows its place too."""
+        """The object at `key`, with positions."""
         return PlacedSection(Section.section(self, key).doc, self.source, Section.at(self, key), self.places)
 
     def sections(self, key: str) -> Iterator[Section]:
-        """The objects in the list at `key`, which know their places too."""
+        """The objects in the list at `key`, with positions."""
         for position, item in enumerate(Section.sections(self, key)):
             yield PlacedSection(item.doc, self.source, Section.at(self, f"{key}[{position}]"), self.places)
 
 
 def parse_placed(text: str, path: str, fail: Fail) -> tuple[object, dict[str, int]]:
-    """The value of a JSON text, and the offset of every key and element by its path, the whole being `path`.
+    """The value of a JSON text, and the offset of every key and element by its path; `path` is that of the whole value.
 
-    `fail` raises an error at an offset: for what is not JSON, too deep, or a key that stands twice in one object.
+    `fail` raises an error at an offset: for invalid JSON, too deep nesting, or a repeated key of an object.
     """
     try:
         value = _load(text)
@@ -71,7 +71,7 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 class _Walk:
-    """Steps once through the tokens of a JSON text and notes where each key and element begins."""
+    """A single pass over the tokens of a JSON text, which records the offset of each key and element."""
 
     def __init__(self, text: str, places: dict[str, int], fail: Fail) -> None:
         self._tokens = iter(_TOKEN.finditer(text))

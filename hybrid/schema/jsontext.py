@@ -1,7 +1,7 @@
-"""JSON as text and back, the same in every process: strict, bounded in depth, numbers kept as they were written.
+"""Parses and writes JSON, the same in every process: strict, limited in depth, with numbers as they were written.
 
-A number with a point or exponent is read as `JsonFloat`, its text: so BIG_DECIMAL stays exact, and STRING and JSON
-columns show what was sent.
+A number with a point or exponent is read as `JsonFloat`, its text. So BIG_DECIMAL is exact, and STRING and JSON columns
+show the number as it was sent.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from decimal import Decimal
 from json.encoder import encode_basestring
 from typing import NoReturn
 
-# Deeper JSON is refused before it is parsed. Python's own limit depends on how deep the caller stands, so two engines
-# could disagree about the same bytes.
+# Deeper JSON is refused before it is parsed. Python's own limit depends on the depth of the caller's stack, so that two
+# engines could disagree about the same bytes.
 DEPTH_MAX = 200
 
 # An unclosed string runs to the end, which keeps the scan linear on hostile text.
@@ -37,7 +37,7 @@ _DECODER = json.JSONDecoder(parse_float=JsonFloat, parse_constant=_refuse_consta
 
 
 def parse_json(text: str) -> object:
-    """The value of one JSON text. ValueError for what is not JSON, NaN and Infinity, and nesting beyond DEPTH_MAX."""
+    """The value of a JSON text. ValueError for invalid JSON, NaN and Infinity, and nesting beyond DEPTH_MAX."""
     if text.count("[") + text.count("{") > DEPTH_MAX and depth(text) > DEPTH_MAX:
         raise ValueError(f"it nests deeper than {DEPTH_MAX} levels")
     value: object = _DECODER.decode(text)
@@ -45,7 +45,7 @@ def parse_json(text: str) -> object:
 
 
 def depth(text: str) -> int:
-    """How deep brackets nest outside of strings; never less than a parser of `text` would go."""
+    """The depth of nested brackets outside of strings; never less than the depth that a parser of `text` reaches."""
     level = deepest = 0
     for bracket in _NO_BRACKETS.sub("", _STRINGS.sub("", text)):
         level += 1 if bracket in "[{" else -1
@@ -54,7 +54,7 @@ def depth(text: str) -> int:
 
 
 def compact(value: object) -> str:
-    """Compact JSON text, keys in their order. TypeError for what JSON does not have, NaN and Infinity included."""
+    """Compact JSON text, keys in their order. TypeError for values without a JSON form, NaN and Infinity included."""
     if type(value) is str:
         return encode_basestring(value)
     if isinstance(value, JsonFloat):

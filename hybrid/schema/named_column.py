@@ -1,4 +1,4 @@
-"""Columns that a config names: found in the schema, or an error that lists what there is."""
+"""Looks up columns that a config names, with errors that list the columns of the schema."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hybrid.schema.schema import FieldSpec, Schema
 
 
 def column(section: Section, key: str, name: str, schema: Schema) -> FieldSpec:
-    """The field of the schema that `key` names. SpecError with the columns there are."""
+    """The field of the column `name`, which stands at `key`. SpecError, with all columns, when there is none."""
     field = schema.find(name)
     if field is None:
         near = suggestion(name, schema.column_names)

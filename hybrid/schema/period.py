@@ -1,4 +1,4 @@
-"""Periods as Pinot writes them: `2h`, `1d12h`, `30s`, `500ms`; and durations of ISO 8601."""
+"""Parses periods in Pinot's syntax (`2h`, `1d12h`, `30s`, `500ms`), and durations of ISO 8601."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ UNITS_MS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1000, "ms": 1}
 _PERIOD = re.compile(r"(?:([0-9]+)d)?(?:([0-9]+)h)?(?:([0-9]+)m)?(?:([0-9]+)s)?(?:([0-9]+)ms)?")
 _NUMBER = r"([0-9.]{1,18})"
 _DURATION = re.compile(rf"-?P(?:{_NUMBER}D)?(?:T(?:{_NUMBER}H)?(?:{_NUMBER}M)?(?:{_NUMBER}S)?)?", re.IGNORECASE)
-# A period longer than this overflows when it is added to a time; nobody means it.
+# A longer period could overflow when it is added to a time, and is a mistake.
 _MAX_MS = 1000 * 366 * UNITS_MS["d"]
 
 

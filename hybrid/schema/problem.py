@@ -1,4 +1,4 @@
-"""A place in data that cannot be read."""
+"""The error for data that cannot be read, with its place."""
 
 from __future__ import annotations
 

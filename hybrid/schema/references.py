@@ -1,7 +1,7 @@
-"""Secrets by reference: `${env:NAME}` and `${file:/path}` in a document, read each time the secret is used.
+"""Secrets by reference: `${env:NAME}` and `${file:/path}` in a document, resolved each time the secret is used.
 
-Definitions, run records, answers and differences hold the reference as it was written. Only what connects reads the
-value, in the process that connects.
+Definitions, run records, answers and differences hold the reference as it was written. Only the process that connects
+reads the value, when it connects.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ _EXAMPLES = "Write ${env:NAME} or ${file:/absolute/path}."
 
 
 def has_reference(text: str) -> bool:
-    """Whether a text holds a reference, well written or not."""
+    """Whether a text contains a reference, even a malformed one."""
     return _LOOKS_LIKE_ONE.search(text) is not None
 
 
 def check_references(section: Section, key: str, text: str) -> None:
-    """SpecError for a reference that is written wrongly, or stands where no secret does. Nothing is read."""
+    """SpecError for a malformed reference, or a reference at a key that is no secret. Nothing is resolved."""
     if not has_reference(text):
         return
     if not hides(key, in_options=True):
         section.fail(key, "holds a reference, which only a secret may be: this key is shown to everybody.")
-    found = _REFERENCE.findall(text)
-    if len(found) != len(_LOOKS_LIKE_ONE.findall(text)):
+    references = _REFERENCE.findall(text)
+    if len(references) != len(_LOOKS_LIKE_ONE.findall(text)):
         section.fail(key, "holds a reference that cannot be read.", hint=_EXAMPLES)
-    for kind, name in found:
+    for kind, name in references:
         if kind == "env" and not _NAME.fullmatch(name):
             section.fail(key, f"'{name[:100]}' is no name of an environment variable.", hint=_EXAMPLES)
         if kind == "file" and (not name.startswith("/") or "\0" in name):
@@ -43,9 +43,9 @@ def check_references(section: Section, key: str, text: str) -> None:
 
 
 def resolve(text: str, place: str, error: type[HybridError] = StreamError) -> str:
-    """The text with its references replaced by what they refer to, once. `place` says whose secret it is.
+    """The text with its references replaced by their values; values are not resolved again. `place` names the secret.
 
-    `error`, which names the place and the variable or file, where there is none. It never holds a value.
+    Raises `error` for a missing value. It names the place and the variable or file, and never contains a value.
     """
     return _REFERENCE.sub(lambda match: _value(match[1], match[2], place, error), text)
 
@@ -63,7 +63,7 @@ def _value(kind: str, name: str, place: str, error: type[HybridError]) -> str:
 
 
 def _file(path: Path, place: str, error: type[HybridError]) -> str:
-    """The text of a file, without the line end that editors put last."""
+    """The text of a file, without the final line end that editors add."""
     reason = "it is no file"
     try:
         if path.is_file():

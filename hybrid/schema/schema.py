@@ -1,4 +1,4 @@
-"""A table's schema: what Pinot's schema JSON says, as values."""
+"""A table's schema: Pinot's schema JSON, as values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class FieldKind(StrEnum):
-    """Which of Pinot's three lists a field stands in."""
+    """The kind of a field, by Pinot's three lists of fields."""
 
     DIMENSION = "dimension"
     METRIC = "metric"
@@ -26,11 +26,11 @@ class FieldKind(StrEnum):
 
 @dataclass(frozen=True)
 class FieldSpec:
-    """One column. `default_null` is the stored (already typed) value that stands for a missing one.
+    """A column. `default_null` is the stored (already typed) value in place of a missing one.
 
-    Of a multi-value field it is the one element. `not_null`: a null becomes the default though the schema keeps nulls.
-    `sql_type` is the type that a DDL gave it; a null in a `not_null` column is refused then. `missing`: the stored
-    value for a record that has no such field, in a tuple of one; empty: null.
+    In a multi-value field it is the only element. `not_null`: a null becomes the default although the schema keeps
+    nulls. `sql_type` is the type in a DDL; with it a null in a `not_null` column is refused. `missing` is the stored
+    value for a record without the field, in a tuple of one; an empty tuple: null.
     """
 
     name: str
@@ -45,30 +45,30 @@ class FieldSpec:
 
     @property
     def is_required(self) -> bool:
-        """Whether a record without a value for it is refused."""
+        """Whether a record without a value for the column is refused."""
         return self.not_null and self.sql_type is not None and not self.missing
 
     @property
     def spark_type(self) -> str:
         """The Spark SQL type of the column; an array for a multi-value field."""
-        one = self.data_type.spark_type
-        return one if self.single_value else f"array<{one}>"
+        element_type = self.data_type.spark_type
+        return element_type if self.single_value else f"array<{element_type}>"
 
     def arrow_type(self) -> pa.DataType:
         """The Arrow type of the column; a list for a multi-value field."""
         import pyarrow as pa
 
-        one = self.data_type.arrow_type()
-        return one if self.single_value else pa.list_(one)
+        element_type = self.data_type.arrow_type()
+        return element_type if self.single_value else pa.list_(element_type)
 
 
 @dataclass(frozen=True)
 class Schema:
     """The columns of a table in the order of the file, and its primary key (empty: keyless).
 
-    `null_handling` is Pinot's enableColumnBasedNullHandling: nulls are stored as nulls but for `not_null` fields.
-    `transforms` are those that the schema itself gives (a field's transformFunction, a converted timeFieldSpec); a
-    table config may have others. `warnings` name the keys of the file that have no effect.
+    `null_handling` is Pinot's enableColumnBasedNullHandling: nulls are stored as nulls except in `not_null` fields.
+    `transforms` are those in the schema itself (a field's transformFunction, a converted timeFieldSpec); a table
+    config may have others. `warnings` name the keys of the file that have no effect.
     """
 
     name: str

@@ -1,7 +1,7 @@
-"""Hides secrets of configs and job specs wherever these are shown.
+"""Hides secrets of configs and job specs wherever they are shown.
 
-In the sections whose keys go on to a client (Kafka, object stores, schema registries) only listed options are shown:
-a client has more secret options than anybody can list. Elsewhere a value is hidden when its key reads like a secret's.
+In the sections whose keys are passed to a client (Kafka, object stores, schema registries) only listed options are
+shown, because nobody can list all secret options of a client. Elsewhere a value is hidden when its key looks secret.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _OPTION_SECTIONS = frozenset({
 })  # fmt: skip
 _PREFIXES = re.compile(r"(?:stream\.[a-z]+\.|consumer\.prop\.|decoder\.prop\.|input\.fs\.prop\.|output\.fs\.prop\.)+")
 _PUBLIC = frozenset({
-    # Kafka: where, what, how it is decoded
+    # Kafka: brokers, topics, decoders
     "streamType", "topic.name", "broker.list", "decoder.class.name", "consumer.type", "consumer.factory.class.name",
     "zk.broker.url", "hlc.zk.connect.string", "hlc.bootstrap.server", "hlc.group.id", "metadata.populate",
     "fetcher.size", "fetcher.minBytes", "buffer.size", "auto.offset.reset", "isolation.level", "group.id",
@@ -52,7 +52,7 @@ _PUBLIC = frozenset({
     "retry_timeout", "http1_only", "http2_only", "randomize_addresses", "aws_s3_allow_unsafe_rename",
     "aws_conditional_put", "anonymousCredentialsProvider", "disableAcl", "storageClass", "serverSideEncryption",
     "iamRoleBasedAccessEnabled",
-    # batch configs and ours among a job's extra configs
+    # batch configs, and this system's own keys among a job's extra configs
     "inputDirURI", "outputDirURI", "includeFileNamePattern", "excludeFileNamePattern", "overwriteOutput", "push.mode",
     "segmentNameGenerator.type", "hybrid.covers", "hybrid.expectations", "stagingDir",
 })  # fmt: skip
@@ -69,7 +69,7 @@ _SECRET_WORDS = re.compile(
 _NOT_SECRET = frozenset({
     "schema.registry.basic.auth.credentials.source", "anonymousCredentialsProvider", "ssl.key.location",
 })  # fmt: skip
-_SHORTEST = 4  # a shorter value is part of too many words
+_SHORTEST = 4  # a shorter value occurs in too many words
 _NO_LETTERS = re.compile(r"[^a-z0-9]")
 _USER_INFO = re.compile(r"(?<=://)[^/@\s]*(?=@)")
 _QUERY_STRING = re.compile(r"(?<=\?)\S*")
@@ -85,24 +85,24 @@ def hides(key: object, *, in_options: bool = False) -> bool:
 
 
 def opens_options(key: object) -> bool:
-    """Whether what stands below a key are options of a client."""
+    """Whether the keys in the section `key` are options of a client."""
     return str(key) in _OPTION_SECTIONS
 
 
 def without_secrets(document: object, *, in_options: bool = False) -> object:
-    """A copy of a document with its secrets hidden, for people and programs to look at.
+    """A copy of a document with its secrets hidden.
 
-    Options that hold documents of their own, such as the plan of generated rows, are shown as they are.
+    Options whose values are documents, such as the plan of generated rows, are shown as they are.
     """
     if isinstance(document, dict):
         return {key: value_without_secrets(key, value, in_options=in_options) for key, value in document.items()}
     if isinstance(document, list):
-        return [without_secrets(one, in_options=in_options) for one in document]
+        return [without_secrets(item, in_options=in_options) for item in document]
     return without_login(document) if in_options and isinstance(document, str) else document
 
 
 def value_without_secrets(key: object, value: object, *, in_options: bool = False) -> object:
-    """The value of a key, with what must not be shown hidden."""
+    """The value of a key with its secrets hidden."""
     if value in (None, "") or isinstance(value, bool):
         return value
     if isinstance(value, (dict, list)) and opens_options(key):
@@ -115,7 +115,7 @@ def value_without_secrets(key: object, value: object, *, in_options: bool = Fals
 
 
 def redacted(text: str, options: Mapping[str, str]) -> str:
-    """A message of a library without the secrets among the options that the library was given."""
+    """A message of a library without the secrets among the options that were passed to it."""
     for key, value in options.items():
         if len(value) >= _SHORTEST and hides(key, in_options=True):
             text = text.replace(value, HIDDEN)
@@ -123,24 +123,24 @@ def redacted(text: str, options: Mapping[str, str]) -> str:
 
 
 def hidden_place(document: object, path: str = "", *, in_options: bool = False) -> str | None:
-    """Where a document holds what was hidden when it was shown, instead of the value; None where it does not."""
+    """The path of a value in a document that was hidden for display; None without any."""
     if isinstance(document, list):
-        items = [(f"{path}[{at}]", one, in_options) for at, one in enumerate(document)]
+        items = [(f"{path}[{at}]", item, in_options) for at, item in enumerate(document)]
     elif isinstance(document, dict):
         below = f"{path}." if path else ""
-        items = [(f"{below}{key}", one, in_options or opens_options(key)) for key, one in document.items()]
+        items = [(f"{below}{key}", item, in_options or opens_options(key)) for key, item in document.items()]
     else:
         return path if isinstance(document, str) and HIDDEN in document and (in_options or document == HIDDEN) else None
-    found = (hidden_place(one, place, in_options=options) for place, one, options in items)
-    return next((place for place in found if place is not None), None)
+    hidden = (hidden_place(item, place, in_options=options) for place, item, options in items)
+    return next((place for place in hidden if place is not None), None)
 
 
 def _public_document(value: object) -> object:
-    """A document below a public option: its keys are no options of a client."""
+    """A document at a public option, with its secrets hidden: its keys are no options of a client."""
     if isinstance(value, dict):
-        return {key: HIDDEN if hides(key) and one else _public_document(one) for key, one in value.items()}
+        return {key: HIDDEN if hides(key) and item else _public_document(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_public_document(one) for one in value]
+        return [_public_document(item) for item in value]
     return without_login(value) if isinstance(value, str) else value
 
 

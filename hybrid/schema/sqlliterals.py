@@ -1,7 +1,7 @@
-"""Constants in DDL: a column's DEFAULT, and the time that LATENESS allows.
+"""Parses constants in DDL: a column's DEFAULT, and the interval of LATENESS.
 
-After Feldera's grammar (docs.feldera.com/sql/grammar, /sql/datetime, /tutorials/time-series). A DEFAULT is a literal
-here; an expression would have to be computed alike wherever rows are read.
+After Feldera's grammar (docs.feldera.com/sql/grammar, /sql/datetime, /tutorials/time-series). Here a DEFAULT is a
+literal, because every engine that reads rows would have to compute an expression alike.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _EXAMPLES = "Write it like INTERVAL 1 HOUR, INTERVAL '30' MINUTES or INTERVAL '1
 
 
 def read_lateness_ms(cursor: Cursor) -> int:
-    """Takes an INTERVAL and gives its milliseconds. SpecError for what is none, or has no fixed length."""
+    """Parse an INTERVAL; its milliseconds. SpecError for anything else, and for an interval without a fixed length."""
     cursor.expect("INTERVAL", "behind LATENESS")
     value = cursor.token
     if value.kind not in (Kind.NUMBER, Kind.STRING):
@@ -44,7 +44,7 @@ def read_lateness_ms(cursor: Cursor) -> int:
 
 
 def read_whole(cursor: Cursor) -> int:
-    """Takes a whole number or a product of them, such as `3600 * 24 * 30`. SpecError for anything else."""
+    """Parse a whole number or a product of them, such as `3600 * 24 * 30`. SpecError for anything else."""
     product = 1
     while True:
         token = cursor.token
@@ -67,7 +67,7 @@ def _unit(cursor: Cursor) -> str:
 
 
 def _interval(text: str, first: str, last: str) -> int | None:
-    """Milliseconds of `1:30` from HOUR to MINUTE, of `2 3:04:05.5` from DAY to SECOND; None when it does not fit."""
+    """Milliseconds of `1:30` from HOUR to MINUTE, or `2 3:04:05.5` from DAY to SECOND; None when it does not fit."""
     units = _UNIT_NAMES[_UNIT_NAMES.index(first) : _UNIT_NAMES.index(last) + 1]
     parts = re.split(r"(?<=\d)[ :](?=\d)", text)
     if not units or len(parts) != len(units) or not all(_NUMBER.fullmatch(part) for part in parts):
@@ -78,7 +78,7 @@ def _interval(text: str, first: str, last: str) -> int | None:
 
 
 def read_default(cursor: Cursor, column: str, kind: SqlType) -> object:
-    """Takes the literal behind DEFAULT; gives it as JSON, None for NULL. SpecError when the type cannot hold it."""
+    """Parse the literal after DEFAULT; its JSON value, None for NULL. SpecError when it does not fit the type."""
     first = cursor.token
     value = _literal(cursor)
     if cursor.token.kind not in (Kind.END, Kind.WORD) and cursor.token.text not in (",", ")"):
@@ -95,7 +95,7 @@ def read_default(cursor: Cursor, column: str, kind: SqlType) -> object:
 
 
 def _literal(cursor: Cursor) -> str | int | bool | None:
-    """The literal as JSON would be read: a number with a point is its text."""
+    """The literal as `parse_json` reads JSON: a number with a point is its text."""
     first = cursor.token
     sign = "-" if cursor.skip("-") else ""
     if not sign:
@@ -129,7 +129,7 @@ def _no_literal(cursor: Cursor, first: Token) -> NoReturn:
 
 
 def _document(value: object, stored: object) -> object:
-    """The stored value as JSON that is stored as the same again: a decimal keeps its digits as text."""
+    """The stored value as JSON that converts to the same stored value. A decimal is text, which keeps its digits."""
     if isinstance(stored, Decimal):
         return int(stored) if stored == int(stored) else str(stored.normalize())
     if isinstance(stored, float):

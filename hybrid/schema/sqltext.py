@@ -1,6 +1,6 @@
-"""SQL text as tokens that know where they stand, and a cursor over them whose errors say `line 12, column 5`.
+"""A tokenizer for SQL text, and a cursor over its tokens whose errors say `line 12, column 5`.
 
-Comments (`-- ...`, `/* ... */`) are passed over. Quotes are doubled inside of quotes: `'it''s'`.
+Comments (`-- ...`, `/* ... */`) are skipped. Quotes are doubled inside of quotes: `'it''s'`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from hybrid.errors import SpecError
 
 
 class Kind(StrEnum):
-    """What a token is. END stands once, behind the last one."""
+    """The kind of a token. A single END follows the last token."""
 
     WORD = "word"
     QUOTED = "name in quotes"
@@ -25,7 +25,7 @@ class Kind(StrEnum):
     END = "end"
 
 
-# An unclosed quote or comment matches none of the closed forms and is told by its first character.
+# An unclosed quote or comment matches none of the closed forms, and is recognised by its first character.
 _TOKEN = re.compile(
     r"(?P<skip>\s+|--[^\n]*|/\*.*?\*/)"
     r"|(?P<word>[^\W\d]\w*)"
@@ -41,7 +41,7 @@ _OPEN = {"'": "this string has no closing '", '"': 'this name has no closing "',
 
 @dataclass(frozen=True)
 class Token:
-    """One token: `text` as it is meant (quotes and doubling removed), `raw` as it is written, from offset `start`."""
+    """A token: `text` without quotes and doubling, `raw` as it is written, from offset `start`."""
 
     kind: Kind
     text: str
@@ -50,7 +50,7 @@ class Token:
 
     @property
     def shown(self) -> str:
-        """The token in a message, at most 60 characters."""
+        """The token for a message, at most 60 characters."""
         if self.kind is Kind.END:
             return "the end of the text"
         text = self.raw if self.kind in (Kind.STRING, Kind.QUOTED) else f"'{self.raw}'"
@@ -65,20 +65,20 @@ class SqlText:
     source: str
 
     def place(self, offset: int) -> str:
-        """`line 12, column 5` of the character at `offset`, both counted from 1."""
+        """The position of the character at `offset`: `line 12, column 5`, both counted from 1."""
         line = self.text.count("\n", 0, offset) + 1
         return f"line {line}, column {offset - self.text.rfind(chr(10), 0, offset)}"
 
     def fail(self, offset: int, message: str, *, hint: str | None = None) -> NoReturn:
-        """Raises the SpecError that stands at `offset`."""
+        """Raise a SpecError that points at `offset`."""
         raise SpecError.at(self.source, self.place(offset), message, hint=hint)
 
     def warning(self, offset: int, message: str) -> str:
-        """A warning in the form of all others: file, place, what is the matter."""
+        """A warning in the common form: file, position, message."""
         return f"{self.source}: {self.place(offset)}: {message}"
 
     def tokens(self) -> Iterator[Token]:
-        """All tokens and one END. SpecError where a string, a name or a comment is not closed."""
+        """All tokens and an END. SpecError where a string, a name or a comment is not closed."""
         for match in _TOKEN.finditer(self.text):
             kind, start = match.lastgroup, match.start()
             if kind == "open":
@@ -93,7 +93,7 @@ class SqlText:
 
 
 class Cursor:
-    """Reads tokens one by one. Words are compared without regard to case."""
+    """A cursor over the tokens of a SQL text. Words are compared without regard to case."""
 
     def __init__(self, sql: SqlText) -> None:
         self.sql = sql
@@ -102,47 +102,47 @@ class Cursor:
 
     @property
     def token(self) -> Token:
-        """The next token; END for ever behind the last one."""
+        """The next token; END after the last one, any number of times."""
         return self.ahead(0)
 
     def is_done(self) -> bool:
-        """Whether nothing is left."""
+        """Whether all tokens have been read."""
         return self.token.kind is Kind.END
 
     def ahead(self, count: int) -> Token:
-        """The token `count` places behind the next one."""
+        """The token `count` places after the next one."""
         return self._tokens[min(self._next + count, len(self._tokens) - 1)]
 
     def take(self) -> Token:
-        """The next token, and steps over it."""
+        """Return the next token and advance."""
         token = self.token
         self._next += 1
         return token
 
     def at(self, *words: str) -> bool:
-        """Whether the next tokens are these words or symbols, in this order. Nothing is taken."""
+        """Whether the next tokens are these words or symbols, in this order. The cursor does not advance."""
         return all(_is(self.ahead(count), word) for count, word in enumerate(words))
 
     def skip(self, *words: str) -> bool:
-        """Steps over these words or symbols if all of them are next."""
-        found = self.at(*words)
-        self._next += len(words) if found else 0
-        return found
+        """Advance over these words or symbols if all of them are next; whether they were."""
+        matches = self.at(*words)
+        self._next += len(words) if matches else 0
+        return matches
 
     def expect(self, word: str, where: str) -> Token:
-        """Takes this word or symbol. SpecError with what stands there instead; `where` says behind what it belongs."""
+        """Read this word or symbol. SpecError, with the token there, when it is missing; `where` says after what."""
         if not self.at(word):
             self.fail(f"'{word}' is missing {where}; here is {self.token.shown}.")
         return self.take()
 
     def expect_kind(self, kind: Kind, what: str) -> Token:
-        """Takes a token of this kind. SpecError naming `what` was awaited."""
+        """Read a token of this kind. SpecError says that `what` was expected."""
         if self.token.kind is not kind:
             self.fail(f"{self.token.shown} is not {what}.")
         return self.take()
 
     def name(self, what: str) -> Token:
-        """Takes a name of `what`: its text is lower case unless it is written in quotes."""
+        """Read the name of `what`: its text is in lower case unless it is quoted."""
         token = self.token
         if token.kind is Kind.WORD:
             self.take()
@@ -152,11 +152,11 @@ class Cursor:
         return self.take()
 
     def fail(self, message: str, *, hint: str | None = None) -> NoReturn:
-        """Raises the SpecError that stands at the next token."""
+        """Raise a SpecError that points at the next token."""
         self.sql.fail(self.token.start, message, hint=hint)
 
     def warning(self, token: Token, message: str) -> str:
-        """A warning that stands at `token`."""
+        """A warning that points at `token`."""
         return self.sql.warning(token.start, message)
 
 

@@ -1,7 +1,7 @@
-"""SQL types of columns in DDL: what Feldera's users write, in one canonical text, and the data type that stores each.
+"""Parses SQL types of columns in DDL, as in Feldera: their canonical text, and the data type that stores them.
 
-After Feldera's table of types and its grammar of them (docs.feldera.com/sql/types). FLOAT has no size that dialects
-agree on and is refused there too.
+After Feldera's table and grammar of types (docs.feldera.com/sql/types). Feldera refuses FLOAT, too, because its size
+differs between dialects.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from hybrid.errors import suggestion
 from hybrid.schema.sqltext import Cursor, Kind, SqlText, Token
 from hybrid.schema.types import DataType
 
-# What decimal(38,18), the store of BIG_DECIMAL, holds.
+# The digits of decimal(38,18), in which BIG_DECIMAL is stored.
 DIGITS_BEFORE_MAX, DIGITS_BEHIND_MAX = 20, 18
 PRECISION_MAX = 38
 _LENGTH_MAX = 1_000_000_000
@@ -41,7 +41,7 @@ _ALIASES = {
     "FLOAT4": "REAL", "FLOAT32": "REAL", "FLOAT8": "DOUBLE", "FLOAT64": "DOUBLE", "CHARACTER": "CHAR",
     "STRING": "VARCHAR", "TEXT": "VARCHAR", "BYTEA": "VARBINARY", "BINARY": "VARBINARY", "DATETIME": "TIMESTAMP",
 }  # fmt: skip
-# In Feldera's table of types, and not here.
+# Types of Feldera that are not supported.
 _REFUSED = {
     "FLOAT": "has another size in every dialect. Write REAL or DOUBLE",
     "UUID": "is not built yet. Write CHAR(36) or VARCHAR",
@@ -59,7 +59,7 @@ _LENGTHS = {"CHAR", "CHARACTER", "VARCHAR", "BINARY", "VARBINARY"}
 class SqlType:
     """A column's type. `length` counts characters (CHAR, VARCHAR; None: unlimited) or a DECIMAL's digits.
 
-    `scale` is how many of a DECIMAL's digits stand behind the point. `array`: the column holds several values.
+    `scale` counts the digits of a DECIMAL after the point. `array`: the column holds several values.
     """
 
     name: str
@@ -85,14 +85,14 @@ class SqlType:
 def parse_sql_type(text: str, source: str) -> SqlType:
     """The type that `text` names, canonical or not. SpecError at `source` for anything else."""
     cursor = Cursor(SqlText(text, source))
-    found = read_type(cursor, [])
+    sql_type = read_type(cursor, [])
     if not cursor.is_done():
         cursor.fail(f"{cursor.token.shown} does not belong to a type.")
-    return found
+    return sql_type
 
 
 def read_type(cursor: Cursor, warnings: list[str]) -> SqlType:
-    """Takes a type; appends to `warnings` what of it is not kept. SpecError at the word that is no type."""
+    """Parse a type; adds to `warnings` where its size is not enforced. SpecError at a word that is no type."""
     first = cursor.token
     name = _name(cursor)
     length, scale = _size(cursor, first, name)

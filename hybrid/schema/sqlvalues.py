@@ -1,7 +1,7 @@
-"""What a column's SQL type asks of its values beyond the data type it is stored as.
+"""Converters for SQL types, which check more than the data types that store their values.
 
-`hybrid.sqlType` of a field holds the type's canonical text: `DECIMAL(15,2)`, `CHAR(10)`, `DATE`. Values are stored so:
-CHAR without the blanks that pad it, DATE as ISO text, DECIMAL exactly or not at all.
+`hybrid.sqlType` of a field holds the type's canonical text: `DECIMAL(15,2)`, `CHAR(10)`, `DATE`. CHAR is stored without
+its padding blanks, DATE as ISO text. A DECIMAL is stored exactly, or refused.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 
 class SqlColumn(NamedTuple):
-    """How a value of a column becomes the stored one, and in words what it must be."""
+    """The converter of a column's values to stored values, and a text that says which values it accepts."""
 
     convert: Converter
     expected: str
 
 
 def sql_column(sql_type: str, data_type: DataType) -> SqlColumn:
-    """The rules of a SQL type, which SpecError is raised for where it is none; `convert` raises as CONVERTERS do."""
+    """The converter of a SQL type. SpecError for an unknown type; `convert` raises as CONVERTERS do."""
     kind = parse_sql_type(sql_type, "hybrid.sqlType")
     name, first, second = kind.name, kind.length or 0, kind.scale or 0
     base, plain = CONVERTERS[data_type], EXPECTED[data_type]
@@ -92,7 +92,7 @@ def _at_most(length: int) -> str:
 
 
 def _date(value: object) -> str:
-    """Files know dates; JSON writes them, and some writers count days since 1970."""
+    """A DATE as ISO text, from a date of a file or a text of JSON."""
     if isinstance(value, datetime):
         if value.time() != time():
             raise ValueError("not a date")

@@ -1,7 +1,7 @@
-"""Pinot's old `timeFieldSpec`, as the dateTime field and the transform that say the same.
+"""Translates Pinot's old `timeFieldSpec` to an equivalent dateTime field and transform.
 
-After Pinot's TimeFieldSpec and TimeSpecFunctionEvaluator: the field is the outgoing one; where the incoming one has
-another name, its value is converted on the way in.
+After Pinot's TimeFieldSpec and TimeSpecFunctionEvaluator. The column is the outgoing field. Where the incoming field
+has another name, a transform converts its value.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _TIME_FIELD_KEYS = {_INCOMING, _OUTGOING, "defaultNullValue", "fieldType", "desc
 
 
 def old_time_field(top: Section) -> tuple[Section, Transform | None, list[str]] | None:
-    """The field as one of dateTimeFieldSpecs, the conversion to it, and warnings; None when the schema has no such."""
+    """The field as in dateTimeFieldSpecs, its transform, and warnings; None without a timeFieldSpec."""
     if not top.has("timeFieldSpec"):
         return None
     old = top.section("timeFieldSpec")
@@ -26,14 +26,14 @@ def old_time_field(top: Section) -> tuple[Section, Transform | None, list[str]] 
     incoming = old.section(_INCOMING)
     outgoing = old.section(_OUTGOING) if old.has(_OUTGOING) else incoming
     name, source = outgoing.text("name"), incoming.text("name")
-    form, given = _format(outgoing), _format(incoming)
-    if name == source and (form != given or outgoing.doc.get("dataType") != incoming.doc.get("dataType")):
+    form, source_form = _format(outgoing), _format(incoming)
+    if name == source and (form != source_form or outgoing.doc.get("dataType") != incoming.doc.get("dataType")):
         message = f"'{name}' is also the name of the time as it comes, in another format. Give it a name of its own."
         outgoing.fail("name", message)
     doc = {**outgoing.doc, "format": form, "defaultNullValue": old.doc.get("defaultNullValue")}
     field = {key: value for key, value in doc.items() if key in _FIELD_KEYS}
     quoted = source.replace('"', '""')
-    function = f"dateTimeConvert(\"{quoted}\", '{_literal(given)}', '{_literal(form)}', '1:MILLISECONDS')"
+    function = f"dateTimeConvert(\"{quoted}\", '{_literal(source_form)}', '{_literal(form)}', '1:MILLISECONDS')"
     warnings = [*old.unknown(_TIME_FIELD_KEYS), *incoming.unknown(_GRANULARITY_KEYS)]
     if outgoing is not incoming:
         warnings += outgoing.unknown(_GRANULARITY_KEYS)

@@ -1,7 +1,8 @@
-"""How a dateTime field stores time: Pinot's `format`, between stored values and epoch milliseconds.
+"""Pinot's `format` of a dateTime field: it converts between stored values and epoch milliseconds.
 
-Both spellings: `1:MILLISECONDS:EPOCH`, `1:DAYS:SIMPLE_DATE_FORMAT:yyyyMMdd tz(Asia/Tokyo)`, `1:SECONDS:TIMESTAMP` and
-`EPOCH|SECONDS|5`, `SIMPLE_DATE_FORMAT|yyyy-MM-dd|Europe/Berlin`, `TIMESTAMP`. UTC unless a zone is given.
+Both syntaxes are read: `1:MILLISECONDS:EPOCH`, `1:DAYS:SIMPLE_DATE_FORMAT:yyyyMMdd tz(Asia/Tokyo)`,
+`1:SECONDS:TIMESTAMP` and `EPOCH|SECONDS|5`, `SIMPLE_DATE_FORMAT|yyyy-MM-dd|Europe/Berlin`, `TIMESTAMP`. The default
+zone is UTC.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from hybrid.errors import DataError, SpecError, suggestion
 from hybrid.schema.datepattern import UnsupportedPattern, compile_pattern
 from hybrid.schema.types import DataType
 
-# The first and the last millisecond of the years 1 to 9999: what datetimes, Spark and DuckDB all hold.
+# The first and the last millisecond of the years 1 to 9999, which datetimes, Spark and DuckDB can all represent.
 MIN_MS = -62_135_596_800_000
 MAX_MS = 253_402_300_799_999
 
@@ -36,7 +37,7 @@ _EXAMPLES = "Write it like '1:MILLISECONDS:EPOCH', 'SIMPLE_DATE_FORMAT|yyyy-MM-d
 
 
 class TimeKind(StrEnum):
-    """The three ways in which Pinot stores time."""
+    """The three kinds of Pinot's time formats."""
 
     EPOCH = "EPOCH"
     PATTERN = "SIMPLE_DATE_FORMAT"
@@ -45,9 +46,9 @@ class TimeKind(StrEnum):
 
 @dataclass(frozen=True)
 class TimeFormat:
-    """A parsed format. `step_ns` is the length of one EPOCH step (unit times size); `pattern`, `zone` of a pattern.
+    """A parsed format. `step_ns` is the length of an EPOCH step (unit times size); `pattern`, `zone` are of a pattern.
 
-    `data_type` is the field's, so that `from_millis` gives the value as it is stored.
+    `data_type` is the field's, so that `from_millis` returns a value as it is stored.
     """
 
     text: str
@@ -66,11 +67,11 @@ class TimeFormat:
 
     @property
     def is_millis(self) -> bool:
-        """Whether the stored number is epoch milliseconds itself."""
+        """Whether the stored number is epoch milliseconds."""
         return self.kind is TimeKind.EPOCH and self.step_ns == 1_000_000 and self.data_type is not DataType.STRING
 
     def to_millis(self, value: object) -> int:
-        """Epoch milliseconds of a stored value, rounded down. DataError outside of the years 1 to 9999 too."""
+        """Epoch milliseconds of a stored value, rounded down. DataError also outside of the years 1 to 9999."""
         try:
             millis = self._millis(value)
         except (ValueError, OverflowError, TypeError):
@@ -80,7 +81,7 @@ class TimeFormat:
         return millis
 
     def from_millis(self, millis: int) -> object:
-        """The stored value of the step, day or instant that holds `millis`: int, str, or datetime for TIMESTAMP."""
+        """The stored value of the step, day or instant that contains `millis`: int, str, or datetime for TIMESTAMP."""
         if self.kind is TimeKind.EPOCH:
             stored: object = millis * 1_000_000 // self.step_ns
         elif self.kind is TimeKind.TIMESTAMP:
@@ -100,10 +101,10 @@ class TimeFormat:
 
     @property
     def is_finer_than_millis(self) -> bool:
-        """Whether several stored values have one epoch millisecond. A TIMESTAMP counts in these, as in Pinot."""
+        """Whether several stored values share an epoch millisecond. A TIMESTAMP counts milliseconds, as in Pinot."""
         if self.kind is TimeKind.PATTERN:
             moments = (_EPOCH, _EPOCH + timedelta(microseconds=1), _EPOCH + timedelta(microseconds=100))
-            return len({compile_pattern(self.pattern).format(one) for one in moments}) > 1
+            return len({compile_pattern(self.pattern).format(moment) for moment in moments}) > 1
         return self.kind is TimeKind.EPOCH and self.step_ns < 1_000_000
 
     @property
@@ -190,7 +191,7 @@ def _known_zone(zone: str, source: str, path: str) -> str:
 
 
 def _check_printable(form: TimeFormat, source: str, path: str) -> None:
-    """A field of numbers needs a pattern of digits."""
+    """SpecError for a numeric field whose pattern does not consist of digits."""
     try:
         form.from_millis(0)
     except ValueError as error:

@@ -25,11 +25,11 @@ class DataType(StrEnum):
 
     @property
     def spark_type(self) -> str:
-        """The Spark SQL type of one value: what Delta stores."""
+        """The Spark SQL type of a single value, as Delta stores it."""
         return _SPARK[self]
 
     def arrow_type(self) -> pa.DataType:
-        """The Arrow type of one value. Equal to what `spark_type` becomes in Parquet."""
+        """The Arrow type of a single value: the same as that of `spark_type` in Parquet."""
         import pyarrow as pa
 
         return {

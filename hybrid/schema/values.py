@@ -1,8 +1,8 @@
-"""How one value becomes a stored value of a data type: the coercions, the same for defaults, messages and files.
+"""Converts values to stored values of a data type, by the same rules for defaults, messages and files.
 
-`CONVERTERS[data_type](value)` gives the stored Python value: int, float, Decimal, bool, datetime in UTC, str, bytes. It
-raises ValueError, ArithmeticError or TypeError when the value does not fit; `EXPECTED[data_type]` says what would.
-Pure and free of locale and process settings: Spark's workers and the query's tail come to the same value.
+`CONVERTERS[data_type](value)` is the stored Python value: int, float, Decimal, bool, datetime in UTC, str, bytes. It
+raises ValueError, ArithmeticError or TypeError for a value that does not fit; `EXPECTED[data_type]` says which values
+do. Pure, and independent of locale and process: Spark's workers and the query's tail compute the same values.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def to_float(value: object) -> float:
 
 
 def shortest_float(value: float) -> float:
-    """The 32-bit float `value` as the double whose shortest text names it: 15.948, not 15.947999954223633."""
+    """The double with the shortest text that rounds to the 32-bit float `value`: 15.948, not 15.947999954223633."""
     for digits in (6, 7, 8):
         short = float(f"{value:.{digits}g}")
         if _FLOAT32.pack(short) == _FLOAT32.pack(value):
@@ -144,7 +144,7 @@ def to_timestamp(value: object) -> datetime:
 
 
 def to_string(value: object) -> str:
-    """A stored STRING: numbers and booleans by their JSON text, objects and arrays as compact JSON."""
+    """A stored STRING: numbers and booleans as JSON text, objects and arrays as compact JSON."""
     if type(value) is str:
         text = value
     elif isinstance(value, datetime):
@@ -197,14 +197,14 @@ CONVERTERS: dict[DataType, Callable[[object], object]] = {
 
 
 def _number_text(text: str) -> str:
-    """`text` when it can be a number in ASCII: Python reads more spellings than other engines do."""
+    """`text`, stripped, if it may be a number in ASCII, else ValueError. Python accepts more forms than other engines."""
     if not text.isascii() or "_" in text or not any(map(str.isdigit, text)):
         raise ValueError("not a number")
     return text.strip()
 
 
 def _whole(value: object) -> int:
-    """A whole number of any spelling, 1.0 and "1" included; bounded, so that 1e999999999 costs nothing."""
+    """A whole number in any form, 1.0 and "1" included. Its size is limited, so that 1e999999999 costs nothing."""
     if isinstance(value, str):
         text = _number_text(value)
         try:
