@@ -1,7 +1,7 @@
-r"""Lines of text to cells, as Apache Commons CSV's lexer, which Pinot reads with, tells them apart.
+r"""Splits lines of CSV into cells, by the rules of the lexer of Apache Commons CSV, which Pinot uses.
 
-Python's own `csv` module does not say which cells were quoted (spaces count in those only), and takes `\n` for `n`
-where a backslash is the escape character. Lines without a quote or an escape, nearly all, are only split.
+Python's own `csv` module does not report which cells were quoted (spaces count only in these), and reads `\n` as `n`
+where a backslash is the escape character. Lines without a quote or an escape, nearly all, are simply split.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _BLANKS = " \t"
 
 
 class QuotedEmpty(str):
-    """An empty cell that was quoted: an empty text, where a bare one is a null."""
+    """An empty quoted cell, which is an empty text; an empty unquoted cell is a null."""
 
     __slots__ = ()
 
@@ -28,9 +28,9 @@ EMPTY_TEXT = QuotedEmpty()
 
 @dataclass(frozen=True)
 class Dialect:
-    """How cells are told apart. `trim`: blanks around a cell do not count, but within quotes they do.
+    """The syntax of cells. `trim`: blanks around a cell are removed, except within quotes.
 
-    `controls`: an escape and `n` are a line end, as in Commons CSV; else what follows an escape stands for itself.
+    `controls`: an escape and `n` are a line end, as in Commons CSV; else an escaped character is itself.
     """
 
     delimiter: str = ","
@@ -43,29 +43,29 @@ class Dialect:
 
     @cached_property
     def blanks(self) -> str:
-        """What counts as blank: a delimiter does not."""
+        """The blank characters, except the delimiter."""
         return _BLANKS.replace(self.delimiter, "")
 
     @cached_property
     def leading(self) -> re.Pattern[str]:
-        """Blanks that may stand before a quote."""
+        """Matches blanks before a quote."""
         return re.compile(f"[{self.blanks}]*" if self.trim and self.blanks else "")
 
     @cached_property
     def ends_cell(self) -> re.Pattern[str]:
-        """What ends an unquoted cell, or takes the meaning of what follows away."""
+        """Matches the end of an unquoted cell, or an escape."""
         return re.compile("|".join(re.escape(char) for char in (self.delimiter, self.escape) if char))
 
     @cached_property
     def ends_quote(self) -> re.Pattern[str]:
-        """What ends a quoted cell, or takes the meaning of what follows away."""
+        """Matches the end of a quoted cell, or an escape."""
         return re.compile("|".join(re.escape(char) for char in (self.quote, self.escape) if char))
 
 
 def rows_of(lines: Iterator[str], dialect: Dialect, before: int = 0) -> Iterator[tuple[int, list[str]]]:
-    """(number of its first line from 1, cells) of each row; a quoted cell may span lines. Problem at a quote amiss.
+    """(number of its first line from 1, cells) of each row; a quoted cell may span lines. Problem at a misplaced quote.
 
-    `before` lines stand before the first one.
+    `before` is the number of lines before the first one.
     """
     reader = _Rows(lines, dialect, before)
     for line in reader.lines:
@@ -78,9 +78,9 @@ def rows_of(lines: Iterator[str], dialect: Dialect, before: int = 0) -> Iterator
 
 
 class _Rows:
-    """The lines of a file, and the cells of the row that begins with one.
+    """The lines of a file, and the cells of rows.
 
-    `number` is that of the last line read, from 1, and `end` where the characters that end it begin.
+    `number` is that of the last line read, from 1, and `end` the offset of its line end.
     """
 
     def __init__(self, lines: Iterator[str], dialect: Dialect, before: int) -> None:
@@ -88,7 +88,7 @@ class _Rows:
         self.lines = self._counted(lines)
 
     def cells(self, line: str) -> list[str]:
-        """The cells of a row."""
+        """The cells of the row that begins with `line`."""
         dialect = self.dialect
         plain = not (dialect.quote and dialect.quote in line) and not (dialect.escape and dialect.escape in line)
         if not plain:
@@ -100,7 +100,7 @@ class _Rows:
         return [cell.strip(dialect.blanks) for cell in cells] if dialect.trim else cells
 
     def _lexed(self, line: str) -> Iterator[str]:
-        """Cell by cell."""
+        """The cells of a row with quotes or escapes."""
         dialect, position, ended = self.dialect, 0, False
         while not ended:
             match = dialect.leading.match(line, position)
@@ -115,7 +115,7 @@ class _Rows:
             yield cell
 
     def _bare(self, line: str, position: int) -> tuple[str, str, int]:
-        """An unquoted cell, the line that it ends on and where."""
+        """An unquoted cell, the line on which it ends, and the offset of its end."""
         parts: list[str] = []
         while True:
             match = self.dialect.ends_cell.search(line, position)
@@ -127,7 +127,7 @@ class _Rows:
             line, position = self._after_escape(line, match.end())
 
     def _quoted(self, line: str, position: int) -> tuple[str, str, int]:
-        """A quoted cell from behind its quote, the line that it ends on and where."""
+        """A quoted cell from after its quote, the line on which it ends, and the offset of its end."""
         parts, opened, quote = [], self.number, self.dialect.quote or ""
         while True:
             match = self.dialect.ends_quote.search(line, position)
@@ -145,7 +145,7 @@ class _Rows:
                 return "".join(parts), line, self._behind_quote(line, match.end())
 
     def _behind_quote(self, line: str, position: int) -> int:
-        """Where the delimiter, or the end of the line, stands; Problem when something else does."""
+        """The offset of the delimiter or the end of the line after a quoted cell; Problem for any other character."""
         while position < self.end and line[position] in self.dialect.blanks:
             position += 1
         if position < self.end and not line.startswith(self.dialect.delimiter, position):
@@ -154,7 +154,7 @@ class _Rows:
         return position
 
     def _escaped(self, line: str, position: int) -> str:
-        """What the character after an escape means; the escape stands for itself where it has nothing to escape."""
+        """The meaning of the character after an escape. An escape without effect is kept."""
         char, dialect = line[position : position + 1], self.dialect
         if char in {dialect.delimiter, dialect.escape, dialect.quote, dialect.comment, "\r", "\n"}:
             return "\n" if char in "\r\n" else char
@@ -163,7 +163,7 @@ class _Rows:
         return _CONTROLS.get(char, f"{dialect.escape}{char}")
 
     def _after_escape(self, line: str, position: int) -> tuple[str, int]:
-        """Behind an escaped character; an escaped line end goes on with the next line."""
+        """The line and offset after an escaped character; the cell continues on the next line after a line end."""
         return (self._next(self.number), 0) if line[position : position + 1] in {"\r", "\n"} else (line, position + 1)
 
     def _next(self, opened: int) -> str:
@@ -175,7 +175,9 @@ class _Rows:
     def _counted(self, lines: Iterator[str]) -> Iterator[str]:
         for line in lines:
             self.number += 1
-            self.end = len(line.rstrip("\r\n"))  # once: a hostile line has a hundred thousand cells
+            self.end = len(
+                line.rstrip("\r\n")
+            )  # computed once, because a hostile line may have a hundred thousand cells
             yield line
 
     @staticmethod

@@ -1,6 +1,6 @@
-"""How CSV is written, as Pinot's CSVRecordReaderConfig describes it: of files, and of messages.
+"""The format of CSV files and messages, as in Pinot's CSVRecordReaderConfig.
 
-Every cell is text; the schema gives it a type.
+Every cell is text; the schema determines its type.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from hybrid.schema.problem import Problem
 from hybrid.schema.schema import Schema
 from hybrid.schema.types import DataType
 
-# What Pinot's `fileFormat` names mean: Commons CSV's predefined formats, without regard to case and underscores.
+# The values of Pinot's `fileFormat`: Commons CSV's predefined formats, without regard to case and underscores.
 _FILE_FORMATS: dict[str, dict[str, Any]] = {
     "DEFAULT": {},
     "EXCEL": {},
@@ -36,11 +36,11 @@ _FILE_FORMATS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class CsvFormat:
-    """How a file is read. `columns` stand in for a header line; `null` is the text of a missing value.
+    """The format of a file. `columns` replace a header line; `null` is the text of a missing value.
 
-    Cells of the columns in `multi_value` are split at `multi_value_delimiter`, or are a JSON array, as query results
-    are written; None: they are neither. In the columns of `texts` an empty cell in quotes is an empty text.
-    `trailing_delimiter`: rows end in a delimiter, behind which no cell stands.
+    Cells of the columns in `multi_value` are split at `multi_value_delimiter`, or are a JSON array, as in query
+    results; without a delimiter (None) they are neither. In the columns of `texts` an empty quoted cell is an empty
+    text. `trailing_delimiter`: rows end with a delimiter, after which no cell follows.
     """
 
     dialect: Dialect = field(default_factory=Dialect)
@@ -61,30 +61,30 @@ class CsvFormat:
         place: str = "recordReaderSpec.configs.",
         texts: frozenset[str] = frozenset(),
     ) -> CsvFormat:
-        """The format that the `configs` of one of Pinot's readers give, which stand at `place` of `source`.
+        """The format in the `configs` of Pinot's CSV reader, which are at `place` of `source`.
 
-        `multi_value` names the columns whose cells are split, `texts` those that can hold an empty text.
+        `multi_value` names the columns whose cells are split, `texts` the columns that can hold an empty text.
         """
         name = configs.get("fileFormat", "DEFAULT").replace("_", "").upper()
         if name not in _FILE_FORMATS:
-            known = ", ".join(_FILE_FORMATS)
-            raise SpecError.at(source, f"{place}fileFormat", f"'{name}' is not one of {known}.")
-        named = _FILE_FORMATS[name]
-        dialect = _dialect(configs, named)
+            names = ", ".join(_FILE_FORMATS)
+            raise SpecError.at(source, f"{place}fileFormat", f"'{name}' is not one of {names}.")
+        defaults = _FILE_FORMATS[name]
+        dialect = _dialect(configs, defaults)
         splits = _is_true(configs, "multiValueDelimiterEnabled", default=True)
         return cls(
             dialect=dialect,
             multi_value_delimiter=(configs.get("multiValueDelimiter", ";") if splits else "") or None,
             columns=_columns(configs, dialect, source, place),
             skip_header=_is_true(configs, "skipHeader"),
-            null=configs.get("nullStringValue", named.get("null")),
+            null=configs.get("nullStringValue", defaults.get("null")),
             multi_value=multi_value,
             texts=texts,
             trailing_delimiter=_is_true(configs, "trailingDelimiter"),
         )
 
     def value(self, column: str, cell: str) -> object:
-        """What a cell holds: None when it is empty, a list in a multi-value column, text otherwise."""
+        """The value of a cell: None when it is empty, a list in a multi-value column, text otherwise."""
         if cell in {"", self.null}:
             return "" if cell is EMPTY_TEXT and self.null != "" and column in self.texts else None
         if self.multi_value_delimiter is None or column not in self.multi_value:
@@ -108,14 +108,14 @@ def text_columns(schema: Schema) -> frozenset[str]:
 
 
 def _array(cell: str) -> list[object] | None:
-    """The values of a cell that is a JSON array; None when it is none."""
+    """The values of a cell that is a JSON array; None for any other cell."""
     if not (cell.startswith("[") and cell.endswith("]")):
         return None
     try:
-        found = parse_json(cell)
+        values = parse_json(cell)
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, list) else None
+    return values if isinstance(values, list) else None
 
 
 def _dialect(configs: Mapping[str, str], named: Mapping[str, Any]) -> Dialect:
@@ -134,7 +134,7 @@ def _is_true(configs: Mapping[str, str], key: str, default: bool = False) -> boo
 
 
 def _columns(configs: Mapping[str, str], dialect: Dialect, source: str, place: str) -> tuple[str, ...]:
-    """The names in `header`, told apart like the cells of a row."""
+    """The names in `header`, split like the cells of a row."""
     if "header" not in configs:
         return ()
     try:
@@ -145,7 +145,7 @@ def _columns(configs: Mapping[str, str], dialect: Dialect, source: str, place: s
 
 
 def header_of(rows: Iterator[tuple[int, list[str]]], form: CsvFormat) -> Sequence[str]:
-    """The names of the columns, given or as the first row has them, which is taken from `rows`. Problem without any."""
+    """The names of the columns: those of `form`, or the first row, which is consumed. Problem without any."""
     first = [] if form.columns and not form.skip_header else next(rows, (0, []))[1]
     if form.trailing_delimiter and len(first) > 1 and not first[-1]:
         first = first[:-1]

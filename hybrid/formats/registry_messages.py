@@ -1,12 +1,12 @@
-"""Messages framed by a schema registry, in Confluent's wire format: a zero byte, a schema's id in 4 bytes, the record.
+"""Decodes messages in the wire format of Confluent's schema registry: a zero byte, a schema id in 4 bytes, the record.
 
-Schemas are fetched by id with Confluent's own client and kept for the life of a process: what an id stands for never
-changes. Avro records are read by the schema they were written with; a schema of the table's own is the reader's, and
-the two are resolved as the Avro specification says (defaults, aliases, promotions). The record of a JSON Schema message
-is JSON; it is validated where the config asks for it.
+Schemas are fetched by id with Confluent's own client and cached for the life of a process, because the schema of an id
+never changes. Avro records are read by the writer's schema. A schema of the table is the reader's; the two are resolved
+as the Avro specification says (defaults, aliases, promotions). The record of a JSON Schema message is JSON; it is
+validated where the config asks for it.
 
-An id that the registry does not know belongs to the message: the row is rejected, kept, and can be replayed. A registry
-that does not answer says nothing about the message: RegistryError stops whoever reads, so that nothing is lost.
+An unknown id is an error of the message: the row is rejected, kept, and can be replayed. A registry that does not
+answer is no error of the message: RegistryError stops the reader, so that nothing is lost.
 
 Source: Confluent's wire format; KafkaConfluentSchemaRegistryAvroMessageDecoder and
 KafkaConfluentSchemaRegistryJsonMessageDecoder of Apache Pinot.
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 _FRAME = struct.Struct(">bI")
 _TIMEOUT_S = 5
 _RETRIES, _RETRY_MS = 2, 100
-_UNKNOWN_S = 10.0  # how long an id that the registry does not know is not asked for again
-_DOWN_S = 1.0  # how long a registry that did not answer is not asked again: whoever reads would wait each time
+_UNKNOWN_S = 10.0  # how long the registry's answer that it does not know an id is cached
+_DOWN_S = 1.0  # how long a registry that did not answer is not asked again, because each reader would wait for it
 _REFERENCES_MAX = 100
 _ERROR_MAX = 200
 _REFUSED = frozenset({401, 403, 407})
@@ -45,7 +45,7 @@ Read = Callable[[bytes], dict[str, Any]]
 
 
 class RegistryFormat(StrEnum):
-    """What stands behind the frame."""
+    """The format of the record after the frame."""
 
     AVRO = "AVRO"
     JSON = "JSON"
@@ -53,11 +53,11 @@ class RegistryFormat(StrEnum):
 
 @dataclass(frozen=True)
 class RegistryMessages:
-    """Messages whose schemas a registry holds.
+    """Messages whose schemas are in a registry.
 
     `url` is the registry's REST address, several separated by commas. `user_info` is `NAME:SECRET` for basic
-    authentication, `ca` a file of certificate authorities. `reader` is an Avro schema as text that records are resolved
-    to (None: each is read as it was written). `validates`: a JSON record must fit its schema.
+    authentication, `ca` a file of certificate authorities. `reader` is the Avro schema, as text, to which records are
+    resolved (None: they are not). `validates`: a JSON record must fit its schema.
     """
 
     url: str
@@ -70,7 +70,7 @@ class RegistryMessages:
     def read(self, payload: bytes) -> dict[str, Any]:
         """The record in a message.
 
-        ValueError when the bytes are not one, or their schema is not known or does not fit; RegistryError when the
+        ValueError when the bytes are no record, or their schema is unknown or does not fit; RegistryError when the
         registry does not answer.
         """
         if len(payload) < REGISTRY_BYTES or payload[0] != 0:
@@ -80,7 +80,7 @@ class RegistryMessages:
 
 
 class _Registry:
-    """One registry as this process knows it: its client, and how records of each schema id are read."""
+    """The client of a registry in this process, with a cache of readers by schema id."""
 
     def __init__(self, messages: RegistryMessages) -> None:
         self._messages = messages
@@ -91,10 +91,10 @@ class _Registry:
         self._down: tuple[float, RegistryError | None] = (0.0, None)
 
     def reader(self, number: int) -> Read:
-        """How records of a schema are read. ValueError when there is no such schema, or it cannot be read."""
-        known = self._readers.get(number)
-        if known is not None:
-            return known
+        """The reader of records of a schema id. ValueError when there is no such schema, or it cannot be read."""
+        reader = self._readers.get(number)
+        if reader is not None:
+            return reader
         with self._lock:
             until, reason = self._unknown.get(number, (0.0, ""))
             if time.monotonic() < until:
@@ -112,14 +112,14 @@ class _Registry:
         if self._made is None:
             from confluent_kafka.schema_registry import SchemaRegistryClient
 
-            told = self._messages
+            messages = self._messages
             conf: dict[str, Any] = {
-                "url": told.url,
+                "url": messages.url,
                 "timeout": _TIMEOUT_S,
                 "max.retries": _RETRIES,
                 "retries.wait.ms": _RETRY_MS,
-                **({"basic.auth.user.info": _user_info(told.user_info)} if told.user_info else {}),
-                **({"ssl.ca.location": told.ca} if told.ca else {}),
+                **({"basic.auth.user.info": _user_info(messages.user_info)} if messages.user_info else {}),
+                **({"ssl.ca.location": messages.ca} if messages.ca else {}),
             }
             try:
                 self._made = SchemaRegistryClient(conf)
@@ -131,7 +131,7 @@ class _Registry:
         return self._ask(lambda: self._client.get_schema(number), f"schema {number}")
 
     def _ask(self, ask: Callable[[], Schema], what: str) -> Schema:
-        """What the registry answers. ValueError when it does not know it, RegistryError when it does not answer."""
+        """The registry's answer. ValueError when it does not know the schema, RegistryError when it does not answer."""
         until, before = self._down
         if before is not None and time.monotonic() < until:
             raise before
@@ -147,10 +147,10 @@ class _Registry:
             raise unreachable from error
 
     def _reader_of(self, schema: Schema, number: int) -> Read:
-        kind, wanted = str(schema.schema_type or "AVRO").upper(), self._messages.format
-        if kind != wanted:
-            raise ValueError(f"its schema {number} is one of {kind}, and the table reads {wanted}")
-        if wanted is RegistryFormat.JSON:
+        kind, table_format = str(schema.schema_type or "AVRO").upper(), self._messages.format
+        if kind != table_format:
+            raise ValueError(f"its schema {number} is one of {kind}, and the table reads {table_format}")
+        if table_format is RegistryFormat.JSON:
             return self._json_reader(schema, number)
         schemas = AvroSchemas()
         try:
@@ -163,7 +163,7 @@ class _Registry:
         return lambda payload: read_record(payload, REGISTRY_BYTES, writer, reader)
 
     def _referenced(self, schema: Schema, texts: list[str], seen: set[tuple[str, int]]) -> list[str]:
-        """The schemas that a schema refers to, those first that others need."""
+        """The schemas that a schema refers to, each after those that it refers to itself."""
         for reference in schema.references or []:
             subject, version = str(reference.subject), int(reference.version or 1)
             if (subject, version) in seen:
@@ -171,9 +171,9 @@ class _Registry:
             seen.add((subject, version))
             if len(seen) > _REFERENCES_MAX:
                 raise ValueError(f"refers to more than {_REFERENCES_MAX} others")
-            found = self._ask(partial(self._version, subject, version), f"schema's reference {subject} {version}")
-            self._referenced(found, texts, seen)
-            texts.append(str(found.schema_str))
+            referenced = self._ask(partial(self._version, subject, version), f"schema's reference {subject} {version}")
+            self._referenced(referenced, texts, seen)
+            texts.append(str(referenced.schema_str))
         return texts
 
     def _version(self, subject: str, version: int) -> Schema:
@@ -204,7 +204,7 @@ class _Registry:
             document = json.loads(str(schema.schema_str))
             made = validator_for(document)
             made.check_schema(document)
-            # Nothing is fetched for a reference to another document: a registry of its own, which is empty.
+            # The empty registry prevents that references to other documents are fetched.
             validator = made(document, registry=Registry())
         except (ValueError, SchemaError) as error:
             raise ValueError(f"its schema {number} is no JSON Schema ({str(error)[:_ERROR_MAX]})") from error
@@ -212,7 +212,7 @@ class _Registry:
         def check(payload: bytes) -> None:
             try:
                 wrong = next(iter(validator.iter_errors(json.loads(payload[REGISTRY_BYTES:]))), None)
-            except Exception as error:  # a reference that does not resolve, or a pattern that is none
+            except Exception as error:  # a reference that cannot be resolved, or an invalid pattern
                 raise ValueError(f"its schema {number} cannot be applied ({str(error)[:_ERROR_MAX]})") from error
             if wrong is not None:
                 raise ValueError(f"it does not fit its schema {number} at {wrong.json_path}: rule {wrong.validator!r}")
@@ -227,23 +227,23 @@ class _Registry:
                 "Nothing was read or skipped.",
                 hint="Correct schema.registry.basic.auth.user.info in the table config: hybrid table apply",
             )
-        said = f"HTTP {status}" if status else f"{type(error).__name__}: {str(error)[:_ERROR_MAX]}"
+        reason = f"HTTP {status}" if status else f"{type(error).__name__}: {str(error)[:_ERROR_MAX]}"
         return RegistryError(
-            f"The schema registry {self._messages.url} does not answer ({said}). Nothing was read or skipped.",
+            f"The schema registry {self._messages.url} does not answer ({reason}). Nothing was read or skipped.",
             hint="Start it, or correct schema.registry.rest.url in the table config: hybrid table apply",
         )
 
 
 def _user_info(text: str) -> str:
-    """`NAME:SECRET` with what its references refer to. RegistryError where that is not there."""
-    found = resolve(text, "The user of the schema registry", RegistryError)
-    if ":" not in found:
+    """`NAME:SECRET` with references resolved. RegistryError for a reference to a missing value."""
+    credentials = resolve(text, "The user of the schema registry", RegistryError)
+    if ":" not in credentials:
         raise RegistryError("The user of the schema registry refers to a text that is not NAME:SECRET.")
-    return found
+    return credentials
 
 
 def _status(error: Exception) -> int | None:
-    """The HTTP status of a registry's refusal; None when it did not answer at all."""
+    """The HTTP status of a registry's error; None when it did not answer at all."""
     status = getattr(error, "http_status_code", None)
     return status if isinstance(status, int) and status > 0 else None
 
@@ -253,8 +253,8 @@ _REGISTRIES_LOCK = threading.Lock()
 
 
 def _registry(messages: RegistryMessages) -> _Registry:
-    known = _REGISTRIES.get(messages)
-    if known is None:
+    registry = _REGISTRIES.get(messages)
+    if registry is None:
         with _REGISTRIES_LOCK:
-            known = _REGISTRIES.setdefault(messages, _Registry(messages))
-    return known
+            registry = _REGISTRIES.setdefault(messages, _Registry(messages))
+    return registry
