@@ -1,7 +1,7 @@
-"""What a function makes of its arguments: texts, numbers, truth values, bytes, and how two of them compare.
+"""Converts arguments of functions to texts, numbers, booleans or bytes, and compares them.
 
-A message brings texts, whole numbers, `JsonFloat`, truth values, lists and objects; files bring Python's types too.
-What does not fit is a ValueError or TypeError whose words, the same everywhere, end up in the reason of a rejected row.
+Messages hold texts, whole numbers, `JsonFloat`, booleans, lists and objects; files also hold Python's other types. A
+value that does not fit raises ValueError or TypeError, whose message becomes the reason of a rejected row.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ Number = int | float | Decimal
 
 
 class FractionLiteral(float):
-    """A number with a point in an expression: a double, and beside a decimal the decimal that is written."""
+    """A number with a point in an expression: a double, with its exact `decimal` for operations with decimals."""
 
     decimal: Decimal
 
     def __new__(cls, written: str) -> FractionLiteral:
-        """The number that `written` is."""
-        found = super().__new__(cls, written)
-        found.decimal = Decimal(written)
-        return found
+        """The literal of the text `written`."""
+        literal = super().__new__(cls, written)
+        literal.decimal = Decimal(written)
+        return literal
 
 
-# Longest text that repeating and padding may make.
+# The longest text that repeating and padding may produce.
 LENGTH_MAX = 1_000_000
 
 _WHOLE = re.compile(r"\s*[+-]?[0-9]{1,4000}\s*", re.ASCII)
@@ -40,24 +40,24 @@ _SPECIAL = {math.inf: "Infinity", -math.inf: "-Infinity"}
 _LISTS = (list, tuple)
 _NESTED = (dict, *_LISTS)
 _Pair = tuple[str, str] | tuple[bytes, bytes] | tuple[Number, Number]
-# Types of numbers that are computed with as they are.
+# Types of numbers that need no conversion.
 PLAIN = frozenset((int, float, FractionLiteral))
 
 
 def shown(value: object) -> str:
-    """A value in a reason: as JSON, short, in characters that UTF-8 can hold."""
+    """A value for an error message: as short JSON, in characters that UTF-8 can encode."""
     try:
-        found = compact(value)
+        written = compact(value)
     except (ValueError, TypeError, RecursionError):
-        found = text(value) if isinstance(value, float) else f"a value of type {type(value).__name__}"
-    short = found if len(found) <= _SHOWN_MAX else found[: _SHOWN_MAX - 3] + "..."
+        written = text(value) if isinstance(value, float) else f"a value of type {type(value).__name__}"
+    short = written if len(written) <= _SHOWN_MAX else written[: _SHOWN_MAX - 3] + "..."
     return short.encode("utf-8", "backslashreplace").decode()
 
 
 def text(value: object) -> str:
-    """A value as text: as a STRING column holds it, infinities and NaN in Java's spelling.
+    """A value as text: as a STRING column stores it, with infinities and NaN as Java writes them.
 
-    Decimals and times are written as CAST writes them in queries, without zeros behind.
+    Decimals and times are written as CAST writes them in queries, without trailing zeros.
     """
     if isinstance(value, str):
         return str(value)
@@ -73,17 +73,17 @@ def text(value: object) -> str:
 
 
 def number(value: object) -> int | float:
-    """A value as a number: whole ones exactly, all others as doubles; a time is epoch milliseconds."""
+    """A value as a number: a whole number exactly, any other as a double; a time is epoch milliseconds."""
     if isinstance(value, (bool, int)):
         return int(value)
     if isinstance(value, float):
         return value
-    found = exact(value)
-    return float(found) + 0.0 if isinstance(found, Decimal) else found  # a decimal zero has no sign
+    exact_value = exact(value)
+    return float(exact_value) + 0.0 if isinstance(exact_value, Decimal) else exact_value  # a decimal zero has no sign
 
 
 def exact(value: object) -> Number:
-    """A value as a number that loses no digit: as `number`, and a decimal as it is."""
+    """A value as a number without loss of digits: as `number`, but a decimal remains a decimal."""
     if isinstance(value, (bool, int)):
         return int(value)
     if isinstance(value, float):
@@ -103,30 +103,30 @@ def exact(value: object) -> Number:
 
 
 def whole(value: object) -> int:
-    """A value as a whole number; a fraction is cut, as Java does. A text must itself be whole."""
+    """A value as a whole number; a fraction is truncated, as in Java. A text must be a whole number itself."""
     if isinstance(value, str) and not isinstance(value, JsonFloat) and not _WHOLE.fullmatch(value):
         raise ValueError(f"{shown(value)} is not a whole number")
-    found = exact(value)
-    if isinstance(found, float) and not math.isfinite(found):
-        raise ValueError(f"{shown(found)} is not a whole number")
-    return int(found)
+    exact_value = exact(value)
+    if isinstance(exact_value, float) and not math.isfinite(exact_value):
+        raise ValueError(f"{shown(exact_value)} is not a whole number")
+    return int(exact_value)
 
 
 def truth(value: object) -> bool | None:
-    """What AND, OR, NOT and WHEN take: true, false or null."""
+    """A value as an operand of AND, OR, NOT and WHEN: true, false or null. TypeError for any other value."""
     if value is None or isinstance(value, bool):
         return value
     raise TypeError(f"{shown(value)} is neither true nor false")
 
 
 def raw(value: object) -> bytes:
-    """Bytes; a text is hexadecimal, as in Pinot."""
+    """A value as bytes; a text is hexadecimal, as in Pinot."""
     if isinstance(value, bytes):
         return value
-    found = text(value)
-    if not re.fullmatch(r"(?:[0-9A-Fa-f]{2})*", found):
+    digits = text(value)
+    if not re.fullmatch(r"(?:[0-9A-Fa-f]{2})*", digits):
         raise ValueError(f"{shown(value)} is not hexadecimal; of a text's own bytes it is toUtf8(text)")
-    return bytes.fromhex(found)
+    return bytes.fromhex(digits)
 
 
 def items(value: object) -> list[object]:
@@ -135,9 +135,10 @@ def items(value: object) -> list[object]:
 
 
 def equal(one: object, other: object) -> bool:
-    """Texts as texts, everything else as numbers: 1, 1.0 and "1" are equal. Objects and lists by their content.
+    """Whether two values are equal: texts as texts, others as numbers, so that 1, 1.0 and "1" are equal.
 
-    A list equals a single value when one of its elements does, as a column of several values in queries.
+    Objects and lists are compared by content. A list equals a single value when one of its elements does, as a column
+    of several values in queries.
     """
     if isinstance(one, _NESTED) or isinstance(other, _NESTED):
         if isinstance(one, _LISTS) == isinstance(other, _LISTS):
@@ -149,7 +150,7 @@ def equal(one: object, other: object) -> bool:
 
 
 def less(one: object, other: object) -> bool:
-    """Whether `one` comes before `other`: texts by code points, everything else as numbers.
+    """Whether `one` is less than `other`: texts by code points, everything else as numbers.
 
     NaN is greater than all other numbers, as in queries and in PostgreSQL.
     """
@@ -160,7 +161,7 @@ def less(one: object, other: object) -> bool:
 
 
 def _in_micros(value: object) -> Number:
-    """What is compared with a time, as microseconds: a time, a text that is one, or epoch milliseconds."""
+    """A value that is compared with a time, in microseconds: a time, its text, or epoch milliseconds."""
     if isinstance(value, date):
         return micros_of(to_timestamp(value))
     return micros_of(_instant_in(value)) if _is_text(value) else exact(value) * 1000
@@ -190,7 +191,7 @@ def _comparable(one: object, other: object) -> _Pair:
 
 
 def together(first: Number, second: Number) -> tuple[Number, Number]:
-    """Two numbers that can be computed with: a decimal beside a double is a double."""
+    """Two numbers of compatible types: a decimal with a double becomes a double, unless that is a literal."""
     if isinstance(first, Decimal) and isinstance(second, float):
         return (first, second.decimal) if isinstance(second, FractionLiteral) else (float(first), second)
     if isinstance(first, float) and isinstance(second, Decimal):

@@ -1,6 +1,6 @@
-"""Arithmetic of expressions: on whole numbers exactly, on all others as Java computes with doubles.
+"""Arithmetic of expressions: exact on whole numbers, and like Java's doubles on other numbers.
 
-After Pinot's ArithmeticFunctions and its arithmetic package; Pinot computes with doubles throughout.
+After Pinot's ArithmeticFunctions and its arithmetic package. Pinot computes with doubles only.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def times(one: object, other: object) -> Number:
 
 
 def divide(one: object, other: object, instead: object = None) -> float:
-    """The quotient `a / b`, always a double; by zero it is `instead`, else an infinity or NaN."""
+    """The quotient `a / b`, always a double. Division by zero gives `instead`, else an infinity or NaN."""
     first, second = float(number(one)), float(number(other))
     if second:
         return first / second
@@ -53,7 +53,10 @@ def divide(one: object, other: object, instead: object = None) -> float:
 
 
 def modulo(one: object, other: object) -> Number:
-    """The remainder, with the sign of the first, as in Java; of decimals exactly; by zero it is NaN."""
+    """The remainder, with the sign of the first, as in Java; exact for decimals.
+
+    Division by zero is NaN for doubles, else a ValueError.
+    """
     first, second = together(exact(one), exact(other))
     if isinstance(first, Decimal) or isinstance(second, Decimal):
         if not second:
@@ -69,21 +72,21 @@ def modulo(one: object, other: object) -> Number:
 
 
 def negate(value: object) -> Number:
-    """The opposite `-a`."""
-    found = exact(value)
-    return found.copy_negate() if isinstance(found, Decimal) else _in_long(-found)
+    """The negation `-a`."""
+    operand = exact(value)
+    return operand.copy_negate() if isinstance(operand, Decimal) else _in_long(-operand)
 
 
 def _decimal(found: Decimal) -> Decimal:
-    """A decimal as queries hold it, of at most 38 digits."""
+    """`found`, which must have at most 38 digits, as decimals in queries."""
     if len(found.as_tuple().digits) > _DIGITS_MAX or found.adjusted() >= _DIGITS_MAX:
         raise ValueError(f"a decimal has more than {_DIGITS_MAX} digits")
     return found
 
 
 def _absolute(value: object) -> Number:
-    found = exact(value)
-    return found.copy_abs() if isinstance(found, Decimal) else _in_long(abs(found))
+    operand = exact(value)
+    return operand.copy_abs() if isinstance(operand, Decimal) else _in_long(abs(operand))
 
 
 def _in_long(found: Number) -> Number:
@@ -109,79 +112,79 @@ def _power(base: object, exponent: object) -> float:
 
 
 def _round_to(value: object, to: int) -> int:
-    """Pinot's round(time, step): a whole number cut towards zero to a multiple."""
-    found = whole(value)
-    return found - int(math.copysign(1, found)) * (abs(found) % to)
+    """Pinot's round(time, step): a whole number, truncated towards zero to a multiple."""
+    operand = whole(value)
+    return operand - int(math.copysign(1, operand)) * (abs(operand) % to)
 
 
 def _round_decimal(value: object, scale: object = None) -> float:
-    """Without places as Java's Math.round, halves up; with places halves go away from zero."""
+    """Rounding. Without places halves go up, as in Java's Math.round; with places they go away from zero."""
     if scale is not None:
         return _rescaled(value, scale, ROUND_HALF_UP)
-    found = float(number(value)) + 0.5
-    return float(math.floor(found)) if math.isfinite(found) else found
+    operand = float(number(value)) + 0.5
+    return float(math.floor(operand)) if math.isfinite(operand) else operand
 
 
 def _truncate(value: object, scale: object = None) -> Number:
-    """Without places the kind of the number stays; with places it is a double."""
+    """Truncation. Without places the result has the type of the number; with places it is a double."""
     if scale is not None:
         return _rescaled(value, scale, ROUND_DOWN)
-    found = exact(value)
-    if isinstance(found, Decimal):
-        return Decimal(int(found))
-    return found if isinstance(found, int) else _rescaled(found, 0, ROUND_DOWN)
+    operand = exact(value)
+    if isinstance(operand, Decimal):
+        return Decimal(int(operand))
+    return operand if isinstance(operand, int) else _rescaled(operand, 0, ROUND_DOWN)
 
 
 def _rescaled(value: object, scale: object, rounding: str) -> float:
-    found, places = float(number(value)), whole(scale)
-    if not math.isfinite(found):
-        return found
+    operand, places = float(number(value)), whole(scale)
+    if not math.isfinite(operand):
+        return operand
     if abs(places) > _SCALE_MAX:
         raise ValueError(f"{places} is no number of decimal places")
-    return float(Decimal(repr(found)).quantize(Decimal(1).scaleb(-places), rounding=rounding, context=_WIDE))
+    return float(Decimal(repr(operand)).quantize(Decimal(1).scaleb(-places), rounding=rounding, context=_WIDE))
 
 
 def _least(*values: object) -> Number | None:
-    """The least of the values that are no nulls; NaN is the greatest number."""
+    """The least value that is not null; NaN is the greatest number."""
     return _best(values, less)
 
 
 def _greatest(*values: object) -> Number | None:
-    return _best(values, lambda one, other: less(other, one))
+    return _best(values, lambda value, other: less(other, value))
 
 
 def _best(values: Sequence[object], is_better: Callable[[object, object], bool]) -> Number | None:
-    found: Number | None = None
+    best: Number | None = None
     for value in values:
-        if value is not None and (found is None or is_better(value, found)):
-            found = exact(value)
-    if isinstance(found, Decimal) and any(isinstance(value, float | JsonFloat) for value in values):
-        return float(found)  # decimals and doubles together are doubles
-    return found
+        if value is not None and (best is None or is_better(value, best)):
+            best = exact(value)
+    if isinstance(best, Decimal) and any(isinstance(value, float | JsonFloat) for value in values):
+        return float(best)  # decimals and doubles together are doubles
+    return best
 
 
 def _sign(value: object) -> float:
-    found = number(value)
-    return math.nan if math.isnan(found) else float((found > 0) - (found < 0))
+    operand = number(value)
+    return math.nan if math.isnan(operand) else float((operand > 0) - (operand < 0))
 
 
 def _log(value: object, log: Callable[[float], float]) -> float:
-    found = float(number(value))
-    return -math.inf if found == 0 else _double(log, found)
+    operand = float(number(value))
+    return -math.inf if operand == 0 else _double(log, operand)
 
 
 def _whole_or_double(value: object, cut: Callable[[Any], int]) -> Number:
-    """CEIL and FLOOR: what is whole stays as it is, a double stays a double."""
-    found = exact(value)
-    if isinstance(found, int) or not math.isfinite(found):
-        return found
-    if isinstance(found, Decimal):
-        return Decimal(cut(found))
-    return math.copysign(float(cut(found)), found) if abs(found) < 1 and not cut(found) else float(cut(found))
+    """CEIL and FLOOR: a whole number is unchanged, and the result of a double is a double."""
+    operand = exact(value)
+    if isinstance(operand, int) or not math.isfinite(operand):
+        return operand
+    if isinstance(operand, Decimal):
+        return Decimal(cut(operand))
+    return math.copysign(float(cut(operand)), operand) if abs(operand) < 1 and not cut(operand) else float(cut(operand))
 
 
 def _double(function: Callable[..., float], *values: float) -> float:
-    """What Java gives where Python raises: NaN outside of the domain, an infinity beyond the largest double."""
+    """The result as in Java where Python raises: NaN outside of the domain, an infinity beyond the largest double."""
     try:
         return function(*values)
     except ValueError:
@@ -191,7 +194,7 @@ def _double(function: Callable[..., float], *values: float) -> float:
 
 
 def _safe(compute: Callable[[Any, Any], Any], one: object, other: object) -> Number:
-    """A sum, a difference or a product: of whole numbers a LONG, of decimals with all digits, else a double."""
+    """A sum, difference or product: a LONG of whole numbers, an exact decimal of decimals, else a double."""
     first: Any = one
     second: Any = other
     if type(one) not in PLAIN or type(other) not in PLAIN:
@@ -199,12 +202,12 @@ def _safe(compute: Callable[[Any, Any], Any], one: object, other: object) -> Num
         if isinstance(first, Decimal) or isinstance(second, Decimal):
             return _decimal(_EXACT[compute](Decimal(first), Decimal(second)))
     try:
-        found: Number = compute(first, second)
-    except OverflowError as error:  # a whole number that no double can hold meets a double
+        result: Number = compute(first, second)
+    except OverflowError as error:  # a double and a whole number beyond the largest double
         raise ValueError("a number is too large to compute with") from error
-    if isinstance(found, int) and not LONG_MIN <= found <= LONG_MAX:
+    if isinstance(result, int) and not LONG_MIN <= result <= LONG_MAX:
         raise ValueError("a whole number is too large: at most 64 bits")
-    return found
+    return result
 
 
 RULES: dict[str, Rule] = {

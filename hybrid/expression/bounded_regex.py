@@ -1,7 +1,7 @@
-"""Regular expressions over texts that anybody may write: matched by Python's `re`, or by RE2 where that may take long.
+"""Regular expressions in bounded time: matched by Python's `re`, or by RE2 where `re` may take long.
 
-A call of RE2 takes 6 microseconds, one of `re` 0.3; so `re` matches what it surely matches within some steps: all
-texts for patterns whose work is linear, short ones for others. Both give the same values.
+A call of RE2 takes 6 microseconds, a call of `re` 0.3. So `re` matches where its number of steps is bounded: all texts
+for patterns of linear cost, short texts for others. Both give the same values.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import Protocol
 from hybrid.expression.regex_cost import Cost, matching_cost
 from hybrid.expression.regex_re2 import LinearPattern, NotTranslated
 
-# Steps that `re` may take for one value: less than a millisecond.
+# The most steps that `re` may take for a value: less than a millisecond.
 STEPS_MAX = 40_000
-# Steps for each character of a text of any length.
+# The most steps for each character of a text of any length.
 _LINEAR_MAX = 1000
 
 
 class Use(Enum):
-    """What is asked of a pattern: whether it fits, what it finds first, or all that it finds."""
+    """How a pattern is used: whether it matches, its first match, or all matches."""
 
     FITS = auto()
     FIRST = auto()
@@ -29,17 +29,17 @@ class Use(Enum):
 
 
 class Match(Protocol):
-    """What a pattern found."""
+    """A match of a pattern."""
 
     def __getitem__(self, group: int | str, /) -> str | None:
-        """The text of a group, None for one that took no part; IndexError for one that is not there."""
+        """The text of a group, None for a group that did not take part; IndexError for a missing group."""
 
 
 class BoundedPattern:
-    """A compiled pattern. `groups` is how many groups it has."""
+    """A compiled pattern. `groups` is the number of its groups."""
 
     def __init__(self, text: str, flags: int, use: Use) -> None:
-        """ValueError for what cannot be matched in bounded time."""
+        """ValueError for a pattern that cannot be matched in bounded time."""
         self._re = re.compile(text, flags)
         self.groups = self._re.groups
         cost = matching_cost(text, flags)
@@ -61,9 +61,9 @@ class BoundedPattern:
         return self._linear.search(text)
 
     def pieces(self, text: str, begin: int = 0) -> Iterator[tuple[str, Match | None]]:
-        """Every match behind the text between it and the one before; at the end the rest of the text, and None.
+        """Every match with the text between it and the previous match; at the end the rest of the text, and None.
 
-        Matches are looked for from the character `begin` on.
+        Matches are searched from the character `begin` on.
         """
         if self._length_max is None or len(text) <= self._length_max:
             return _pieces(self._re, text, begin)
@@ -71,7 +71,7 @@ class BoundedPattern:
 
 
 def is_linear(cost: Cost) -> bool:
-    """Whether an engine that backtracks is fast for every text."""
+    """Whether a backtracking engine is fast for every text."""
     return cost.factors is not None and len(cost.factors) <= 2 and sum(cost.factors) <= _LINEAR_MAX
 
 
@@ -85,19 +85,19 @@ def _pieces(pattern: re.Pattern[str], text: str, begin: int) -> Iterator[tuple[s
 
 def _linear(text: str, flags: int, use: Use, cost: Cost) -> LinearPattern:
     try:
-        found = LinearPattern(text, flags, values=use is not Use.FITS)
+        pattern = LinearPattern(text, flags, values=use is not Use.FITS)
         if use is Use.ALL:
-            found.check_replaces()
+            pattern.check_replaces()
     except NotTranslated as error:
         raise ValueError(
             f"the regular expression {text!r} may take very long: {repeats_of(cost)}, and RE2, which is always fast, "
             f"does not match it as it is meant: {error}. Bound its repeats, as in {{0,64}}, or write it without that"
         ) from error
-    return found
+    return pattern
 
 
 def repeats_of(cost: Cost) -> str:
-    """Why a pattern may take long."""
+    """Why a pattern may take long, for messages."""
     if cost.factors is None:
         return "a repeat stands in a repeat, or beside one that takes the same characters"
     if len(cost.factors) > 2:

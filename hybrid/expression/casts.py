@@ -1,4 +1,4 @@
-"""CAST, after Pinot's DataTypeConversionFunctions: what a transform gives has the type that it names."""
+"""CAST, after Pinot's DataTypeConversionFunctions: converts a value to the type that it names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WIDE = Context(prec=400)
 
 
 def cast(value: object, kind: DataType) -> object:
-    """`value` in a type; null stays null. INT and LONG cut a fraction; LONG gives a text that is a time as millis."""
+    """`value` in a type; null is null. INT and LONG truncate fractions; LONG of a time's text is epoch milliseconds."""
     if value is None:
         return None
     if isinstance(value, (list, tuple, dict)) and kind not in {DataType.STRING, DataType.JSON}:
@@ -27,10 +27,10 @@ def cast(value: object, kind: DataType) -> object:
 
 def cast_decimal(value: object, precision: int, scale: int) -> Decimal:
     """`value` as a DECIMAL(precision, scale): halves are rounded away from zero, as in queries."""
-    given = exact(value)
+    source_number = exact(value)
     try:
-        found = Decimal(repr(given)) if isinstance(given, float) else Decimal(given)
-        rounded = found.quantize(Decimal(1).scaleb(-scale), rounding=ROUND_HALF_UP, context=_WIDE)
+        decimal = Decimal(repr(source_number)) if isinstance(source_number, float) else Decimal(source_number)
+        rounded = decimal.quantize(Decimal(1).scaleb(-scale), rounding=ROUND_HALF_UP, context=_WIDE)
     except ArithmeticError as error:
         raise ValueError(f"{shown(value)} is not a number") from error
     if rounded.adjusted() >= precision - scale and rounded:

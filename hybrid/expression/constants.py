@@ -1,4 +1,4 @@
-"""Constants of an expression, prepared once: patterns, zones, units, formats, paths. ValueError says what is wrong."""
+"""Parses constants of an expression, once: patterns, zones, units, formats, paths. ValueError says what is wrong."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from hybrid.schema.timeformat import UNITS_NS, TimeFormat, TimeKind
 from hybrid.schema.types import DataType
 
 TRUNC_UNITS = ("millisecond", "second", "minute", "hour", "day", "week", "month", "quarter", "year")
-# How types are written in CAST and in jsonExtractScalar.
+# The names of types in CAST and in jsonExtractScalar.
 _TYPES = {
-    **{str(one): one for one in DataType}, "INTEGER": DataType.INT, "BIGINT": DataType.LONG,
+    **{str(kind): kind for kind in DataType}, "INTEGER": DataType.INT, "BIGINT": DataType.LONG,
     "VARCHAR": DataType.STRING, "TEXT": DataType.STRING, "VARBINARY": DataType.BYTES, "DECIMAL": DataType.BIG_DECIMAL,
 }  # fmt: skip
 
@@ -36,14 +36,14 @@ def count(value: object) -> int:
 
 
 def step(value: object) -> int:
-    """A whole number from 1 on: what is divided by."""
+    """A whole number from 1 on, which is used as a divisor."""
     if count(value) < 1:
         raise ValueError(f"{value!r} is not a whole number from 1 on")
     return count(value)
 
 
 def date_pattern(value: object) -> DatePattern:
-    """A date pattern of Java's."""
+    """A date pattern of Java."""
     try:
         return compile_pattern(constant_text(value))
     except UnsupportedPattern as error:
@@ -64,7 +64,7 @@ def zone(value: object) -> tzinfo:
 
 
 def unit_ns(value: object) -> int:
-    """A unit of time, in nanoseconds."""
+    """The length of a unit of time, in nanoseconds."""
     name = constant_text(value).upper()
     if name not in UNITS_NS:
         near = suggestion(name, UNITS_NS)
@@ -73,7 +73,7 @@ def unit_ns(value: object) -> int:
 
 
 def trunc_unit(value: object) -> str:
-    """What a time is cut to, or what is added to it."""
+    """A unit to which a time is truncated, or which is added to a time."""
     name = constant_text(value).lower()
     singular = name.removesuffix("s")
     if singular not in TRUNC_UNITS:
@@ -88,7 +88,7 @@ def duration(value: object) -> int:
 
 
 def time_format(value: object) -> TimeFormat:
-    """A time format of Pinot's, whose values are texts for a pattern and whole numbers for an epoch."""
+    """A time format of Pinot. Its values are texts for a pattern, and whole numbers for an epoch."""
     try:
         form = TimeFormat.parse(constant_text(value), "", "", DataType.STRING)
     except SpecError as error:

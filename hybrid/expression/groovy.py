@@ -1,4 +1,4 @@
-"""Groovy scripts are refused; where a script is a plain expression, the error says how to write it."""
+"""Refuses Groovy scripts. For a script that is a simple expression, the error contains the equivalent SQL."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 _SCRIPT = re.compile(r"\s*groovy\s*\(\s*\{(.*)\}\s*(?:,[^{}]*)?\)\s*", re.IGNORECASE | re.DOTALL)
 _JOINED = re.compile(r"(\w+)\s*\+\s*['\"]([^'\"]*)['\"]\s*\+\s*(\w+)")
-# Groovy's words for what SQL has, in the order in which they are put in.
+# Rewrites of Groovy's syntax to SQL, in the order in which they are applied.
 _REWRITES = (
     (r"(\w+)\s*==\s*null\b", r"\1 IS NULL"),
     (r"(\w+)\s*!=\s*null\b", r"\1 IS NOT NULL"),
@@ -28,14 +28,14 @@ _REWRITES = (
 
 
 def check_no_script(text: str, parse_sql: Callable[[str], object]) -> None:
-    """ValueError when `text` is a Groovy script, with the SQL for it where there is a plain one.
+    """ValueError when `text` is a Groovy script, with the equivalent SQL of a simple script.
 
-    `parse_sql` raises ValueError for SQL that cannot be read: such SQL is not suggested.
+    `parse_sql` raises ValueError for invalid SQL, which is not suggested.
     """
     match = _SCRIPT.fullmatch(text)
     if match is not None:
-        found = _as_sql(match[1].strip().removeprefix("return ").rstrip("; "), parse_sql)
-        instead = f'; write "{found}"' if found else "; write it with Pinot's built-in functions"
+        sql = _as_sql(match[1].strip().removeprefix("return ").rstrip("; "), parse_sql)
+        instead = f'; write "{sql}"' if sql else "; write it with Pinot's built-in functions"
         raise ValueError(f"Groovy scripts are not run{instead}")
 
 
@@ -43,15 +43,15 @@ def _as_sql(script: str, parse_sql: Callable[[str], object]) -> str | None:
     joined = _JOINED.fullmatch(script)
     if joined is not None:
         return f"concat({joined[1]}, {joined[3]}, '{joined[2]}')"
-    found = script
+    sql = script
     for pattern, replacement in _REWRITES:
-        found = re.sub(pattern, replacement, found)
-    found = re.sub(r"\s+", " ", found).strip()
-    # What Groovy joins with a plus may be texts, and those SQL's plus does not join.
-    if "'" in found and "+" in found:
+        sql = re.sub(pattern, replacement, sql)
+    sql = re.sub(r"\s+", " ", sql).strip()
+    # Groovy's plus may join texts, and that of SQL does not.
+    if "'" in sql and "+" in sql:
         return None
     try:
-        parse_sql(found)
+        parse_sql(sql)
     except ValueError:
         return None
-    return found
+    return sql

@@ -1,4 +1,4 @@
-"""JSON paths: `$`, `.name`, `['name']`, `[0]`, `[-1]`, `[*]`, `.*`. Filters, slices and `..` are refused."""
+"""Compiles JSON paths: `$`, `.name`, `['name']`, `[0]`, `[-1]`, `[*]`, `.*`. Refuses filters, slices and `..`."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _ALL = None
 
 @dataclass(frozen=True)
 class JsonPath:
-    """A compiled path: names, positions, and None for "every one"."""
+    """A compiled path: names, positions, and None for a wildcard."""
 
     steps: tuple[str | int | None, ...]
 
     def find(self, value: object) -> object:
-        """What lies at the path, None when nothing does; with `*` the list of all there is."""
+        """The value at the path, None when there is none; with a wildcard the list of all values."""
         if _ALL in self.steps:
             return list(_every(value, self.steps))
         for step in self.steps:
@@ -33,7 +33,7 @@ class JsonPath:
 
 
 def json_path(value: object) -> JsonPath:
-    """The path that a constant names. ValueError for what is not read."""
+    """The path in a constant. ValueError for a path that is invalid or not supported."""
     text = constant_text(value).strip()
     position, steps = 1, []
     while text.startswith("$") and position < len(text):
@@ -68,9 +68,9 @@ def _every(value: object, steps: tuple[str | int | None, ...]) -> Iterator[objec
         return
     first, rest = steps[0], steps[1:]
     if first is not _ALL:
-        found = [_one(value, first)]
+        children = [_one(value, first)]
     else:
-        found = list(value.values()) if isinstance(value, dict) else list(value) if isinstance(value, list) else []
-    for one in found:
-        if one is not None:
-            yield from _every(one, rest)
+        children = list(value.values()) if isinstance(value, dict) else list(value) if isinstance(value, list) else []
+    for child in children:
+        if child is not None:
+            yield from _every(child, rest)

@@ -1,4 +1,4 @@
-"""JSON functions of expressions, after Pinot's JsonFunctions. They take a value, or a text that is JSON."""
+"""JSON functions of expressions, after Pinot's JsonFunctions. Their argument is a value, or a text of JSON."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ def _find(value: object, path: JsonPath) -> object:
 
 
 def _with_default(convert: Callable[[object], object]) -> Callable[..., object]:
-    """A path function: null gives null, or the default; so does, with a default, what cannot be read."""
+    """A path function. Of null it is null, or the default; with a default also of a value that does not fit."""
 
     def apply(value: object, path: JsonPath, *default: object) -> object:
         if value is None:
             return default[0] if default else None
         try:
-            found = _find(value, path)
-            if found is not None:
-                return convert(found)
+            item = _find(value, path)
+            if item is not None:
+                return convert(item)
         except _UNFIT:
             if not default:
                 raise
@@ -50,15 +50,15 @@ def _with_default(convert: Callable[[object], object]) -> Callable[..., object]:
 
 
 def _long(value: object) -> int:
-    """jsonPathLong: a number, or a text that is one, is cut."""
-    found = whole(_double(value))
-    if not LONG_MIN <= found <= LONG_MAX:
+    """jsonPathLong: a number, or a number as text, truncated."""
+    whole_number = whole(_double(value))
+    if not LONG_MIN <= whole_number <= LONG_MAX:
         raise ValueError(f"{shown(value)} is not a LONG")
-    return found
+    return whole_number
 
 
 def _text(value: object) -> str:
-    """A fraction is the double that it is, as in queries and in Java: 1e3 is `1000.0`."""
+    """A value as text. A fraction is written as a double, as in queries and in Java: 1e3 is `1000.0`."""
     return text(float(value)) if isinstance(value, JsonFloat) else text(value)
 
 
@@ -73,8 +73,8 @@ def _elements(value: object) -> list[object]:
 
 
 def _array(value: object, path: JsonPath) -> object:
-    found = _find(value, path)
-    return None if found is None else _elements(found)
+    item = _find(value, path)
+    return None if item is None else _elements(item)
 
 
 def _array_or_empty(value: object, path: JsonPath) -> object:
@@ -92,12 +92,12 @@ def _exists(value: object, path: JsonPath) -> bool:
 
 
 def _extract_scalar(value: object, path: JsonPath, kind: DataType, *default: object) -> object:
-    prepared = [cast(one, kind) for one in default]
-    return _with_default(lambda found: _scalar(found, kind))(value, path, *prepared)
+    prepared = [cast(fallback, kind) for fallback in default]
+    return _with_default(lambda item: _scalar(item, kind))(value, path, *prepared)
 
 
 def _scalar(value: object, kind: DataType) -> object:
-    """A value of JSON in a type: a truth value is no number, and a text that is a number may be cut."""
+    """A JSON value in a type: a boolean is no number, and a number as text may be truncated."""
     if isinstance(value, bool) and kind in _NUMBERS:
         raise ValueError(f"{shown(value)} is not a number")
     if kind is DataType.BOOLEAN and (isinstance(value, JsonFloat) or value not in (0, 1, *_TRUTHS)):
@@ -114,14 +114,14 @@ def _is_json(value: object) -> bool:
 
 
 def _object(*kinds: type) -> Callable[[object], object]:
-    """The list or object in a text; null when it holds something else."""
+    """A function that parses a list or object in a text; null for any other text."""
 
     def apply(value: object) -> object:
         try:
-            found = _parsed(value)
+            parsed = _parsed(value)
         except ValueError:
             return None
-        return found if isinstance(found, kinds) else None
+        return parsed if isinstance(parsed, kinds) else None
 
     return apply
 

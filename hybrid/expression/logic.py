@@ -1,7 +1,7 @@
-"""Conditions of expressions: comparisons, the logic of three values, CASE, and what replaces nulls.
+"""Conditions of expressions: comparisons, three-valued logic, CASE, and replacements of nulls.
 
-After Pinot's LogicalFunctions, ObjectFunctions and comparison package. Pinot compares in transforms as doubles only;
-here two texts compare as texts.
+After Pinot's LogicalFunctions, ObjectFunctions and comparison package. Pinot compares only doubles in transforms; here
+two texts are compared as texts.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from hybrid.expression.rules import Node, Rule
 
 
 def not_less(one: object, other: object) -> bool:
-    """The comparison `a >= b`; like every one with NaN it is false."""
+    """The comparison `a >= b`; NaN is the greatest number, and equals itself."""
     return less(other, one) or equal(one, other)
 
 
 def between(value: object, low: object, high: object) -> bool | None:
-    """The comparison `low <= value <= high`: false where one end says so, although the other is null."""
+    """The comparison `low <= value <= high`: false when one bound is violated, even if the other is null."""
     if value is None:
         return None
-    found = [low is None or not_less(value, low), high is None or not_less(high, value)]
-    return False if not all(found) else None if low is None or high is None else True
+    bounds = [low is None or not_less(value, low), high is None or not_less(high, value)]
+    return False if not all(bounds) else None if low is None or high is None else True
 
 
 def contained(value: object, *others: object) -> bool | None:
-    """The test `a IN (...)`: null when it is not found and one of them is null."""
+    """The test `a IN (...)`: null when no value is equal and one of them is null."""
     if value is None:
         return None
     if any(other is not None and equal(value, other) for other in others):
@@ -40,37 +40,37 @@ def distinct(one: object, other: object) -> bool:
 
 
 def negation(value: object) -> bool | None:
-    """NOT a"""
-    found = truth(value)
-    return None if found is None else not found
+    """NOT a."""
+    operand = truth(value)
+    return None if operand is None else not operand
 
 
 def all_of(nodes: Sequence[Node]) -> Node:
-    """A AND b: stops at the first that is false."""
+    """AND, which stops at the first operand that is false."""
     return _joined(nodes, stop=False)
 
 
 def any_of(nodes: Sequence[Node]) -> Node:
-    """A OR b: stops at the first that is true."""
+    """OR, which stops at the first operand that is true."""
     return _joined(nodes, stop=True)
 
 
 def _joined(nodes: Sequence[Node], *, stop: bool) -> Node:
     def node(record: Mapping[str, object], now_ms: int | None) -> object:
-        found: bool | None = not stop
-        for one in nodes:
-            value = truth(one(record, now_ms))
+        result: bool | None = not stop
+        for operand in nodes:
+            value = truth(operand(record, now_ms))
             if value is stop:
                 return stop
             if value is None:
-                found = None
-        return found
+                result = None
+        return result
 
     return node
 
 
 def case(branches: Sequence[tuple[Node, Node]], otherwise: Node) -> Node:
-    """CASE WHEN ... THEN ... ELSE ... END. Only the branch that is taken is evaluated."""
+    """CASE WHEN ... THEN ... ELSE ... END. Only the chosen branch is evaluated."""
 
     def node(record: Mapping[str, object], now_ms: int | None) -> object:
         for condition, result in branches:
@@ -90,7 +90,7 @@ def _null_if(one: object, other: object) -> object:
 
 
 def _compare(one: object, other: object) -> int:
-    """strcmp: -1, 0 or 1 where Pinot gives Java's distance."""
+    """strcmp: -1, 0 or 1, where Pinot returns Java's distance."""
     first, second = text(one), text(other)
     return (first > second) - (first < second)
 
@@ -103,8 +103,8 @@ RULES: dict[str, Rule] = {
     "equals": Rule(2, 2, equal),
     "notEquals": Rule(2, 2, _opposite(equal)),
     "lessThan": Rule(2, 2, less),
-    "lessThanOrEqual": Rule(2, 2, lambda one, other: not_less(other, one)),
-    "greaterThan": Rule(2, 2, lambda one, other: less(other, one)),
+    "lessThanOrEqual": Rule(2, 2, lambda value, other: not_less(other, value)),
+    "greaterThan": Rule(2, 2, lambda value, other: less(other, value)),
     "greaterThanOrEqual": Rule(2, 2, not_less),
     "strcmp": Rule(2, 2, _compare),
     "isNull": Rule(1, 1, lambda value: value is None, nulls=True),

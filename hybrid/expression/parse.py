@@ -1,8 +1,8 @@
-"""Expressions of transforms and filters: Pinot's SQL expressions, parsed once into plain Python closures.
+"""Compiles expressions of transforms and filters: Pinot's SQL expressions, as Python closures.
 
-After Pinot's InbuiltFunctionEvaluator: a function with a null argument gives null unless it is made for nulls, AND and
-OR know three values, and a name is a field of the record. Where the record has no field `a.b`, it is `b` of the object
-`a`.
+After Pinot's InbuiltFunctionEvaluator: a function of a null is null unless it handles nulls, AND and OR have
+three-valued logic, and a name is a field of the record. Where the record has no field `a.b`, it is the field `b` of the
+object `a`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ _FRACTION = re.compile(r"[0-9]*\.[0-9]*", re.ASCII)
 
 @dataclass(frozen=True)
 class Expression:
-    """`fields` are the names it reads, in their order; `evaluate` gives its value for a record and what is now (ms)."""
+    """A compiled expression. `fields` are the names that it reads, in order of appearance.
+
+    `evaluate` returns its value for a record and the present time (epoch ms).
+    """
 
     text: str
     fields: tuple[str, ...]
@@ -41,7 +44,7 @@ class Expression:
 
 @lru_cache(maxsize=256)
 def parse_expression(text: str) -> Expression:
-    """The expression in `text`. ValueError says what cannot be read, without a full stop."""
+    """The expression in `text`. ValueError, without a full stop, says what is wrong."""
     check_no_script(text, parse_expression)
     builder = _Builder()
     try:
@@ -55,8 +58,8 @@ def _tree(text: str) -> exp.Expr:
     if len(text) > _LENGTH_MAX:
         raise ValueError(f"it has {len(text)} characters; at most {_LENGTH_MAX} are read")
     try:
-        # In brackets, so that nothing but one expression fits; on lines of its own, so that a comment ends.
-        found = sqlglot.parse(f"SELECT (\n{text}\n)", dialect=PinotReader)
+        # In parentheses, so that only a single expression fits; on its own line, so that a comment ends.
+        statements = sqlglot.parse(f"SELECT (\n{text}\n)", dialect=PinotReader)
     except ParseError as error:
         first = error.errors[0] if error.errors else {}
         near = str(first.get("highlight") or "").strip()
@@ -65,7 +68,7 @@ def _tree(text: str) -> exp.Expr:
         raise ValueError(f"it cannot be read{where}: {reason}") from error
     except TokenError as error:
         raise ValueError("it cannot be read: a quote is not closed") from error
-    select = found[0] if len(found) == 1 else None
+    select = statements[0] if len(statements) == 1 else None
     if not isinstance(select, exp.Select) or len(select.expressions) != 1:
         raise ValueError("it is not one expression")
     tree: exp.Expr = select.expressions[0]
@@ -73,7 +76,7 @@ def _tree(text: str) -> exp.Expr:
 
 
 class _Builder:
-    """Turns a tree into closures, and notes which fields they read."""
+    """A compiler of syntax trees to closures, which records the fields that they read."""
 
     def __init__(self) -> None:
         self.fields: dict[str, None] = {}
@@ -91,7 +94,7 @@ class _Builder:
         raise ValueError(f"'{tree.sql('duckdb')}' is not supported in a transform or filter")
 
     def operand(self, tree: exp.Expr) -> Node:
-        """The closure of what is computed with or compared: a fraction beside a decimal is a decimal."""
+        """The closure of an operand. A literal with a point is exact, so that it can be compared with decimals."""
         inner = tree.unnest()
         sign, digits = ("-", inner.this) if isinstance(inner, exp.Neg) else ("", inner)
         if isinstance(digits, exp.Literal) and not digits.is_string and _FRACTION.fullmatch(digits.name):
@@ -111,7 +114,7 @@ class _Builder:
         return self.applied(tree.name, rule, tree.expressions)
 
     def applied(self, name: str, rule: Rule, arguments: list[exp.Expr]) -> Node:
-        """A call; constants are prepared here, once."""
+        """The closure of a call. Constants are prepared here, once."""
         nodes = []
         for position, argument in enumerate(arguments):
             prepare = rule.constants.get(position)
@@ -155,8 +158,8 @@ class _Builder:
         return call(Rule(3, 3, logic.between, nulls=True), [self.operand(argument) for argument in arguments])
 
     def like(self, tree: exp.Expr) -> Node:
-        found = self.applied("LIKE", patterns.RULES["like"], [tree.this, tree.expression])
-        return call(_NOT, [found]) if tree.args.get("negate") else found
+        matches = self.applied("LIKE", patterns.RULES["like"], [tree.this, tree.expression])
+        return call(_NOT, [matches]) if tree.args.get("negate") else matches
 
     def contained(self, tree: exp.Expr) -> Node:
         if not tree.expressions:
@@ -165,17 +168,17 @@ class _Builder:
         return call(Rule(2, None, logic.contained, nulls=True), nodes)
 
     def tested(self, tree: exp.Expr) -> Node:
-        """X IS NULL, x IS TRUE, x IS FALSE."""
-        value, wanted = self.node(tree.this), _literal(tree.expression)
-        return call(Rule(1, 1, lambda found: found is wanted, nulls=True), [value])
+        """IS NULL, IS TRUE and IS FALSE."""
+        value, expected = self.node(tree.this), _literal(tree.expression)
+        return call(Rule(1, 1, lambda operand: operand is expected, nulls=True), [value])
 
     def extracted(self, tree: exp.Expr) -> Node:
         return self.applied("EXTRACT", rule_of(tree.this.name, 1), [tree.expression])
 
     def substring(self, tree: exp.Expr) -> Node:
         arguments = [tree.this, tree.args.get("start"), tree.args.get("length")]
-        given = [argument for argument in arguments if argument is not None]
-        return self.applied("substring", rule_of("substring", len(given)), given)
+        present = [argument for argument in arguments if argument is not None]
+        return self.applied("substring", rule_of("substring", len(present)), present)
 
 
 def _field(name: str) -> Node:
@@ -184,8 +187,8 @@ def _field(name: str) -> Node:
     steps = name.split(".")
 
     def nested(record: Mapping[str, object], now_ms: int | None) -> object:
-        found = record.get(name)
-        return found if found is not None else _walk(record, steps)
+        value = record.get(name)
+        return value if value is not None else _walk(record, steps)
 
     return nested
 
@@ -199,7 +202,7 @@ def _walk(found: object, steps: list[str]) -> object:
 
 
 def _literal(tree: exp.Expr) -> object:
-    """The value of a constant; ValueError for anything that is computed."""
+    """The value of a constant; ValueError for any other expression."""
     tree = tree.unnest()
     if isinstance(tree, exp.Literal):
         return tree.name if tree.is_string else _number(tree.name)
@@ -225,7 +228,7 @@ def _logical(join: Callable[[list[Node]], Node]) -> Callable[[_Builder, exp.Expr
 
 
 _NOT = Rule(1, 1, logic.negation)
-# How sqlglot calls the types that Pinot's users name.
+# sqlglot's names of types, and Pinot's.
 _SQL_TYPES = {"BIGINT": "LONG", "TEXT": "STRING", "TIMESTAMPNTZ": "TIMESTAMP"}
 _OPERATORS: dict[type[exp.Expr], Rule] = {
     exp.Add: Rule(2, 2, arithmetic.plus),

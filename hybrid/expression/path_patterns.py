@@ -1,4 +1,4 @@
-"""Which files are an input's, by their names: hidden ones, and Java's PathMatcher (`glob:`, `regex:`) as regexes."""
+"""Selects input files by name: hidden files, and Java's PathMatcher (`glob:`, `regex:`) as regular expressions."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _SPECIAL = {"*": "[^/]*", "?": "[^/]"}
 
 
 def is_hidden(name: str) -> bool:
-    """Whether a file or folder is no data, by its name: `_SUCCESS`, `.part-0.crc`, what is not whole yet."""
+    """Whether the name of a file or folder marks it as no data: `_SUCCESS`, `.part-0.crc`, unfinished files."""
     return name.startswith((".", "_"))
 
 
 def compile_path_pattern(text: str) -> UserPattern:
-    """The pattern as a regular expression for whole paths. A text without `glob:` or `regex:` is a glob."""
+    """The pattern, which matches whole paths. A text without `glob:` or `regex:` is a glob."""
     syntax, colon, body = text.partition(":")
     if not colon or syntax not in {"glob", "regex"}:
         syntax, body = "glob", text
@@ -28,7 +28,7 @@ def compile_path_pattern(text: str) -> UserPattern:
 
 
 def glob_to_regex(glob: str) -> str:
-    r"""Java's glob: `*` and `?` stay within a folder, `**` crosses folders, `[..]` `{a,b}` and `\` as usual."""
+    r"""Java's glob as a regular expression: `*` and `?` match within a folder, `**` across folders."""
     parts: list[str] = []
     in_group = False
     position = 0
@@ -64,7 +64,7 @@ def _bracket(glob: str, position: int) -> tuple[str, int]:
     body = glob[position + 1 : end]
     if body.startswith("!"):
         return f"[^/{''.join(map(_range_text, _ranges(body[1:])))}]", end
-    inside = "".join(_range_text(part) for one in _ranges(body) for part in _without_slash(*one))
+    inside = "".join(_range_text(part) for ends in _ranges(body) for part in _without_slash(*ends))
     return f"[{inside}]" if inside else _NOTHING, end
 
 

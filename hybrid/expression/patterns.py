@@ -1,6 +1,7 @@
-"""Regular expressions of expressions, after Pinot's regexp package. Patterns are Python's, which most of Java's are.
+"""Regular expressions in transforms and filters, after Pinot's regexp package.
 
-Texts are anybody's: no pattern takes long for any of them, and one that could is refused with its expression.
+Patterns have Python's syntax, which includes most of Java's. Texts may be hostile: an expression is refused when its
+pattern could take long for some text.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ Replacement = Callable[[Match], str]
 
 
 def regex(value: object, flags: int = re.ASCII, use: Use = Use.FITS) -> BoundedPattern:
-    r"""A compiled pattern, whose `\w`, `\d`, `\s` and `\b` are of ASCII, as in Java and in queries.
+    r"""A compiled pattern, whose `\w`, `\d`, `\s` and `\b` are ASCII only, as in Java and in queries.
 
-    ValueError for what Python does not read, or what neither it nor RE2 surely matches in a moment.
+    ValueError for a pattern that Python cannot parse, or that neither `re` nor RE2 matches in bounded time.
     """
     if "[:" in constant_text(value):
         raise ValueError(f"the regular expression {value!r} has a class like [:alpha:]: write [a-zA-Z]")
@@ -35,17 +36,17 @@ def regex(value: object, flags: int = re.ASCII, use: Use = Use.FITS) -> BoundedP
 
 
 def regex_first(value: object) -> BoundedPattern:
-    """As `regex`, for what is found first."""
+    """As `regex`, for the first match."""
     return regex(value, use=Use.FIRST)
 
 
 def regex_all(value: object) -> BoundedPattern:
-    """As `regex`, for all that is found."""
+    """As `regex`, for all matches."""
     return regex(value, use=Use.ALL)
 
 
 class CasedPattern:
-    """A pattern that is asked with regard to the case of letters or without it."""
+    """A pattern that can be matched with or without regard to case."""
 
     def __init__(self, value: object) -> None:
         """ValueError as for `regex`."""
@@ -53,7 +54,7 @@ class CasedPattern:
         self._caseless = regex(value, _caseless_flags(constant_text(value)))
 
     def fits(self, text: str, flags: str) -> bool:
-        """Whether some part of the text matches: with regard to case when `flags` is `c`."""
+        """Whether some part of the text matches, with regard to case if `flags` is `c`."""
         return (self._cased if flags == "c" else self._caseless).fits(text)
 
 
@@ -63,10 +64,10 @@ def cased_regex(value: object) -> CasedPattern:
 
 
 class LikePattern:
-    r"""A pattern of LIKE: `%` is any text, `_` one character; without regard to case, as in Pinot.
+    r"""A pattern of LIKE: `%` is any text, `_` a single character; without regard to case, as in Pinot.
 
-    A backslash makes a `%` or `_` behind it plain; before other characters it is plain itself. Each part between two
-    `%` is looked for once, behind the one before it: if it fits anywhere it fits where it is found first.
+    A backslash before a `%` or `_` escapes it; before other characters it is itself. Each part between two `%` is
+    searched once, after the previous part: if there is a match at all, there is one with the first occurrence.
     """
 
     def __init__(self, value: object) -> None:
@@ -87,10 +88,10 @@ class LikePattern:
         if end < place or not self._first.match(text) or not self._last.match(text, end):
             return False
         for part in self._middle:
-            found = part.search(text, place, end)
-            if found is None:
+            match = part.search(text, place, end)
+            if match is None:
                 return False
-            place = found.end()
+            place = match.end()
         return True
 
 
@@ -105,7 +106,7 @@ def _like_part(parts: Iterable[str]) -> re.Pattern[str]:
 
 
 def is_like(value: object, pattern: LikePattern) -> bool:
-    """A LIKE b"""
+    """The test `a LIKE b`."""
     return pattern.fits(text(value))
 
 
@@ -114,34 +115,35 @@ def _matches(value: object, pattern: CasedPattern, flags: str = "") -> bool:
 
 
 def _caseless_flags(pattern: str) -> int:
-    r"""The flags that do not regard the case of all letters, as in queries and in Pinot 0.11.
+    r"""The flags to ignore the case of all letters, as in queries and in Pinot 0.11.
 
-    Python folds letters beyond ASCII only where `\w` and its like are of Unicode too: with these it folds ASCII's.
+    Python folds letters beyond ASCII only where `\w` and similar classes are Unicode, too. A pattern with such classes
+    therefore folds ASCII letters only.
     """
     return re.IGNORECASE | (re.ASCII if _CLASSES.search(pattern) else re.NOFLAG)
 
 
 def _extract(value: object, pattern: BoundedPattern, group: object = 0, default: object = "") -> object:
-    found, number = pattern.search(text(value)), whole(group)
-    return (found[number] or "") if found and 0 <= number <= pattern.groups else default
+    match, number = pattern.search(text(value)), whole(group)
+    return (match[number] or "") if match and 0 <= number <= pattern.groups else default
 
 
 def _replace(
     value: object, pattern: BoundedPattern, replacement: Replacement, start: object = 0, nth: object = -1
 ) -> str:
-    """Every occurrence from `start` on, or the `nth` one (from 0) alone."""
-    found, begin, wanted = text(value), whole(start), whole(nth)
-    if not 0 <= begin <= len(found):
+    """The text with every match from `start` on replaced, or only the `nth` match (from 0)."""
+    content, begin, occurrence = text(value), whole(start), whole(nth)
+    if not 0 <= begin <= len(content):
         raise ValueError(f"the text has no character {begin} to start from")
-    if wanted < 0:
-        kept, pieces = found[:begin], pattern.pieces(found[begin:])
+    if occurrence < 0:
+        head, pieces = content[:begin], pattern.pieces(content[begin:])
     else:
-        kept, pieces = "", pattern.pieces(found, begin)
-    parts = [kept]
+        head, pieces = "", pattern.pieces(content, begin)
+    parts = [head]
     for number, (before, match) in enumerate(pieces):
         parts.append(before)
         if match is not None:
-            parts.append(replacement(match) if wanted < 0 or wanted == number else match[0] or "")
+            parts.append(replacement(match) if occurrence < 0 or occurrence == number else match[0] or "")
     return "".join(parts)
 
 

@@ -1,7 +1,7 @@
-"""How much work a backtracking engine may need for a pattern: an upper bound, as a polynomial in the text's length.
+"""An upper bound of the cost of a pattern in a backtracking engine, as a polynomial in the length of the text.
 
-An engine that backtracks (Python's `re`, Java's) tries every way in which repeats can divide a text between them. A
-repeat adds no way where what may follow it begins with none of its own characters, or where whatever follows fits.
+A backtracking engine (Python's `re`, Java's) tries every way in which repeats can divide a text between them. A repeat
+adds no way where the following part begins with none of the repeat's characters, or where it matches every text.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from hybrid.expression.regex_tree import (
     union,
 )
 
-# More ways than these count as without a bound.
+# More ways than these count as unbounded.
 _WAYS_MAX = 1_000_000_000
 _DEGREE_MAX = 8
 
@@ -41,11 +41,11 @@ class Cost:
 
     @property
     def degree(self) -> int | None:
-        """The highest power; None where it is exponential."""
+        """The highest power; None for an exponential cost."""
         return None if self.factors is None else len(self.factors) - 1
 
     def length_within(self, steps: int) -> int:
-        """The longest text that takes at most so many steps, at most `steps` characters; 0 for none."""
+        """The length of the longest text that takes at most `steps` steps, at most `steps` characters; 0 for none."""
         factors, low, high = self.factors, 0, steps
         if factors is None:
             return 0
@@ -59,18 +59,18 @@ class Cost:
 
 
 def matching_cost(text: str, flags: int) -> Cost:
-    """What a search for a pattern that `re` has compiled costs at most."""
+    """The maximal cost of a search for a pattern, which `re` has compiled before."""
     nodes, all_flags, state = parse(text, flags)
     counter = _Counter(state.groupwidths)
     start = _Ways(1, 0 if _anchored(nodes, all_flags) else 1)
-    counter.step(_Ways(1, 1))  # every place is looked at
+    counter.step(_Ways(1, 1))  # a search visits every position
     counter.sequence(nodes, start, _END, all_flags)
     return counter.cost()
 
 
 @dataclass(frozen=True)
 class _Ways:
-    """In how many ways a place in the pattern is reached: at most `number * n**degree`."""
+    """The number of ways to reach a place in the pattern: at most `number * n**degree`."""
 
     number: int
     degree: int
@@ -81,9 +81,9 @@ class _Ways:
 
 @dataclass(frozen=True)
 class _Follow:
-    """What comes after a part: it begins with one of `first`, or nothing more is asked for.
+    """The continuation after a part: it begins with one of the characters in `first`, or is empty.
 
-    `free`: whatever the text is, the rest fits, so that the part is never tried again. `done`: that ends the search.
+    `free`: the rest matches every text, so that the part is never tried again. `done`: its match ends the search.
     """
 
     first: Ranges
@@ -111,13 +111,13 @@ class _Counter:
         self._factors[ways.degree] = self._factors.get(ways.degree, 0) + ways.number
 
     def sequence(self, nodes: Sequence[Node], ways: _Ways, follow: _Follow, flags: int) -> _Ways:
-        """Counts the parts one after another; the ways in which their end is reached."""
+        """Count the steps of a sequence of parts; the ways to reach its end."""
         follows = [follow]
         for node in reversed(list(nodes)):
             follows.append(_before(node, follows[-1], flags))
         for node, after in zip(nodes, reversed(follows[:-1]), strict=True):
-            found = self.node(node, ways, after, flags)
-            ways = ways if after.free else found
+            ways_to_end = self.node(node, ways, after, flags)
+            ways = ways if after.free else ways_to_end
         return ways
 
     def node(self, node: Node, ways: _Ways, follow: _Follow, flags: int) -> _Ways:
@@ -143,13 +143,15 @@ class _Counter:
         return ways
 
     def _branch(self, branches: Sequence[Sequence[Node]], ways: _Ways, follow: _Follow, flags: int) -> _Ways:
-        """Of branches that begin with different characters only one is entered."""
-        ends = [self.sequence(one, ways, follow, flags) for one in branches]
+        """Count the steps of branches. Of branches that begin with different characters only one is entered."""
+        ends = [self.sequence(branch, ways, follow, flags) for branch in branches]
         for _ in branches:
             self.step(ways)
-        firsts = sorted(one for branch in branches for one in _before_all(branch, follow, flags).first)
-        apart = not any(_nullable(one, flags) for one in branches) and not any(
-            one[1] >= other[0] for one, other in pairwise(firsts)
+        firsts = sorted(
+            character_range for branch in branches for character_range in _before_all(branch, follow, flags).first
+        )
+        apart = not any(_nullable(branch, flags) for branch in branches) and not any(
+            earlier[1] >= other[0] for earlier, other in pairwise(firsts)
         )
         numbers = [end.number for end in ends]
         number = max(numbers) if apart else min(sum(numbers), _WAYS_MAX)
@@ -171,14 +173,14 @@ class _Counter:
             self._exponential |= many or nullable
             looks = _looks_around(body)
             for degree, factor in turn._factors.items():
-                if inner.done:  # the first turn that fits is the end of the search
+                if inner.done:  # the first iteration that matches ends the search
                     self.step(ways.times(factor, degree))
                     self.step(_Ways(factor, degree + 1 if looks else max(1, degree)))
                 else:
                     self.step(ways.times(factor, degree + 1 if looks else max(1, degree)))
             end = ways.times(1, 0 if ends_once else 1)
         else:
-            if many:  # every turn has its own ways
+            if many:  # every iteration has its own ways
                 turns = min(max(once.number, 2) ** min(most, 64) * 2, _WAYS_MAX)
             else:
                 turns = 1 if ends_once else most - least + 1
@@ -189,7 +191,7 @@ class _Counter:
 
 
 def _before(node: Node, follow: _Follow, flags: int) -> _Follow:
-    """What stands before a part when this node, and then `follow`, comes after it."""
+    """The continuation of a part that is followed by this node, and then by `follow`."""
     kind, value = str(node[0]), node[1]
     if kind in SINGLE:
         return _Follow(characters(node, flags) or EVERY, False, False)
@@ -200,16 +202,18 @@ def _before(node: Node, follow: _Follow, flags: int) -> _Follow:
     if kind == "ATOMIC_GROUP":
         return replace(_before_all(value, follow, flags), free=False, done=False)
     if kind == "BRANCH":
-        several = [_before_all(one, follow, flags) for one in value[1]]
+        several = [_before_all(branch, follow, flags) for branch in value[1]]
         return _Follow(
-            union(one.first for one in several), any(one.free for one in several), any(one.done for one in several)
+            union(after.first for after in several),
+            any(after.free for after in several),
+            any(after.done for after in several),
         )
     if kind in REPEATS:
         inside = _before_all(value[2], follow, flags)
         if value[0] > 0 and not _nullable(value[2], flags):
             return replace(inside, free=False, done=False)
         return _Follow(union([inside.first, follow.first]), follow.free, follow.done)
-    return _Follow(EVERY, False, False)  # it looks around, or refers back
+    return _Follow(EVERY, False, False)  # a look-around or a back reference
 
 
 def _before_all(nodes: Sequence[Node], follow: _Follow, flags: int) -> _Follow:
@@ -217,7 +221,7 @@ def _before_all(nodes: Sequence[Node], follow: _Follow, flags: int) -> _Follow:
 
 
 def _nullable(nodes: Sequence[Node], flags: int) -> bool:
-    """Whether a part may match nothing."""
+    """Whether a part may match the empty text."""
     return all(_node_nullable(node, flags) for node in nodes)
 
 
@@ -232,12 +236,12 @@ def _node_nullable(node: Node, flags: int) -> bool:
     if kind == "ATOMIC_GROUP":
         return _nullable(value, flags)
     if kind == "BRANCH":
-        return any(_nullable(one, flags) for one in value[1])
+        return any(_nullable(branch, flags) for branch in value[1])
     return True
 
 
 def _looks_around(nodes: Sequence[Node]) -> bool:
-    """Whether a part looks at more of the text than it takes."""
+    """Whether a part examines more of the text than it matches."""
     return any(
         str(node[0]) in {"ASSERT", "ASSERT_NOT", "GROUPREF", "GROUPREF_EXISTS"}
         or any(map(_looks_around, parts_of(node)))
@@ -246,7 +250,7 @@ def _looks_around(nodes: Sequence[Node]) -> bool:
 
 
 def _anchored(nodes: Sequence[Node], flags: int) -> bool:
-    """Whether a pattern fits at the beginning of a text only."""
+    """Whether a pattern matches at the beginning of a text only."""
     if not nodes:
         return False
     kind, value = str(nodes[0][0]), nodes[0][1]
@@ -255,4 +259,4 @@ def _anchored(nodes: Sequence[Node], flags: int) -> bool:
         return name == "AT_BEGINNING_STRING" or (name == "AT_BEGINNING" and not flags & re.MULTILINE)
     if kind == "SUBPATTERN":
         return _anchored(value[3], flags_inside(value, flags))
-    return kind == "BRANCH" and all(_anchored(one, flags) for one in value[1])
+    return kind == "BRANCH" and all(_anchored(branch, flags) for branch in value[1])

@@ -1,7 +1,7 @@
-"""A regular expression in Python's syntax as one of RE2 that gives the same value for every text.
+"""Translates regular expressions from Python's syntax to RE2, with the same result for every text.
 
-Classes are written as the characters that Python's are, so nothing depends on what RE2 takes a class or a case for.
-RE2 works on UTF-8; half characters (surrogates) are in it as Python's `surrogatepass` writes them.
+Classes are written as ranges of the characters in Python's classes, because those of RE2, and its rules of case,
+differ. RE2 works on UTF-8; surrogates are encoded as by Python's `surrogatepass`.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ from hybrid.expression.regex_tree import (
 
 _REPEATS_MAX = 1000
 _PROGRAM_MAX = 5000
-# Bytes that one value may have RE2 look at, where each of many matches may look at the rest of the text.
+# The most bytes that RE2 may scan for a value, where each of many matches may scan the rest of the text.
 _LOOKS_MAX = 100_000_000
 _ENCODING, _ERRORS = "utf-8", "surrogatepass"
 
 
 class NotTranslated(Exception):
-    """What RE2 has no words for; the message is a sentence's end: `it has a look-around`."""
+    """The error for a pattern that RE2 cannot express; the message is the end of a sentence: `it looks around`."""
 
 
 @dataclass(frozen=True)
 class Re2Match:
-    """What a pattern found: the texts of its groups, None for one that took no part."""
+    """A match: the texts of its groups, None for a group that did not take part."""
 
     texts: Sequence[str | None]
     names: dict[str, int]
 
     def __getitem__(self, group: int | str) -> str | None:
-        """The text of a group; IndexError for one that the pattern has not, in the words of `re`."""
+        """The text of a group; IndexError for a missing group, with the message of `re`."""
         number = self.names.get(group, -1) if isinstance(group, str) else group
         if not 0 <= number < len(self.texts):
             raise IndexError("no such group")
@@ -53,10 +53,10 @@ class Re2Match:
 
 
 class LinearPattern:
-    """A pattern that RE2 matches, in time linear in the text."""
+    """A pattern that RE2 matches in linear time."""
 
     def __init__(self, text: str, flags: int, *, values: bool) -> None:
-        """NotTranslated for what RE2 cannot match as `re` does. `values`: not only whether it fits is asked."""
+        """NotTranslated for a pattern that RE2 cannot match as `re` does. `values`: the matches are needed, too."""
         nodes, all_flags, state = parse(text, flags)
         writer = _Writer(values)
         written = writer.sequence(nodes, all_flags, is_last=True)
@@ -79,7 +79,7 @@ class LinearPattern:
             raise NotTranslated("its repeats and classes are too large together")
 
     def check_replaces(self) -> None:
-        """NotTranslated where it may prefer to match nothing: a place may have a further match then."""
+        """NotTranslated for a pattern that may prefer an empty match: a position may then have a further match."""
         if self._nullable and not self._nothing_last:
             raise NotTranslated("it may match nothing although something is there")
 
@@ -94,19 +94,19 @@ class LinearPattern:
         return self._found(data, spans) if spans else None
 
     def pieces(self, text: str, begin: int = 0) -> Iterator[tuple[str, Re2Match | None]]:
-        """Every match behind the text between it and the one before; at the end the rest of the text, and None.
+        """Every match with the text between it and the previous match; at the end the rest of the text, and None.
 
-        Matches are looked for from the character `begin` on. ValueError when that takes too long.
+        Matches are searched from the character `begin` on. ValueError when that takes too long.
         """
         data = text.encode(_ENCODING, _ERRORS)
         place = len(text[:begin].encode(_ENCODING, _ERRORS))
-        last, left = 0, _LOOKS_MAX
+        last, budget = 0, _LOOKS_MAX
         while place <= len(data):
             spans = self._spans(data, place)
             if not spans:
                 break
-            left -= len(data) - spans[0][0] if self._looks_far else 0
-            if left < 0:
+            budget -= len(data) - spans[0][0] if self._looks_far else 0
+            if budget < 0:
                 raise ValueError("the text is too long for so many matches of this regular expression")
             start, end = spans[0]
             yield _text(data, last, start), self._found(data, spans)
@@ -115,11 +115,11 @@ class LinearPattern:
         yield _text(data, last, len(data)), None
 
     def _spans(self, data: bytes, place: int) -> list[tuple[int, int]]:
-        """The spans of the groups, by Python's numbers; (-1, -1) for one that took no part. Empty without a match."""
+        """The spans of the groups, by Python's numbers; (-1, -1) for a group without a part. Empty without a match."""
         match = self._pattern.search(data, place)
         if match is None:
             return []
-        # Behind a `$` RE2 has taken the newline at the end with it.
+        # The translation of `$` includes the final newline in the match.
         most = max((match.start(mark) for mark in self._marks), default=-1)
         spans = [match.span(group) if group >= 0 else (-1, -1) for group in self._groups]
         return [(start, min(end, most)) for start, end in spans] if most >= 0 else spans
@@ -133,7 +133,7 @@ def _text(data: bytes, start: int, end: int) -> str:
 
 
 def _next_place(data: bytes, place: int) -> int:
-    """Where the next character begins."""
+    """The offset of the next character."""
     place += 1
     while place < len(data) and data[place] & 0xC0 == 0x80:
         place += 1
@@ -142,7 +142,7 @@ def _next_place(data: bytes, place: int) -> int:
 
 @dataclass
 class _Writer:
-    """Writes nodes in RE2's words. `numbers` are RE2's numbers of Python's groups; `marks` those that a `$` has."""
+    """Writes nodes in RE2's syntax. `numbers` maps Python's groups to RE2's; `marks` are the groups before a `$`."""
 
     values: bool
     numbers: dict[int, int] = field(default_factory=dict)
@@ -150,7 +150,7 @@ class _Writer:
     _groups: int = 0
 
     def sequence(self, nodes: Sequence[Node], flags: int, *, is_last: bool) -> str:
-        """`is_last`: nothing of the pattern comes behind."""
+        """The text of a sequence; `is_last`: it ends the pattern."""
         final = len(nodes) - 1
         return "".join(self._node(node, flags, is_last and place == final) for place, node in enumerate(nodes))
 
@@ -163,7 +163,7 @@ class _Writer:
         if kind == "SUBPATTERN":
             return self._group(value, flags, is_last)
         if kind == "BRANCH":
-            return f"(?:{'|'.join(self.sequence(one, flags, is_last=is_last) for one in value[1])})"
+            return f"(?:{'|'.join(self.sequence(branch, flags, is_last=is_last) for branch in value[1])})"
         if kind in REPEATS and kind != "POSSESSIVE_REPEAT":
             return self._repeat(kind, value, flags)
         names = {"ASSERT": "looks around", "ASSERT_NOT": "looks around", "FAILURE": "looks around"}
@@ -234,7 +234,7 @@ def _has_unbounded(nodes: Sequence[Node]) -> bool:
 
 
 def _looks_far(nodes: Sequence[Node]) -> bool:
-    """Whether it may look through the whole rest of the text for something better than a match that it has."""
+    """Whether a match may need a scan of the whole rest of the text for a preferred match."""
     for node in nodes:
         kind, value = str(node[0]), node[1]
         if kind in REPEATS and int(value[0]) != int(value[1]) and _has_unbounded(value[2]):
@@ -247,12 +247,12 @@ def _looks_far(nodes: Sequence[Node]) -> bool:
 
 
 def _nothing_last(nodes: Sequence[Node]) -> bool:
-    """Whether it matches nothing only where it cannot match something."""
+    """Whether the empty match is always the last alternative."""
     for node in nodes:
         kind, value = str(node[0]), node[1]
         if kind == "MIN_REPEAT":
             return False
-        if kind == "BRANCH" and any(least_width(one) == 0 for one in value[1][:-1]):
+        if kind == "BRANCH" and any(least_width(branch) == 0 for branch in value[1][:-1]):
             return False
         if not all(map(_nothing_last, parts_of(node))):
             return False

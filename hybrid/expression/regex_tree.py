@@ -1,4 +1,4 @@
-"""Python's own reading of a regular expression, and which characters each part of it matches, as ranges.
+"""Python's own parse tree of a regular expression, and the characters that its parts match, as ranges.
 
 `re._parser` is the parser that `re` compiles with, from Python 3.11 on.
 """
@@ -16,9 +16,9 @@ _CONSTANTS = import_module("re._constants")
 _SRE = import_module("_sre")
 _OTHER_CASES: dict[int, tuple[int, ...]] = import_module("re._casefix")._EXTRA_CASES
 LAST, _BMP_LAST, _ASCII_END = 0x10FFFF, 0xFFFF, 128
-# Characters of a class that are looked at one by one.
+# The most characters of a class that are enumerated.
 _FEW = 300
-# What an unbounded repeat has as its most.
+# The maximum of an unbounded repeat.
 UNBOUNDED = int(_CONSTANTS.MAXREPEAT)
 
 Node = tuple[Any, Any]
@@ -35,9 +35,9 @@ REPEATS = frozenset(("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"))
 
 
 def parse(text: str, flags: int) -> tuple[Sequence[Node], int, Any]:
-    """The nodes of a pattern that `re` has compiled, its flags with those inside of it, and the parser's state."""
-    found = _PARSER.parse(text, flags)
-    return found, found.state.flags, found.state
+    """The nodes of a pattern, which `re` has compiled before, its flags with inline flags, and the parser's state."""
+    tree = _PARSER.parse(text, flags)
+    return tree, tree.state.flags, tree.state
 
 
 def parts_of(node: Node) -> Sequence[Sequence[Node]]:
@@ -53,7 +53,7 @@ def parts_of(node: Node) -> Sequence[Sequence[Node]]:
 
 
 def least_width(nodes: Any) -> int:
-    """The fewest characters that a sequence of the parser's matches."""
+    """The fewest characters that a sequence of nodes matches."""
     return int(nodes.getwidth()[0])
 
 
@@ -66,40 +66,40 @@ def flags_inside(value: Any, flags: int) -> int:
 
 
 def union(parts: Iterable[Ranges]) -> Ranges:
-    """The characters of any of them."""
-    found: list[tuple[int, int]] = []
-    for low, high in sorted(one for part in parts for one in part):
-        if found and low <= found[-1][1] + 1:
-            found[-1] = found[-1][0], max(found[-1][1], high)
+    """The union of sets of characters, sorted and disjoint."""
+    merged: list[tuple[int, int]] = []
+    for low, high in sorted(span for part in parts for span in part):
+        if merged and low <= merged[-1][1] + 1:
+            merged[-1] = merged[-1][0], max(merged[-1][1], high)
         else:
-            found.append((low, high))
-    return tuple(found)
+            merged.append((low, high))
+    return tuple(merged)
 
 
 def complement(ranges: Ranges) -> Ranges:
-    """All other characters; `ranges` are sorted and apart."""
-    found, begin = [], 0
+    """All other characters; `ranges` are sorted and disjoint."""
+    others, begin = [], 0
     for low, high in ranges:
         if low > begin:
-            found.append((begin, low - 1))
+            others.append((begin, low - 1))
         begin = high + 1
-    return (*found, (begin, LAST)) if begin <= LAST else tuple(found)
+    return (*others, (begin, LAST)) if begin <= LAST else tuple(others)
 
 
 def overlap(one: Ranges, other: Ranges) -> bool:
-    """Whether some character is in both."""
+    """Whether two sets of characters intersect."""
     return any(low <= high2 and low2 <= high for low, high in one for low2, high2 in other)
 
 
 def characters(node: Node, flags: int) -> Ranges | None:
-    """What a node of SINGLE matches; None where they are not told here, as those of Unicode's classes."""
+    """The characters that a node of SINGLE matches; None where they are unknown, as those of Unicode's classes."""
     kind, value = str(node[0]), node[1]
     if kind == "ANY":
         return EVERY if flags & re.DOTALL else complement(_NEWLINE)
     if kind == "IN":
         return _of_class(tuple(value), flags)
-    found = _cased(((value, value),), flags)
-    return complement(found) if kind == "NOT_LITERAL" else found
+    ranges = _cased(((value, value),), flags)
+    return complement(ranges) if kind == "NOT_LITERAL" else ranges
 
 
 @lru_cache(maxsize=256)
@@ -112,26 +112,26 @@ def _of_class(items: tuple[Node, ...], flags: int) -> Ranges | None:
             if not flags & re.ASCII:
                 return None
             name = str(value).removeprefix("CATEGORY_")
-            known = _CLASSES[name.removeprefix("NOT_")]
-            plain.append(complement(known) if name.startswith("NOT_") else known)
+            class_ranges = _CLASSES[name.removeprefix("NOT_")]
+            plain.append(complement(class_ranges) if name.startswith("NOT_") else class_ranges)
         else:
             if kind == "RANGE" and value[1] > _BMP_LAST and flags & re.IGNORECASE and flags & re.ASCII:
-                return None  # `re` does not regard the case of letters beyond ASCII there, against its flags
+                return None  # contrary to its flags, `re` folds the case of letters beyond ASCII there
             plain.append((value,) if kind == "RANGE" else ((value, value),))
-    found = _cased(union(plain), flags)
-    return complement(found) if negated else found
+    ranges = _cased(union(plain), flags)
+    return complement(ranges) if negated else ranges
 
 
 @lru_cache(maxsize=4096)
 def _cased(ranges: Ranges, flags: int) -> Ranges:
-    """With all characters that `re` takes for these when it does not regard case."""
+    """The characters, with those that `re` considers equal when it ignores case."""
     if not flags & re.IGNORECASE:
         return ranges
     lower_of, uppers_of = _cases()
     is_ascii = bool(flags & re.ASCII)
     if sum(high - low + 1 for low, high in ranges) <= _FEW:
         meant = {code for low, high in ranges for code in range(low, high + 1)}
-    else:  # of these alone the case matters
+    else:  # only these characters have several cases
         cased = (*lower_of, *uppers_of, *_OTHER_CASES)
         meant = {code for code in cased if any(low <= code <= high for low, high in ranges)}
     if is_ascii:
@@ -145,7 +145,7 @@ def _cased(ranges: Ranges, flags: int) -> Ranges:
 
 @lru_cache(maxsize=1)
 def _cases() -> tuple[dict[int, int], dict[int, list[int]]]:
-    """The small letter of each capital one, and the other way round."""
+    """The lower case of each upper-case letter, and the upper cases of each lower-case letter."""
     lower_of: dict[int, int] = {}
     uppers_of: dict[int, list[int]] = {}
     for code in range(LAST + 1):

@@ -1,6 +1,6 @@
-r"""What REGEXPREPLACE puts in, in all engines: `$1` (Java's) and `\1` (SQL's) are groups, `${name}` is one by name.
+r"""Parses replacements of REGEXPREPLACE, for all engines: `$1` (Java), `\1` (SQL) and `${name}` are groups.
 
-A backslash before any other character makes it plain.
+A backslash escapes any other character.
 """
 
 from __future__ import annotations

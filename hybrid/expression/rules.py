@@ -1,6 +1,6 @@
-"""A function's rule, and how a call of it becomes a closure.
+"""Rules of functions, and the closures of their calls.
 
-A node is called with a record and the time that counts as now (epoch milliseconds, None where there is none).
+A node is called with a record and the present time (epoch milliseconds, None where there is none).
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ Prepare = Callable[[object], object]
 
 @dataclass(frozen=True)
 class Rule:
-    """What a function takes: `fewest` to `most` arguments (None: any number), and `apply`, its plain Python.
+    """The rule of a function: `fewest` to `most` arguments (None: any number), and `apply`, its implementation.
 
-    `constants` says which arguments (by position) must be constants and what makes of them, once, what `apply` gets:
-    a ValueError there refuses the expression. A null argument gives null unless `nulls`. With `clock`, `apply` gets
-    the time that counts as now in front of its arguments.
+    `constants` maps positions of arguments that must be constants to their converters, which run once; a ValueError
+    there refuses the expression. The result for a null argument is null unless `nulls`. With `clock` the first
+    argument of `apply` is the present time.
     """
 
     fewest: int
@@ -30,7 +30,7 @@ class Rule:
 
 
 def call(rule: Rule, arguments: Sequence[Node]) -> Node:
-    """The closure that applies `rule` to what its arguments give."""
+    """The closure that applies `rule` to the values of its arguments."""
     if rule.clock:
         return _with_clock(rule.apply, arguments)
     if rule.nulls:

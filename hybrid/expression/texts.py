@@ -1,6 +1,6 @@
-"""Text functions of expressions, after Pinot's StringFunctions (and Commons Lang, which those call).
+"""Text functions of expressions, after Pinot's StringFunctions, which use Commons Lang.
 
-Characters are code points, where Java counts UTF-16 units.
+Characters are code points; Java counts UTF-16 units.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ from hybrid.expression.arguments import LENGTH_MAX, raw, shown, text, whole
 from hybrid.expression.rules import Rule
 from hybrid.schema import characters
 
-# What splitPart gives where there is no such part: Pinot's default of a STRING.
+# The result of splitPart where there is no such part: Pinot's default of a STRING.
 _NO_PART = "null"
 
 
 def split_text(value: object, delimiter: object, limit: object = 0) -> list[object]:
-    """Pinot's split: adjacent delimiters are one, leading ones nothing; the `limit`th piece is all that is left."""
-    found, between, most = text(value), text(delimiter), whole(limit)
+    """Pinot's split: adjacent delimiters count once, leading delimiters are skipped; part `limit` is the rest."""
+    content, between, most = text(value), text(delimiter), whole(limit)
     if not between:
-        words = found.split(None, most - 1) if most > 0 else found.split()
+        words = content.split(None, most - 1) if most > 0 else content.split()
         return list(words)
     parts: list[object] = []
     start = 0
-    while start < len(found):
-        end = found.find(between, start)
+    while start < len(content):
+        end = content.find(between, start)
         if end == start:
             start += len(between)
             continue
         if end < 0 or len(parts) + 1 == most:
-            return [*parts, found[start:]]
-        parts.append(found[start:end])
+            return [*parts, content[start:]]
+        parts.append(content[start:end])
         start = end + len(between)
-        if start == len(found):
+        if start == len(content):
             parts.append("")
     return parts
 
@@ -49,22 +49,22 @@ def _split_part(value: object, delimiter: object, *limit_and_index: object) -> o
 
 def cut(value: object, begin: object, end: object = -1) -> str:
     """Pinot's substr: from `begin` (from 0) to before `end`; -1 is the end of the text."""
-    found, last = text(value), whole(end)
-    return _between(found, whole(begin), len(found) if last == -1 else last)
+    content, last = text(value), whole(end)
+    return _between(content, whole(begin), len(content) if last == -1 else last)
 
 
 def part(value: object, begin: object, length: object = None) -> str:
     """SQL's substring: from `begin` (from 1), `length` characters."""
-    found, given = text(value), whole(begin)
-    first = given - 1 if given > 0 else given + len(found) if given < 0 else -1
-    if length is not None and first < 0:  # places before the text count, as in SQL
-        return found[: max(0, first + whole(length))]
+    content, position = text(value), whole(begin)
+    first = position - 1 if position > 0 else position + len(content) if position < 0 else -1
+    if length is not None and first < 0:  # positions before the text count, as in SQL
+        return content[: max(0, first + whole(length))]
     first = max(first, 0)
-    return _between(found, first, len(found) if length is None else first + whole(length))
+    return _between(content, first, len(content) if length is None else first + whole(length))
 
 
 def _between(found: str, begin: int, end: int) -> str:
-    """StringUtils.substring: what is negative counts from the end."""
+    """StringUtils.substring: negative positions count from the end."""
     first = max(0, begin + len(found)) if begin < 0 else begin
     last = max(0, end + len(found)) if end < 0 else end
     return found[first:last] if first <= last else ""
@@ -72,10 +72,10 @@ def _between(found: str, begin: int, end: int) -> str:
 
 def trimmed(value: object, characters: object = characters.TRIMMED, end: str = "BOTH") -> str:
     """TRIM, of both ends or one."""
-    found, which = text(value), text(characters)
+    content, which = text(value), text(characters)
     if end in {"BOTH", "LEADING"}:
-        found = found.lstrip(which) if which else found
-    return found.rstrip(which) if which and end in {"BOTH", "TRAILING"} else found
+        content = content.lstrip(which) if which else content
+    return content.rstrip(which) if which and end in {"BOTH", "TRAILING"} else content
 
 
 def _concat(first: object, second: object, separator: object = "") -> str:
@@ -83,53 +83,53 @@ def _concat(first: object, second: object, separator: object = "") -> str:
 
 
 def _concat_ws(separator: object, *values: object) -> str | None:
-    """The values that are no nulls, with the separator between them."""
+    """The values that are not null, joined with the separator."""
     if separator is None:
         return None
     return _checked(text(separator).join(text(value) for value in values if value is not None))
 
 
 def _replace(value: object, search: object, replacement: object) -> str:
-    found, what = text(value), text(search)
-    return _checked(found.replace(what, text(replacement))) if what else found
+    content, what = text(value), text(search)
+    return _checked(content.replace(what, text(replacement))) if what else content
 
 
 def _padding(value: object, size: object, pad: object) -> str:
-    found, width, filler = text(value), whole(size), text(pad) or " "
-    missing = _length(width) - len(found)
+    content, width, filler = text(value), whole(size), text(pad) or " "
+    missing = _length(width) - len(content)
     return (filler * (missing // len(filler) + 1))[:missing] if missing > 0 else ""
 
 
 def _repeat(value: object, *separator_and_times: object) -> str:
-    found = text(value)
+    content = text(value)
     separator, times = ("", *separator_and_times)[-2:]
     between, count = text(separator), max(0, whole(times))
-    _length(count * (len(found) + len(between)))
-    return between.join([found] * count)
+    _length(count * (len(content) + len(between)))
+    return between.join([content] * count)
 
 
 def _position(value: object, search: object, instance: object = 1) -> int:
-    """Pinot's strpos, from 0: where the `instance`th occurrence begins, or -1."""
-    found, what, place = text(value), text(search), -1
-    for _ in range(min(max(whole(instance), 0), len(found) + 1)):
-        place = found.find(what, place + 1)
+    """Pinot's strpos: the position, from 0, of occurrence number `instance`, or -1."""
+    content, what, place = text(value), text(search), -1
+    for _ in range(min(max(whole(instance), 0), len(content) + 1)):
+        place = content.find(what, place + 1)
         if place < 0:
             return -1
     return place
 
 
 def _first_code(value: object) -> int:
-    found = text(value)
-    if not found:
+    content = text(value)
+    if not content:
         raise ValueError("an empty text has no first character")
-    return ord(found[0])
+    return ord(content[0])
 
 
 def _character(code: object) -> str:
-    found = whole(code)
-    if not 0 <= found <= 0x10FFFF or 0xD800 <= found <= 0xDFFF:
-        raise ValueError(f"{found} is not a code point")
-    return chr(found)
+    code_point = whole(code)
+    if not 0 <= code_point <= 0x10FFFF or 0xD800 <= code_point <= 0xDFFF:
+        raise ValueError(f"{code_point} is not a code point")
+    return chr(code_point)
 
 
 def _encode_url(value: object) -> str:
@@ -144,18 +144,18 @@ def _decode_url(value: object) -> str:
 def _from_base64(value: object) -> bytes:
     try:
         written = text(value)
-        return base64.b64decode(written + "=" * (-len(written) % 4), validate=True)  # Java wants no padding either
+        return base64.b64decode(written + "=" * (-len(written) % 4), validate=True)  # padding is optional, as in Java
     except ValueError as error:
         raise ValueError(f"{shown(value)} is not Base64") from error
 
 
 def _ascii(value: object) -> bytes:
-    """Java's encoding: what is not ASCII becomes a question mark."""
+    """Java's encoding: a character that is not ASCII becomes a question mark."""
     return text(value).encode("ascii", "replace")
 
 
 def _from_utf8(value: object) -> str:
-    """Java's decoding: what is not UTF-8 becomes a replacement character."""
+    """Java's decoding: invalid UTF-8 becomes a replacement character."""
     return raw(value).decode("utf-8", "replace")
 
 

@@ -1,7 +1,7 @@
 """Time functions of expressions, after Pinot's DateTimeFunctions and DateTimeConvert.
 
-Times are epoch milliseconds unless a unit says otherwise, and UTC unless a zone does. A number of larger units is a
-quotient cut towards zero, as Java divides and as queries do.
+Times are epoch milliseconds unless a unit is given, and in UTC unless a zone is given. Conversion to larger units
+truncates towards zero, as in Java and in queries.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _MONTHS = {"month": 1, "quarter": 3, "year": 12}
 
 
 def moment(value: object, where: tzinfo = UTC) -> datetime:
-    """An instant, given as epoch milliseconds, on the clock of a zone."""
+    """The instant of epoch milliseconds, in a zone."""
     millis = whole(value)
     if not MIN_MS <= millis <= MAX_MS:
         raise ValueError(f"{shown(value)} is not a time in the years 1 to 9999")
@@ -56,11 +56,11 @@ def _from_date_time(value: object, pattern: DatePattern, where: tzinfo = UTC, *d
 
 
 def floored(found: datetime, unit: str) -> datetime:
-    """The begin of the second, day, week (Monday), quarter and so on that holds an instant, on its own clock."""
+    """The begin of the second, day, week (Monday), quarter and so on that contains an instant, in its zone."""
     if unit == "millisecond":
         return found.replace(microsecond=found.microsecond // 1000 * 1000)
     if unit in {"second", "minute", "hour"}:
-        # On the instant, for an hour that the clock shows twice is two hours.
+        # Computed with the instant's offset, because an hour that a clock repeats is two hours.
         offset = found.utcoffset() or timedelta()
         local = found.replace(tzinfo=UTC)
         return (local - (local - EPOCH) % timedelta(milliseconds=_FIXED_MS[unit]) - offset).astimezone(found.tzinfo)
@@ -72,7 +72,7 @@ def floored(found: datetime, unit: str) -> datetime:
     else:
         start = day.replace(month=(day.month - 1) // _MONTHS[unit] * _MONTHS[unit] + 1, day=1)
     later = start.replace(fold=1)
-    # Midnight that occurs twice is the one with the offset of the instant.
+    # Where midnight occurs twice, it is the one with the offset of the instant.
     is_twice = (later.utcoffset() or timedelta()) < (start.utcoffset() or timedelta())
     return later if is_twice and later.utcoffset() == found.utcoffset() else start
 
@@ -87,7 +87,7 @@ def _time_convert(value: object, given: int, wanted: int) -> int:
 
 
 def _quotient(value: int, by: int) -> int:
-    """A quotient of whole numbers, cut towards zero."""
+    """A quotient of whole numbers, truncated towards zero."""
     return value // by if value >= 0 else -(-value // by)
 
 
@@ -104,7 +104,7 @@ def _date_time_convert(
 
 
 def _in_steps(found: datetime, size: int, unit: str) -> datetime:
-    """An instant cut to a multiple of `size` inside of the next larger unit of its clock: minute 37 of 15 is 30."""
+    """An instant truncated to a multiple of `size` within the next larger unit: minute 37 with size 15 is 30."""
     if unit == "DAYS":
         day = floored(found, "day")
         return day.replace(day=(day.day - 1) // size * size + 1)
@@ -118,13 +118,13 @@ def _in_steps(found: datetime, size: int, unit: str) -> datetime:
 
 
 def _timestamp_add(unit: str, interval: object, value: object) -> int:
-    found, count = moment(value), whole(interval)
+    instant, count = moment(value), whole(interval)
     if unit in _FIXED_MS:
         return whole(value) + count * _FIXED_MS[unit]
-    months = found.year * 12 + found.month - 1 + count * _MONTHS[unit]
-    first = found.replace(year=months // 12, month=months % 12 + 1, day=1)
+    months = instant.year * 12 + instant.month - 1 + count * _MONTHS[unit]
+    first = instant.replace(year=months // 12, month=months % 12 + 1, day=1)
     following = (first + timedelta(days=31)).replace(day=1)
-    return millis_of(first.replace(day=min(found.day, (following - timedelta(days=1)).day)))
+    return millis_of(first.replace(day=min(instant.day, (following - timedelta(days=1)).day)))
 
 
 def _timestamp_diff(unit: str, start: object, end: object) -> int:
@@ -154,8 +154,8 @@ def _from_iso(value: object) -> int:
 
 
 def _to_iso(value: object) -> str:
-    found = moment(value).replace(tzinfo=None)
-    return found.isoformat(timespec="milliseconds" if found.microsecond else "seconds") + "Z"
+    instant = moment(value).replace(tzinfo=None)
+    return instant.isoformat(timespec="milliseconds" if instant.microsecond else "seconds") + "Z"
 
 
 def _part(get: Callable[[datetime], int]) -> Rule:
@@ -163,38 +163,38 @@ def _part(get: Callable[[datetime], int]) -> Rule:
 
 
 def _epochs() -> dict[str, Rule]:
-    """toEpochSeconds, fromEpochDaysBucket and so on. `Rounded` keeps the unit, `Bucket` counts buckets."""
-    found: dict[str, Rule] = {}
+    """The rules of toEpochSeconds, fromEpochDaysBucket and so on. `Rounded` keeps the unit, `Bucket` counts buckets."""
+    rules: dict[str, Rule] = {}
     for name, ms in _UNITS.items():
-        found[f"toEpoch{name}"] = Rule(1, 1, lambda value, ms=ms: _quotient(whole(value), ms))
-        found[f"toEpoch{name}Rounded"] = Rule(
+        rules[f"toEpoch{name}"] = Rule(1, 1, lambda value, ms=ms: _quotient(whole(value), ms))
+        rules[f"toEpoch{name}Rounded"] = Rule(
             2, 2, lambda value, to, ms=ms: _quotient(whole(value), ms * to) * to, {1: step}
         )
-        found[f"toEpoch{name}Bucket"] = Rule(2, 2, lambda value, to, ms=ms: _quotient(whole(value), ms * to), {1: step})
-        found[f"fromEpoch{name}"] = Rule(1, 1, lambda value, ms=ms: whole(value) * ms)
-        found[f"fromEpoch{name}Bucket"] = Rule(2, 2, lambda value, to, ms=ms: whole(value) * to * ms, {1: step})
-    return found
+        rules[f"toEpoch{name}Bucket"] = Rule(2, 2, lambda value, to, ms=ms: _quotient(whole(value), ms * to), {1: step})
+        rules[f"fromEpoch{name}"] = Rule(1, 1, lambda value, ms=ms: whole(value) * ms)
+        rules[f"fromEpoch{name}Bucket"] = Rule(2, 2, lambda value, to, ms=ms: whole(value) * to * ms, {1: step})
+    return rules
 
 
 _PARTS: dict[str, Callable[[datetime], int]] = {
-    "year": lambda found: found.year,
-    "yearOfWeek": lambda found: found.isocalendar().year,
-    "yow": lambda found: found.isocalendar().year,
-    "quarter": lambda found: (found.month - 1) // 3 + 1,
-    "month": lambda found: found.month,
-    "monthOfYear": lambda found: found.month,
-    "week": lambda found: found.isocalendar().week,
-    "weekOfYear": lambda found: found.isocalendar().week,
-    "dayOfYear": lambda found: found.timetuple().tm_yday,
-    "doy": lambda found: found.timetuple().tm_yday,
-    "day": lambda found: found.day,
-    "dayOfMonth": lambda found: found.day,
-    "dayOfWeek": lambda found: found.isoweekday(),
-    "dow": lambda found: found.isoweekday(),
-    "hour": lambda found: found.hour,
-    "minute": lambda found: found.minute,
-    "second": lambda found: found.second,
-    "millisecond": lambda found: found.microsecond // 1000,
+    "year": lambda instant: instant.year,
+    "yearOfWeek": lambda instant: instant.isocalendar().year,
+    "yow": lambda instant: instant.isocalendar().year,
+    "quarter": lambda instant: (instant.month - 1) // 3 + 1,
+    "month": lambda instant: instant.month,
+    "monthOfYear": lambda instant: instant.month,
+    "week": lambda instant: instant.isocalendar().week,
+    "weekOfYear": lambda instant: instant.isocalendar().week,
+    "dayOfYear": lambda instant: instant.timetuple().tm_yday,
+    "doy": lambda instant: instant.timetuple().tm_yday,
+    "day": lambda instant: instant.day,
+    "dayOfMonth": lambda instant: instant.day,
+    "dayOfWeek": lambda instant: instant.isoweekday(),
+    "dow": lambda instant: instant.isoweekday(),
+    "hour": lambda instant: instant.hour,
+    "minute": lambda instant: instant.minute,
+    "second": lambda instant: instant.second,
+    "millisecond": lambda instant: instant.microsecond // 1000,
 }
 
 RULES: dict[str, Rule] = {

@@ -1,8 +1,9 @@
-"""Transforms and the filter of one half at work, on records as messages and files bring them.
+"""Applies the transforms and the filter of a half to records of messages and files.
 
-After Pinot's ExpressionTransformer and FilterTransformer (RecordTransformerUtils has their order): transforms first, in
-the order of what they read, then the filter, then the conversion to the schema's types. A transform fills a column only
-where the record has nothing; an object or a list there is replaced when the transform gives another kind of value.
+After Pinot's ExpressionTransformer and FilterTransformer (RecordTransformerUtils has their order): transforms first,
+sorted by the columns that they read, then the filter, then the conversion to the schema's types. A transform fills a
+column only where the record has no value. An object or a list there is replaced when the transform returns another kind
+of value.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _TEXT_SHOWN_MAX = 200
 
 
 class _Step(NamedTuple):
-    """`cut`: the column holds whole numbers, so a fraction is cut, as Java does."""
+    """A compiled transform. `cut`: the column holds whole numbers, so that a fraction is truncated, as in Java."""
 
     column: str
     evaluate: Node
@@ -38,17 +39,19 @@ class Transforms:
 
     def __init__(self, config: IngestionConfig, schema: Schema) -> None:
         whole = {field.name for field in schema.fields if field.data_type in _WHOLE and field.single_value}
-        parsed = {one.column: parse_expression(one.function) for one in config.transforms}
-        self._steps = tuple(_Step(name, one.evaluate, one.text, name in whole) for name, one in parsed.items())
+        parsed = {transform.column: parse_expression(transform.function) for transform in config.transforms}
+        self._steps = tuple(
+            _Step(name, expression.evaluate, expression.text, name in whole) for name, expression in parsed.items()
+        )
         self._filter = parse_expression(config.filter_function) if config.filter_function is not None else None
         self._lenient = config.continue_on_error
         expressions = [*parsed.values(), *([self._filter] if self._filter else [])]
         self.reads = frozenset(
-            part for one in expressions for name in one.fields for part in (name, name.split(".", 1)[0])
+            part for expression in expressions for name in expression.fields for part in (name, name.split(".", 1)[0])
         )
 
     def apply(self, record: Mapping[str, object], now_ms: int | None) -> dict[str, object] | None:
-        """The record with its transforms' columns, None when the filter drops it. DataError says what failed."""
+        """The record with the columns of the transforms, None when the filter drops it. DataError says what failed."""
         shaped = dict(record)
         for step in self._steps:
             self._transform(step, shaped, now_ms)

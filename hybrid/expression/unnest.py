@@ -1,8 +1,8 @@
-"""Nested records as flat ones: objects become fields, lists become rows. Pure.
+"""Flattens nested records: objects become fields, lists become rows. Pure.
 
-After Pinot's ComplexTypeTransformer: objects are flattened first, also within the lists that are unnested; then the
-lists are, parents before children; then prefixes are renamed. What differs loses nothing: a field that is to be
-unnested and holds no list stays as it is, and the rows of a list are renamed too.
+After Pinot's ComplexTypeTransformer: objects are flattened first, also within unnested lists; then lists are unnested,
+parents before children; then prefixes are renamed. Two differences preserve data: a field in `fieldsToUnnest` without
+a list is kept unchanged, and the rows of a list are renamed, too.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from hybrid.errors import DataError
 from hybrid.schema.ingestion import ComplexTypes, ListsToJson
 from hybrid.schema.jsontext import compact
 
-# Lists of one message multiply, and so do long names of what is nested; nobody means a message that fills the memory.
+# The lists of a message multiply, and so do long names of nested fields: a message must not fill the memory.
 ROWS_MAX, VALUES_MAX, NAME_MAX = 100_000, 5_000_000, 1000
 
 
 class Unnester:
-    """A config at work."""
+    """Flattens records by a config."""
 
     def __init__(self, config: ComplexTypes) -> None:
         self._config = config
@@ -27,13 +27,13 @@ class Unnester:
         self._paths = frozenset(config.unnest)
 
     def rows(self, record: Mapping[str, object]) -> list[dict[str, object]]:
-        """The flat records of a nested one, at least one. DataError when names collide, or there are too many."""
+        """The flat records of a nested record, at least one. DataError when names collide, or there are too many."""
         flat = dict(record)
         self._flatten(flat, list(flat))
-        found = [flat]
+        flat_records = [flat]
         for path in self._unnest:
-            found = self._unnested(found, path)
-        return [self._renamed(one) for one in found] if self._config.renames else found
+            flat_records = self._unnested(flat_records, path)
+        return [self._renamed(flat_record) for flat_record in flat_records] if self._config.renames else flat_records
 
     def _name(self, *parts: str) -> str:
         name = self._config.delimiter.join(parts)
@@ -49,20 +49,20 @@ class Unnester:
             if isinstance(value, dict):
                 del record[name]
                 nested = []
-                for key, one in value.items():
+                for key, item in value.items():
                     path = self._name(name, key)
-                    record[path] = one
-                    if isinstance(one, (dict, list, tuple)):
+                    record[path] = item
+                    if isinstance(item, (dict, list, tuple)):
                         nested.append(path)
                 self._flatten(record, nested)
             elif isinstance(value, (list, tuple)):
                 record[name] = self._list(name, value)
 
     def _list(self, path: str, values: Iterable[object]) -> object:
-        """A list with flat elements when it is to be unnested; else as it is, or as text."""
+        """A list: with flat elements if it is unnested, else unchanged, or as JSON text."""
         values = list(values)
         if path in self._paths:
-            return [self._element(path, one) if isinstance(one, dict) else one for one in values]
+            return [self._element(path, item) if isinstance(item, dict) else item for item in values]
         lists = self._config.lists
         is_nested = bool(values) and isinstance(values[0], (dict, list, tuple))
         if lists is ListsToJson.ALL or (lists is ListsToJson.NON_PRIMITIVE and is_nested):
@@ -73,13 +73,13 @@ class Unnester:
         return values
 
     def _element(self, path: str, element: Mapping[str, Any]) -> dict[str, Any]:
-        """An object of a list that is unnested, flat; its names are those below the list's path."""
+        """An object of an unnested list, flattened; its names are relative to the list's path."""
         flat: dict[str, Any] = {}
-        waiting = list(reversed(list(element.items())))
-        while waiting:
-            name, value = waiting.pop()
+        stack = list(reversed(list(element.items())))
+        while stack:
+            name, value = stack.pop()
             if isinstance(value, dict):
-                waiting += [(self._name(name, key), one) for key, one in reversed(list(value.items()))]
+                stack += [(self._name(name, key), item) for key, item in reversed(list(value.items()))]
             elif isinstance(value, (list, tuple)):
                 flat[name] = self._list(self._name(path, name), value)
             else:
@@ -87,19 +87,19 @@ class Unnester:
         return flat
 
     def _unnested(self, records: list[dict[str, Any]], path: str) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = []
+        flat_records: list[dict[str, Any]] = []
         values = 0
         for record in records:
             value = record.get(path)
             if not isinstance(value, list):
-                found.append(record)
+                flat_records.append(record)
                 continue
-            rest = {name: one for name, one in record.items() if name != path}
+            rest = {name: item for name, item in record.items() if name != path}
             values += len(value) * len(record)
-            if len(found) + len(value) > ROWS_MAX or values > VALUES_MAX:
+            if len(flat_records) + len(value) > ROWS_MAX or values > VALUES_MAX:
                 raise DataError(f"The message would become more than {ROWS_MAX} rows, or {VALUES_MAX} values.")
-            found += [{**rest, **self._fields(path, one)} for one in value] or [rest]
-        return found
+            flat_records += [{**rest, **self._fields(path, item)} for item in value] or [rest]
+        return flat_records
 
     def _fields(self, path: str, element: object) -> dict[str, Any]:
         if not isinstance(element, dict):
@@ -108,7 +108,7 @@ class Unnester:
 
     def _renamed(self, record: dict[str, Any]) -> dict[str, Any]:
         for prefix, other in self._config.renames.items():
-            for name in [one for one in record if one.startswith(prefix)]:
+            for name in [name_before for name_before in record if name_before.startswith(prefix)]:
                 value, renamed = record.pop(name), other + name[len(prefix) :]
                 if not renamed or record.get(renamed) is not None:
                     raise DataError(f"Field '{name}' cannot be renamed to '{renamed}': the record has one.")

@@ -1,6 +1,6 @@
-"""Regular expressions that users write, matched by RE2 in time linear in the text and without the interpreter's lock.
+"""Regular expressions of users, matched by RE2 in linear time and without the interpreter's lock.
 
-RE2 reads Java's syntax but for look-around, back references, and possessive or atomic groups.
+RE2 supports Java's syntax except look-around, back references, and possessive or atomic groups.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ _LENGTH_MAX = 4096
 
 
 class PatternError(ValueError):
-    """A pattern that cannot be read; the message says why."""
+    """The error for an invalid pattern; the message says why."""
 
 
 class PatternMatch(Protocol):
-    """What a pattern found."""
+    """A match of a pattern."""
 
     def groups(self, default: str | None = None) -> tuple[str | None, ...]:
-        """The text of each group, `default` for one that took no part."""
+        """The text of each group, `default` for a group that did not take part."""
 
 
 class UserPattern(Protocol):
@@ -33,7 +33,7 @@ class UserPattern(Protocol):
 
 @lru_cache(maxsize=256)
 def compile_user_pattern(text: str, *, dot_matches_newline: bool = False) -> UserPattern:
-    """The pattern, compiled. PatternError for what RE2 does not read."""
+    """The compiled pattern. PatternError for a pattern that RE2 does not support."""
     if len(text) > _LENGTH_MAX:
         raise PatternError(f"it is longer than {_LENGTH_MAX} characters")
     options = re2.Options()

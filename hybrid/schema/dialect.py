@@ -2,7 +2,7 @@
 
 sqlglot would translate the functions it knows into one another. Here every call remains a plain call by the name that
 its user wrote (`exp.Anonymous`), so that one allow-list decides what each name means:
-`sql.functions` for statements, `spec.expression.functions` for transforms and filters.
+`sql.functions` for statements, `expression.functions` for transforms and filters.
 """
 
 from __future__ import annotations

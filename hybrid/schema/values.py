@@ -197,7 +197,7 @@ CONVERTERS: dict[DataType, Callable[[object], object]] = {
 
 
 def _number_text(text: str) -> str:
-    """`text`, stripped, if it may be a number in ASCII, else ValueError. Python accepts more forms than other engines."""
+    """`text`, stripped, if it may be an ASCII number, else ValueError. Python accepts more forms than other engines."""
     if not text.isascii() or "_" in text or not any(map(str.isdigit, text)):
         raise ValueError("not a number")
     return text.strip()
