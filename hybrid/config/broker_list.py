@@ -17,8 +17,8 @@ _PORT, _PORT_MAX = "9092", 65535
 def plain_brokers(text: str, place: str, protocol: str | None = None) -> str:
     """The list as host:port, separated by commas. `protocol` is the `security.protocol` of the same config, if any.
 
-    SpecError at `place` for an empty list, an address with a path or with credentials, and for a scheme that is not
-    Kafka's or differs from `protocol`.
+    SpecError at `place` for an empty list, and for an address with a path or credentials. Also for a scheme that is
+    not Kafka's or differs from `protocol`.
     """
     addresses = [_plain(address, place, protocol) for address in _BETWEEN.split(text) if address]
     if not addresses:

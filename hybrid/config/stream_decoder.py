@@ -57,8 +57,8 @@ def decoder_keys(section: Section) -> set[str]:
         "SimpleAvroMessageDecoder": _AVRO_KEYS,
         **dict.fromkeys(_REGISTRY_DECODERS, _REGISTRY_KEYS),
     }
-    decoder_keys_read = next((keys for suffix, keys in decoders.items() if name.endswith(suffix)), set[str]())
-    return {_PROPS + key for key in decoder_keys_read}
+    props = next((keys for suffix, keys in decoders.items() if name.endswith(suffix)), set[str]())
+    return {_PROPS + key for key in props}
 
 
 def _avro(props: Section) -> AvroMessages:

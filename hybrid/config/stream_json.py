@@ -54,7 +54,7 @@ def find_streams(realtime: Section) -> tuple[Section, ...]:
     maps = tuple(nested.sections("streamConfigMaps"))
     if maps and old.doc:
         nested.fail("streamConfigMaps", f"stands beside {old.path}: say in one place which stream is read.")
-    streams = tuple(stream_doc for stream_doc in maps or (old,) if stream_doc.doc)
+    streams = tuple(config for config in maps or (old,) if config.doc)
     if not streams:
         realtime.fail("tableIndexConfig.streamConfigs", "is missing: a REALTIME table says which stream it reads.")
     return streams

@@ -1,7 +1,7 @@
 """Compiles expressions of transforms and filters: Pinot's SQL expressions, as Python closures.
 
-After Pinot's InbuiltFunctionEvaluator: a function of a null is null unless it handles nulls, AND and OR have
-three-valued logic, and a name is a field of the record. Where the record has no field `a.b`, it is the field `b` of the
+After Pinot's InbuiltFunctionEvaluator: a function of a null is null unless it handles nulls; AND and OR have
+three-valued logic. A name is a field of the record. Where the record has no field `a.b`, it is the field `b` of the
 object `a`.
 """
 

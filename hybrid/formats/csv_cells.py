@@ -1,7 +1,7 @@
 r"""Splits lines of CSV into cells, by the rules of the lexer of Apache Commons CSV, which Pinot uses.
 
-Python's own `csv` module does not report which cells were quoted (spaces count only in these), and reads `\n` as `n`
-where a backslash is the escape character. Lines without a quote or an escape, nearly all, are simply split.
+Python's own `csv` module does not report which cells were quoted, and spaces count only in these. It also reads `\n`
+as `n` where a backslash is the escape character. Lines without a quote or an escape, nearly all, are simply split.
 """
 
 from __future__ import annotations

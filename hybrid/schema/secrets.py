@@ -1,7 +1,8 @@
 """Hides secrets of configs and job specs wherever they are shown.
 
-In the sections whose keys are passed to a client (Kafka, object stores, schema registries) only listed options are
-shown, because nobody can list all secret options of a client. Elsewhere a value is hidden when its key looks secret.
+The keys of some sections are passed to a client (Kafka, object stores, schema registries). There only listed options
+are shown, because nobody can list all secret options of a client. Elsewhere a value is hidden when its key looks
+secret.
 """
 
 from __future__ import annotations
