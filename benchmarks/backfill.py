@@ -27,7 +27,8 @@ from hybrid.lake.layout import TableLayout, physical_columns
 from hybrid.lake.log import open_half
 from hybrid.lake.spark import SparkSettings, spark_session
 from hybrid.progress import Silent
-from hybrid.replace.backfill.plan_run import How, run_plan
+from hybrid.replace.backfill.options import BackfillOptions
+from hybrid.replace.backfill.plan_run import run_plan
 from hybrid.replace.backfill.planning import plan_backfill
 from hybrid.replace.backfill.request import ChangeKind, Request, window_of
 from hybrid.sql.row_sql import row_assignments
@@ -86,7 +87,7 @@ def correct(bench: CommitContext, spec: TableSpec, layout: TableLayout, atomic: 
     started = time.perf_counter()
     plan = plan_backfill(bench, spec, layout, (offline, None), request, blank)
     planned = time.perf_counter()
-    report = run_plan(bench, spec, layout, plan, How(atomic=atomic))
+    report = run_plan(bench, spec, layout, plan, BackfillOptions(atomic=atomic))
     assert report.buckets_done == report.buckets_total > 0, report
     return planned - started, time.perf_counter() - planned
 

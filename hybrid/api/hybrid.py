@@ -189,10 +189,11 @@ class Hybrid:
         """
         from hybrid.config.job_spec import load_job_spec
         from hybrid.operations.job_input import GivenToJob, run_given
+        from hybrid.replace.job_options import JobOptions
 
         arguments = GivenToJob(covers, sql)
         job = load_job_spec(path, dict(variables), arguments.input_dir(input_dir), self.context.now_ms())
-        return run_given(self.context, job, arguments, options)
+        return run_given(self.context, job, arguments, JobOptions(**options))
 
     def load_flows(self, path: Path, variables: Mapping[str, str]) -> FlowSession:
         """Reads what the flow file at `path` (.py or .sql) declares. Nothing runs, and no JVM is started."""

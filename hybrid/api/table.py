@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hybrid.clock import wall_clock_ms
@@ -148,27 +148,41 @@ class Table:
         """Clears the override of `set_boundary`."""
         return clear_boundary(self._home, self._ref)
 
-    def replace(self, job: JobSpec, *, dry_run: bool = False, **options: Any) -> JobReport:
+    def replace(
+        self,
+        job: JobSpec,
+        *,
+        dry_run: bool = False,
+        append: bool = False,
+        allow_empty: bool = False,
+        reason: str | None = None,
+        user: str | None = None,
+        expect: Sequence[str] = (),
+    ) -> JobReport:
         """Replaces offline segments by a job's rows, or adds the rows, in one commit.
 
-        `options`: `append` adds a segment beside others of the same times, `allow_empty` accepts an input without rows,
+        `append` adds a segment beside others of the same times, `allow_empty` accepts an input without rows,
         `reason` and `user` are recorded in lineage, `expect` adds expectations. DataError for rows that cannot be
         converted or fail expectations; ConflictError for rows that collide with others or reach past the boundary.
         """
         from hybrid.operations.replacement_jobs import run_replacement_job
+        from hybrid.replace.job_options import JobOptions
 
-        return run_replacement_job(self._home, self._ref, job, dry_run=dry_run, **options)
+        options = JobOptions(dry_run, append, allow_empty, reason, user, expect)
+        return run_replacement_job(self._home, self._ref, job, options)
 
-    def revert(self, replacement: str, *, dry_run: bool = False, **options: Any) -> JobReport:
+    def revert(
+        self, replacement: str, *, dry_run: bool = False, reason: str | None = None, user: str | None = None
+    ) -> JobReport:
         """Brings back what a replacement replaced, as a new commit.
 
-        `options` are `reason` and `user`. A replacement in several requests that has not ended is discarded with the
-        segments that were pushed to it. NotFoundError for an unknown id; ConflictError when it is reverted already,
-        when newer commits have changed its segments, or when the old rows are no longer retained.
+        `reason` and `user` are recorded in lineage. A replacement in several requests that has not ended is discarded
+        with the segments that were pushed to it. NotFoundError for an unknown id; ConflictError when it is reverted
+        already, when newer commits have changed its segments, or when the old rows are no longer retained.
         """
         from hybrid.operations.revert import revert_replacement
 
-        return revert_replacement(self._home, self._ref, replacement, dry_run=dry_run, **options)
+        return revert_replacement(self._home, self._ref, replacement, dry_run=dry_run, reason=reason, user=user)
 
     # State; no JVM
 

@@ -73,19 +73,18 @@ def admin() -> None:
 @pass_cli
 def add_table(
     cli: Cli,
+    /,
     schema: Path,
-    config: Path | None,
-    realtime: Path | None,
-    offline: Path | None,
     update: bool,
     execute: bool,
     kafka: str | None,
     overrides: tuple[str, ...],
+    **files: Path | None,
 ) -> None:
     """Create a table from one config, or add the other half to it."""
     from hybrid.config.table_documents import TableDocuments
 
-    configs = [path for path in (config, realtime, offline) if path is not None]
+    configs = [path for name in ("config", "realtime", "offline") if (path := files[name]) is not None]
     if not configs:
         raise UsageError("AddTable needs a table config.", hint="-tableConfigFile FILE")
     documents = TableDocuments.read(schema, configs, kafka, overrides, cli.settings.kafka).to_json()

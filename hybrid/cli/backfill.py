@@ -17,6 +17,7 @@ from hybrid.errors import NotFoundError, UsageError
 _BUCKETS = ("start", "end", "state", "rows_before", "rows_after", "added", "removed", "changed")
 _LISTED = ("id", "table", "created_at", "state", "buckets_done", "buckets_total", "change", "reason", "user", "result")
 _OVER = {"CANCELLED", "REVERTED"}
+_FLAGS = {"from_rejected", "from_kafka"}  # sent only when they are set
 _SHOWN_MAX = 40
 _FINDINGS = 3
 
@@ -47,29 +48,21 @@ def backfill() -> None:
 @pass_cli
 def plan(
     cli: Cli,
+    /,
     table: str,
-    start: str | None,
-    end: str | None,
-    update: str | None,
-    delete: bool,
-    where: str | None,
     input_: str | None,
-    sql: str | None,
-    from_rejected: bool,
-    from_kafka: bool,
     expect: tuple[str, ...],
     output: Path | None,
-    reason: str | None,
+    **change: Any,
 ) -> int:
     """Stage corrected rows and show what they would change. Nothing is visible; query it: SET plan='ID'; SELECT ..."""
     if output is not None and not output.absolute().parent.is_dir():
         raise NotFoundError(f"-o {output}: folder '{output.absolute().parent}' does not exist.")
     rows = str(Path(input_).expanduser().absolute()) if input_ is not None else None
     expectations = [read_expectation(text) for text in expect]
-    arguments = {"update": update, "delete": delete, "where": where, "input": rows, "sql": sql, "expect": expectations}
-    flags = {"from_rejected": from_rejected, "from_kafka": from_kafka}
-    arguments |= {name: True for name, is_set in flags.items() if is_set}
-    report = ask(cli, "backfill_plan", table=table, start=start, end=end, reason=reason, user=os_user(), **arguments)
+    change |= {"table": table, "input": rows, "expect": expectations, "user": os_user()}
+    change = {name: value for name, value in change.items() if value or name not in _FLAGS}
+    report = ask(cli, "backfill_plan", **change)
     if output is not None:
         output.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
     tell(cli, report)

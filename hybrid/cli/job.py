@@ -31,26 +31,20 @@ def job() -> None:
     "--expect", multiple=True, metavar="EXPECTATION", help="Condition that the rows must meet; @FILE reads JSON."
 )
 @click.option("--reason", help="Why; kept with the lineage entry.")
-@click.option("--yes", is_flag=True, help="Accept an empty input.")
+@click.option("--yes", "allow_empty", is_flag=True, help="Accept an empty input.")
 @pass_cli
 def run(
     cli: Cli,
+    /,
     spec: Path,
     variables: tuple[str, ...],
     input_dir: str | None,
-    sql: str | None,
-    covers: str | None,
-    dry_run: bool,
-    append: bool,
     expect: tuple[str, ...],
-    reason: str | None,
-    yes: bool,
+    **options: Any,
 ) -> None:
     """Replace offline segments of the same name by a job's rows, or add them, in one commit."""
-    options = {"dry_run": dry_run, "append": append, "allow_empty": yes, "reason": reason, "user": os_user()}
-    expectations = [read_expectation(text) for text in expect]
-    arguments = {"sql": sql, "covers": covers, "expect": expectations, **options}
-    tell_job(cli, run_spec(cli, spec, read_variables(variables, "--var"), input_dir, **arguments))
+    options |= {"expect": [read_expectation(text) for text in expect], "user": os_user()}
+    tell_job(cli, run_spec(cli, spec, read_variables(variables, "--var"), input_dir, **options))
 
 
 def run_spec(

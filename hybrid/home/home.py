@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from hybrid.catalog.definitions import Definition, Definitions, is_table_name
 from hybrid.clock import wall_clock_ms
@@ -26,6 +26,21 @@ if TYPE_CHECKING:
     from hybrid.catalog.catalog import Catalog
     from hybrid.catalog.runs import RunOutcome, RunRecord
     from hybrid.config.input_rules import InputRules
+
+
+class Report(Protocol):
+    """The result of an operation: one sentence, and whether it did something (R7)."""
+
+    @property
+    def sentence(self) -> str:
+        """What it did, with numbers, or why it did nothing."""
+
+    @property
+    def did_something(self) -> bool:
+        """Whether it changed anything."""
+
+
+SomeReport = TypeVar("SomeReport", bound=Report)
 
 
 @dataclass(frozen=True)
@@ -160,6 +175,17 @@ class Home:
         recorded = self.catalog.runs.recorded(run_id, table, kind, arguments)
         with log_context(table=table, run_id=run_id), recorded as outcome:
             yield outcome
+
+    def run_recorded(
+        self, table: str, kind: str, work: Callable[[], SomeReport], *, dry_run: bool = False
+    ) -> SomeReport:
+        """Do the work and record it as a run that ends with its report. A dry run is not recorded."""
+        if dry_run:
+            return work()
+        with self.recorded(table, kind) as run:
+            report = work()
+            run.ended(report.sentence, did_something=report.did_something)
+        return report
 
     @property
     def asked_at(self) -> str | None:

@@ -32,6 +32,11 @@ class IngestReport:
     sentence: str
     filtered: int = 0
 
+    @property
+    def did_something(self) -> bool:
+        """Whether something was committed."""
+        return self.batches > 0
+
 
 def ingest_until_caught_up(bench: CommitContext, spec: TableSpec, layout: TableLayout, **options: Any) -> IngestReport:
     """Ingest until nothing is left beyond the committed offsets."""

@@ -55,6 +55,11 @@ class ReplayReport:
     sentence: str
     dry_run: bool = False
 
+    @property
+    def did_something(self) -> bool:
+        """Whether something was committed."""
+        return self.version is not None
+
 
 @dataclass(frozen=True)
 class _Piece:

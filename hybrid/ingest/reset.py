@@ -85,6 +85,11 @@ class ResetReport:
     sentence: str
     dry_run: bool = False
 
+    @property
+    def did_something(self) -> bool:
+        """Whether something was committed."""
+        return self.version is not None
+
     def to_json(self) -> dict[str, object]:
         """The report as a JSON value."""
         return {**vars(self), "partitions": [vars(partition) for partition in self.partitions]}

@@ -23,6 +23,11 @@ class SealReport:
     version: int | None
     sentence: str
 
+    @property
+    def did_something(self) -> bool:
+        """Whether something was committed."""
+        return self.version is not None
+
 
 def seal_consuming(bench: CommitContext, spec: TableSpec, layout: TableLayout, name: str | None = None) -> SealReport:
     """Seal every consuming segment of a table, or the segment `name`, as they are committed now.

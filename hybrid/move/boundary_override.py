@@ -35,6 +35,11 @@ class BoundaryReport:
         """Whether something was committed."""
         return self.version is not None
 
+    @property
+    def did_something(self) -> bool:
+        """Whether something was committed."""
+        return self.committed
+
 
 @dataclass(frozen=True)
 class Decision:

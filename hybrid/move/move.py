@@ -69,6 +69,20 @@ class MoveReport:
         """Whether something was committed."""
         return self.version is not None
 
+    @property
+    def did_something(self) -> bool:
+        """Whether something was committed."""
+        return self.moved
+
+
+@dataclass(frozen=True)
+class _CoveredRows:
+    """The rows to move. Older ones may lack the columns `added`. One task ends at each time in `cuts`."""
+
+    rows: DataFrame
+    added: Collection[str]
+    cuts: Sequence[int]
+
 
 def run_move(
     bench: CommitContext,
@@ -152,7 +166,8 @@ def _attempt(
     if plan.boundary.time_ms not in (None, INFINITE):
         covered = covered.where(f"{columns.TIME} < {plan.boundary.time_ms}")  # plain, so that Delta skips files by it
     cuts = _cuts(spec, config, plan, waiting_files(files, before, realtime.realtime.offsets))
-    return _stage_and_commit(bench, spec, layout, config, offline, plan, covered, realtime.added, cuts, act_id)
+    to_move = _CoveredRows(covered, realtime.added, cuts)
+    return _stage_and_commit(bench, spec, layout, config, offline, plan, to_move, act_id)
 
 
 def _part_of_bucket(
@@ -218,9 +233,7 @@ def _stage_and_commit(
     config: MoveConfig,
     offline: HalfSnapshot,
     plan: MovePlan,
-    covered: DataFrame,
-    added: Collection[str],
-    cuts: Sequence[int],
+    covered: _CoveredRows,
     act_id: str,
 ) -> MoveReport:
     # Not the operation's id: files of an earlier attempt with that id may be in the half's log.
@@ -228,9 +241,9 @@ def _stage_and_commit(
     read = plan.rows + plan.late_rows
     with bench.staging(layout, act_id) as staging:
         bench.progress.say(f"Merging {read} rows of '{spec.name}' ({config.merge_type.value}).")
-        merged = merge(covered, spec, config, ceil(read / TASK_ROWS), added)
+        merged = merge(covered.rows, spec, config, ceil(read / TASK_ROWS), covered.added)
         with sums_that_fit(spec):
-            laid = write_files(merged, spec, config, staging, cuts)
+            laid = write_files(merged, spec, config, staging, covered.cuts)
         parts = task_splits_of(laid, config.bucket_ms, config.max_records_per_segment)
         written = sum(part.rows for part in parts)
         _check_count(spec, config, read, written)

@@ -65,6 +65,11 @@ class OptimizeReport:
     sentence: str
     dry_run: bool = False
 
+    @property
+    def did_something(self) -> bool:
+        """Whether something was committed."""
+        return bool(self.versions)
+
 
 def run_optimize(
     bench: CommitContext, spec: TableSpec, layout: TableLayout, *, dry_run: bool = False, run_id: str = ""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from hybrid.lake import plans
 from hybrid.lake.commit_context import new_act_id
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.plans import DesiredState, DesiredStateRecord
+from hybrid.operations.backfill_change import BackfillChange
 from hybrid.operations.backfill_documents import plan_document
 from hybrid.operations.backfill_status import CANCELLED, DONE, REVERTED, BackfillStatus, status_of
 from hybrid.operations.ingestion import catch_up
@@ -34,47 +35,12 @@ if TYPE_CHECKING:
     from hybrid.home.home import Home
     from hybrid.home.table_ref import TableRef
     from hybrid.lake.refetched_rows import RefetchedRows
-    from hybrid.replace.backfill.plan_run import How, RunReport
+    from hybrid.replace.backfill.options import BackfillOptions
+    from hybrid.replace.backfill.plan_run import RunReport
     from hybrid.replace.report import JobReport
     from hybrid.table.correction_window import CorrectionWindow
 
 _MOVES_MAX = 3
-
-
-@dataclass(frozen=True)
-class Change:
-    """A requested correction: exactly one of `update`, `delete`, `input`, `sql`, `from_rejected` and `from_kafka`.
-
-    `start` and `end` are ISO 8601, or written as in the time column. `update` is `a = expr, b = expr` and `where` a
-    condition, both in Pinot's SQL. `input` is a file or a folder of files, `sql` a statement whose rows are brought.
-    `from_rejected` brings the rejected rows that convert now, `from_kafka` what Kafka still holds. `expect` adds
-    expectations to those of the table.
-    """
-
-    start: str | None = None
-    end: str | None = None
-    update: str | None = None
-    delete: bool = False
-    where: str | None = None
-    input: str | None = None
-    sql: str | None = None
-    expect: tuple[str, ...] = ()
-    reason: str | None = None
-    user: str | None = None
-    from_rejected: bool = False
-    from_kafka: bool = False
-
-    @property
-    def words(self) -> str:
-        """The change in words, for a sentence."""
-        if self.from_rejected:
-            return "rejected rows that convert now"
-        if self.from_kafka:
-            return "what Kafka still holds"
-        matching = f" where {self.where}" if self.where else ""
-        if self.update is not None:
-            return f"update {self.update}{matching}"
-        return f"delete{matching}" if self.delete else f"rows of {self.input or self.sql}"
 
 
 class Backfills:
@@ -83,7 +49,7 @@ class Backfills:
     def __init__(self, home: Home) -> None:
         self._home = home
 
-    def plan(self, table: str, change: Change) -> Plan:
+    def plan(self, table: str, change: BackfillChange) -> Plan:
         """Plans a correction and stages its rows; nothing of it is visible yet. See `hybrid.replace.backfill`.
 
         UsageError for a change that does not name exactly one correction. DataError for rows that cannot be computed or
@@ -97,18 +63,18 @@ class Backfills:
         window = _window(ref.spec, offline.boundary, change, self._home.bench.now_ms())
         request = self._request(ref.spec, change, window)
         require_correctable(ref.spec, offline, request.kind)
-        with self._home.recorded(ref.name, "backfill-plan") as run:
+
+        def work() -> Plan:
             warnings = catch_up(self._home, ref)
             halves, late = self._move_first(ref, window)
             spec = self._home.spec(ref.name)  # read after the halves, so that it has every column of their rows
-            plan = _blank(change, spec, halves, (*warnings, *late))
-            if change.from_kafka:
-                request = replace(request, held=self._held(spec, halves[1]))
-            with self._with_rows(ref, change, request, halves[0]) as (ready, inputs):
-                plan = replace(plan, created_at=self._home.bench.now_iso(), inputs=inputs)
-                made = plan_backfill(self._home.bench, spec, ref.layout, halves, ready, plan)
-            run.ended(made.sentence, did_something=bool(made.units))
-        return made
+            blank = _blank(change, spec, halves, (*warnings, *late))
+            held = self._held(spec, halves[1]) if change.from_kafka else request.held
+            with self._with_rows(ref, change, replace(request, held=held), halves[0]) as (ready, inputs):
+                plan = replace(blank, created_at=self._home.bench.now_iso(), inputs=inputs)
+                return plan_backfill(self._home.bench, spec, ref.layout, halves, ready, plan)
+
+        return self._home.run_recorded(ref.name, "backfill-plan", work)
 
     def _held(self, spec: TableSpec, realtime: HalfSnapshot | None) -> RefetchedRows:
         """The messages that Kafka still holds of the offsets committed in this version."""
@@ -119,7 +85,7 @@ class Backfills:
 
     @contextmanager
     def _with_rows(
-        self, table: TableRef, change: Change, request: Request, offline: HalfSnapshot
+        self, table: TableRef, change: BackfillChange, request: Request, offline: HalfSnapshot
     ) -> Iterator[tuple[Request, tuple[Mapping[str, object], ...]]]:
         """The request with the rows of its statement, if it has one, and the inputs that lineage records.
 
@@ -148,13 +114,11 @@ class Backfills:
             input_record = {"statement": statement.sql, "revision": statement.revision}
             yield replace(request, files=files, csv_format=csv_format), (input_record,)
 
-    def run(self, plan_id: str, how: How, document: Mapping[str, Any] | None = None) -> RunReport:
+    def run(self, plan_id: str, options: BackfillOptions, document: Mapping[str, Any] | None = None) -> RunReport:
         """Swaps in the remaining buckets of a plan. ConflictError (exit 4) when what it was planned on has changed.
 
         `document` is the plan as its author reviewed it; ConflictError when it differs from the stored plan.
         """
-        from hybrid.replace.backfill.plan_run import run_plan
-
         table, plan = self._find(plan_id)
         # Samples are left out of the comparison: a purge may have removed them.
         if document is not None and without_samples(dict(document)) != without_samples(plan_document(plan)):
@@ -163,30 +127,39 @@ class Backfills:
                 "Nothing was changed.",
                 hint=f"hybrid backfill run {plan_id}",
             )
-        with self._home.recorded(table.name, "backfill") as outcome, plans.runner(table.layout, plan.id):
-            self._refuse_unrunnable(table, plan)
-            if not self._was_paused_since(table, plan):
-                self._wish(table, plan, DesiredState.RUN)
-            try:
-                report = run_plan(self._home.bench, table.spec, table.layout, plan, how)
-            except KeyboardInterrupt:
-                self._home.progress.say(self._interrupted_words(table, plan))
-                raise
-            except HybridError as error:
-                wish = plans.desired_state_of(table.layout, plan.id).wish  # keeps a pause or cancel requested meanwhile
-                self._wish(table, plan, wish, error=str(error))
-                if wish is DesiredState.CANCEL:
+
+        def work() -> RunReport:
+            with plans.runner(table.layout, plan.id):
+                self._refuse_unrunnable(table, plan)
+                if not self._was_paused_since(table, plan):
+                    self._wish(table, plan, DesiredState.RUN)
+                report = self._run_plan(table, plan, options)
+                if report.stopped is DesiredState.CANCEL:
                     self._settle(table, plan, ended=True)
+                if report.buckets_done == report.buckets_total:
+                    self._wish(table, plan, DesiredState.ENDED)
+                if report.stopped is not DesiredState.PAUSE:
                     plans.discard_rows(table.layout, plan.id)
-                raise
-            if report.stopped is DesiredState.CANCEL:
+                return report
+
+        return self._home.run_recorded(table.name, "backfill", work)
+
+    def _run_plan(self, table: TableRef, plan: Plan, options: BackfillOptions) -> RunReport:
+        """Runs a plan, and records its error if it fails."""
+        from hybrid.replace.backfill.plan_run import run_plan
+
+        try:
+            return run_plan(self._home.bench, table.spec, table.layout, plan, options)
+        except KeyboardInterrupt:
+            self._home.progress.say(self._interrupted_words(table, plan))
+            raise
+        except HybridError as error:
+            wish = plans.desired_state_of(table.layout, plan.id).wish  # keeps a pause or cancel requested meanwhile
+            self._wish(table, plan, wish, error=str(error))
+            if wish is DesiredState.CANCEL:
                 self._settle(table, plan, ended=True)
-            if report.buckets_done == report.buckets_total:
-                self._wish(table, plan, DesiredState.ENDED)
-            if report.stopped is not DesiredState.PAUSE:
                 plans.discard_rows(table.layout, plan.id)
-            outcome.ended(report.sentence, did_something=report.committed)
-        return report
+            raise
 
     def _interrupted_words(self, table: TableRef, plan: Plan) -> str:
         """The sentence after an interrupted run: what is corrected, and the command that resumes it."""
@@ -265,18 +238,26 @@ class Backfills:
         from hybrid.replace.revert import revert_backfill
 
         table, plan = self._find(plan_id)
-        with plans.runner(table.layout, plan.id), self._home.recorded(table.name, "revert") as run:
-            act_id = self._home.act_id("revert")
+
+        def work() -> JobReport:
             report = revert_backfill(
-                self._home.bench, table.spec, table.layout, plan.id, reason=reason, user=user, act_id=act_id
+                self._home.bench,
+                table.spec,
+                table.layout,
+                plan.id,
+                reason=reason,
+                user=user,
+                act_id=self._home.act_id("revert"),
             )
             self._settle(table, plan, ended=True)
-            run.ended(report.sentence, did_something=report.committed)
-        return report
+            return report
+
+        with plans.runner(table.layout, plan.id):
+            return self._home.run_recorded(table.name, "revert", work)
 
     # Before planning
 
-    def _request(self, spec: TableSpec, change: Change, window: CorrectionWindow | None) -> Request:
+    def _request(self, spec: TableSpec, change: BackfillChange, window: CorrectionWindow | None) -> Request:
         from hybrid.ingest.batch import stream_of
         from hybrid.replace.backfill.inputs import inspect_input
         from hybrid.replace.job_checks import with_asked
@@ -407,7 +388,7 @@ class Backfills:
 
 
 def _blank(
-    change: Change, spec: TableSpec, halves: tuple[HalfSnapshot, HalfSnapshot | None], warnings: tuple[str, ...]
+    change: BackfillChange, spec: TableSpec, halves: tuple[HalfSnapshot, HalfSnapshot | None], warnings: tuple[str, ...]
 ) -> Plan:
     """A plan without buckets and units, which planning fills in."""
     offline, realtime = halves
@@ -430,7 +411,7 @@ def _blank(
     )
 
 
-def _window(spec: TableSpec, boundary: Boundary, change: Change, now_ms: int) -> CorrectionWindow | None:
+def _window(spec: TableSpec, boundary: Boundary, change: BackfillChange, now_ms: int) -> CorrectionWindow | None:
     ends: list[int | None] = []
     for text, option in ((change.start, "--from"), (change.end, "--to")):
         if text is not None and spec.time_field is None:

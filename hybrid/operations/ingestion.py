@@ -58,16 +58,17 @@ def ingest(home: Home, table: TableRef, stop: Callable[[], bool] | None = None) 
         "pause_offsets": connectors.pause_offsets,
         "newest": lambda: home.spec(table.name),
     }
-    with home.recorded(table.name, "ingest") as run:
+
+    def work() -> IngestReport:
         waits = connectors.waits()
         if waits is not None or (table.spec.connectors and table.spec.stream is None):
-            report = IngestReport(0, 0, 0, f"Nothing to ingest: {waits or 'the table has no stream'}.")
-        elif stop is None:
-            report = ingest_until_caught_up(home.bench, table.spec, table.layout, **options)
-        else:
-            over = lambda: stop() or is_paused(home, table.name)  # noqa: E731
-            report = ingest_forever(home.bench, table.spec, table.layout, over, **options)
-        run.ended(report.sentence, did_something=report.batches > 0)
+            return IngestReport(0, 0, 0, f"Nothing to ingest: {waits or 'the table has no stream'}.")
+        if stop is None:
+            return ingest_until_caught_up(home.bench, table.spec, table.layout, **options)
+        over = lambda: stop() or is_paused(home, table.name)  # noqa: E731
+        return ingest_forever(home.bench, table.spec, table.layout, over, **options)
+
+    report = home.run_recorded(table.name, "ingest", work)
     if done.failed is not None:
         raise done.failed
     return report
@@ -92,12 +93,11 @@ def replay_rejected(home: Home, table: TableRef, *, dry_run: bool = False) -> Re
     """Replay the rejected rows that convert by the current settings; see `hybrid.ingest.replay`."""
     from hybrid.ingest import replay
 
-    if dry_run:
-        return replay.replay_rejected(home.bench, table.spec, table.layout, dry_run=True)
-    with home.recorded(table.name, "replay") as run:
-        report = replay.replay_rejected(home.bench, table.spec, table.layout, act_id=home.act_id("replay"))
-        run.ended(report.sentence, did_something=report.version is not None)
-    return report
+    def work() -> ReplayReport:
+        act_id = home.act_id("replay")
+        return replay.replay_rejected(home.bench, table.spec, table.layout, dry_run=dry_run, act_id=act_id)
+
+    return home.run_recorded(table.name, "replay", work, dry_run=dry_run)
 
 
 def seal(home: Home, table: TableRef, segment: str | None = None) -> SealReport:
@@ -105,12 +105,12 @@ def seal(home: Home, table: TableRef, segment: str | None = None) -> SealReport:
     from hybrid.ingest.loop import ingest_until_caught_up
     from hybrid.ingest.seal import seal_consuming
 
-    with home.recorded(table.name, "seal") as run:
+    def work() -> SealReport:
         pause_offsets = TableConnectors(home, table).pause_offsets
         ingest_until_caught_up(home.bench, table.spec, table.layout, pause_offsets=pause_offsets)
-        report = seal_consuming(home.bench, table.spec, table.layout, segment)
-        run.ended(report.sentence, did_something=report.version is not None)
-    return report
+        return seal_consuming(home.bench, table.spec, table.layout, segment)
+
+    return home.run_recorded(table.name, "seal", work)
 
 
 def catch_up(home: Home, table: TableRef) -> list[str]:

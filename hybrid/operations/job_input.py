@@ -6,7 +6,7 @@ while the job runs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -25,6 +25,7 @@ from hybrid.operations.replacement_jobs import run_replacement_job
 if TYPE_CHECKING:
     from hybrid.home.home import Home
     from hybrid.query.tail import TailSource
+    from hybrid.replace.job_options import JobOptions
     from hybrid.replace.report import JobReport
 
 
@@ -44,13 +45,13 @@ class GivenToJob:
         return "."
 
 
-def run_given(home: Home, job: JobSpec, given: GivenToJob, options: Mapping[str, Any]) -> JobReport:
-    """Runs a job on the table that it names; `options` as `Table.replace` takes them."""
+def run_given(home: Home, job: JobSpec, given: GivenToJob, options: JobOptions) -> JobReport:
+    """Runs a job on the table that it names."""
     if given.covers is not None:
         job = replace(job, covers=given.covers)
     table = home.table(job.table_name)
     with _answered(home, job, given.sql) if given.sql is not None else _fetched(home, job) as ready:
-        return run_replacement_job(home, table, ready, **options)
+        return run_replacement_job(home, table, ready, options)
 
 
 @contextmanager

@@ -35,71 +35,69 @@ class Upkeep:
         """Drops the segments that are older than their half keeps rows; see `hybrid.move.retention.run`."""
         from hybrid.move.retention.run import require_retention, run_retention
 
-        if dry_run:
-            return run_retention(self._home.bench, self._spec, self._layout, dry_run=True)
-        require_retention(self._spec)
-        with self._home.recorded(self._spec.name, RETENTION_TASK) as run:
-            require_clock(self._home, f"Retention of '{self._spec.name}'")
-            if self._spec.upsert is not None:  # an older version of a key in Kafka counts, too
+        def work() -> RetentionReport:
+            if not dry_run:
+                require_clock(self._home, f"Retention of '{self._spec.name}'")
+            if not dry_run and self._spec.upsert is not None:  # an older version of a key in Kafka counts, too
                 catch_up(self._home, self._table)
-            report = run_retention(self._home.bench, self._spec, self._layout, share_max=self._home.share_max)
-            run.ended(report.sentence, did_something=report.committed)
-        return report
+            share_max = self._home.share_max
+            return run_retention(self._home.bench, self._spec, self._layout, dry_run=dry_run, share_max=share_max)
+
+        require_retention(self._spec)
+        return self._home.run_recorded(self._spec.name, RETENTION_TASK, work, dry_run=dry_run)
 
     def merge_segments(self, *, dry_run: bool = False) -> MergeReport:
         """Merges the small segments of closed buckets of OFFLINE; see `hybrid.move.merging.run`."""
         from hybrid.move.merging.run import require_merges, run_merges
 
-        if dry_run:
-            return run_merges(self._home.bench, self._spec, self._layout, dry_run=True)
+        def work() -> MergeReport:
+            return run_merges(self._home.bench, self._spec, self._layout, dry_run=dry_run, newest=self._newest)
+
         require_merges(self._spec)
-        with self._home.recorded(self._spec.name, MERGE_TASK) as run:
-            report = run_merges(self._home.bench, self._spec, self._layout, newest=self._newest)
-            run.ended(report.sentence, did_something=report.committed)
-        return report
+        return self._home.run_recorded(self._spec.name, MERGE_TASK, work, dry_run=dry_run)
 
     def compact(self, *, dry_run: bool = False) -> MergeReport:
         """Leaves superseded rows out of the segments of OFFLINE; see `hybrid.move.compaction`."""
         from hybrid.move.compaction import require_compaction, run_compaction
 
-        if dry_run:
-            return run_compaction(self._home.bench, self._spec, self._layout, dry_run=True)
-        require_compaction(self._spec)
-        with self._home.recorded(self._spec.name, COMPACTION_TASK) as run:
-            has_ttl = self._spec.upsert is not None and self._spec.upsert.deleted_keys_ttl > 0
-            if has_ttl:
+        def work() -> MergeReport:
+            keeps_markers = False
+            if not dry_run and self._spec.upsert is not None and self._spec.upsert.deleted_keys_ttl > 0:
                 require_clock(self._home, f"Compaction of '{self._spec.name}'")
-            # An older version in Kafka keeps a delete marker. If Kafka cannot be read, markers are kept as well.
-            warnings = catch_up(self._home, self._table) if has_ttl else []
-            report = run_compaction(
-                self._home.bench, self._spec, self._layout, newest=self._newest, keeps_markers=bool(warnings)
+                # An older version in Kafka keeps a delete marker. If Kafka cannot be read, markers are kept as well.
+                keeps_markers = bool(catch_up(self._home, self._table))
+            return run_compaction(
+                self._home.bench,
+                self._spec,
+                self._layout,
+                dry_run=dry_run,
+                keeps_markers=keeps_markers,
+                newest=self._newest,
             )
-            run.ended(report.sentence, did_something=report.committed)
-        return report
+
+        require_compaction(self._spec)
+        return self._home.run_recorded(self._spec.name, COMPACTION_TASK, work, dry_run=dry_run)
 
     def optimize(self, *, dry_run: bool = False) -> OptimizeReport:
         """Rewrites the many small files of sealed realtime segments as few; see `hybrid.move.optimize`."""
         from hybrid.move.optimize import run_optimize
 
-        if dry_run:
-            return run_optimize(self._home.bench, self._spec, self._layout, dry_run=True)
-        with self._home.recorded(self._spec.name, OPTIMIZE_TASK) as run:
+        def work() -> OptimizeReport:
             run_id = self._home.act_id("optimize")
-            report = run_optimize(self._home.bench, self._spec, self._layout, run_id=run_id)
-            run.ended(report.sentence, did_something=bool(report.versions))
-        return report
+            return run_optimize(self._home.bench, self._spec, self._layout, dry_run=dry_run, run_id=run_id)
+
+        return self._home.run_recorded(self._spec.name, OPTIMIZE_TASK, work, dry_run=dry_run)
 
     def vacuum(self, *, dry_run: bool = False) -> VacuumReport:
         """Removes the data files and log entries that no version within the revert window needs."""
         from hybrid.move.vacuum.run import run_vacuum
 
-        if dry_run:
-            return run_vacuum(self._home.bench, self._spec, self._layout, dry_run=True)
-        with self._home.recorded(self._spec.name, VACUUM_TASK) as run:
-            require_clock(self._home, f"Vacuum of '{self._spec.name}'")
-            report = run_vacuum(self._home.bench, self._spec, self._layout)
-            run.ended(report.sentence, did_something=report.removed)
-        return report
+        def work() -> VacuumReport:
+            if not dry_run:
+                require_clock(self._home, f"Vacuum of '{self._spec.name}'")
+            return run_vacuum(self._home.bench, self._spec, self._layout, dry_run=dry_run)
+
+        return self._home.run_recorded(self._spec.name, VACUUM_TASK, work, dry_run=dry_run)
 
     def _newest(self) -> TableSpec:
         """The table's current definition: columns may be added while an operation is planned."""

@@ -17,16 +17,15 @@ def move(home: Home, table: TableRef, *, max_buckets: int | None = 1, dry_run: b
     from hybrid.move.move import run_move
     from hybrid.move.plan import Reach
 
-    if dry_run:
-        return run_move(home.bench, table.spec, table.layout, reach=Reach(max_buckets), dry_run=True)
-    with home.recorded(table.name, MOVE_TASK) as run:
-        report = run_move(
+    def work() -> MoveReport:
+        return run_move(
             home.bench,
             table.spec,
             table.layout,
             reach=Reach(max_buckets),
+            dry_run=dry_run,
             act_id=home.act_id("move"),
             newest=lambda: home.spec(table.name),
         )
-        run.ended(report.sentence, did_something=report.moved)
-    return report
+
+    return home.run_recorded(table.name, MOVE_TASK, work, dry_run=dry_run)

@@ -50,12 +50,16 @@ def purge_table(home: Home, table: TableRef, erasure: Erasure) -> PurgeReport:
     outside = _outside(home, table, request)
     if erasure.dry_run:
         return purge(home.bench, spec, table.layout, request, outside)
-    with home.recorded(table.name, "purge") as run:
+
+    def work() -> PurgeReport:
         warnings = catch_up(home, table)
-        request = replace(request, takes_markers=spec.stream is None or not (warnings or _is_held(home, table)))
-        report = purge(home.bench, spec, table.layout, request, (*outside, *warnings))
+        takes_markers = spec.stream is None or not (warnings or _is_held(home, table))
+        asked = replace(request, takes_markers=takes_markers)
+        report = purge(home.bench, spec, table.layout, asked, (*outside, *warnings))
         home.catalog.runs.forget_samples(table.name)
-        run.ended(report.sentence, did_something=report.committed)
+        return report
+
+    report = home.run_recorded(table.name, "purge", work)
     if not home.catalog.forget_journal():
         home.progress.say("The catalog's journal could not be emptied while others read it: it is at the next purge.")
     return report

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from contextlib import nullcontext
+from typing import TYPE_CHECKING
 
 from hybrid.operations.backfills import Backfills
 from hybrid.operations.segment_replacement import REVERT, Replacing
@@ -14,7 +15,13 @@ if TYPE_CHECKING:
 
 
 def revert_replacement(
-    home: Home, table: TableRef, replacement: str, *, dry_run: bool = False, **options: Any
+    home: Home,
+    table: TableRef,
+    replacement: str,
+    *,
+    dry_run: bool = False,
+    reason: str | None = None,
+    user: str | None = None,
 ) -> JobReport:
     """Bring back what a replacement replaced, as a new commit.
 
@@ -24,11 +31,19 @@ def revert_replacement(
 
     replacing = Replacing(home, table)
     if replacing.waiting(replacement) is not None:
-        return replacing.throw_away(replacement, dry_run=dry_run, reason=options.get("reason"))
-    if dry_run:
-        return revert(home.bench, table.spec, table.layout, replacement, dry_run=True, **options)
-    with home.recorded(table.name, REVERT) as run, Backfills(home).reverting(table, replacement):
-        act_id = home.act_id("revert")
-        report = revert(home.bench, table.spec, table.layout, replacement, act_id=act_id, **options)
-        run.ended(report.sentence, did_something=report.committed)
-    return report
+        return replacing.throw_away(replacement, dry_run=dry_run, reason=reason)
+
+    def work() -> JobReport:
+        with nullcontext() if dry_run else Backfills(home).reverting(table, replacement):
+            return revert(
+                home.bench,
+                table.spec,
+                table.layout,
+                replacement,
+                dry_run=dry_run,
+                reason=reason,
+                user=user,
+                act_id=home.act_id("revert"),
+            )
+
+    return home.run_recorded(table.name, REVERT, work, dry_run=dry_run)

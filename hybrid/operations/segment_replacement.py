@@ -60,12 +60,13 @@ class Replacing:
         from hybrid.replace.ending import end_replacement
 
         table, replacement = self._table, self.find(entry)
-        with self._home.recorded(table.name, REPLACE) as run:
-            report = end_replacement(
+
+        def work() -> JobReport:
+            return end_replacement(
                 self._home.bench, table.spec, table.layout, replacement, segments_to=segments_to, user=user
             )
-            run.ended(report.sentence, did_something=report.committed)
-        return report
+
+        return self._home.run_recorded(table.name, REPLACE, work)
 
     def take_back(self, entry: str, *, force: bool = False) -> str:
         """Discards what was pushed to a replacement in progress; returns a sentence. Errors as for `opening.take_back`.

@@ -56,7 +56,7 @@ def clear_boundary(home: Home, table: TableRef) -> BoundaryReport:
 def _change_boundary(home: Home, table: TableRef, wish: OverrideRequest) -> BoundaryReport:
     from hybrid.move.boundary_override import change_boundary
 
-    with home.recorded(table.name, "boundary") as run:
-        report = change_boundary(home.bench, table.spec, table.layout, wish, act_id=home.act_id("boundary"))
-        run.ended(report.sentence, did_something=report.committed)
-    return report
+    def work() -> BoundaryReport:
+        return change_boundary(home.bench, table.spec, table.layout, wish, act_id=home.act_id("boundary"))
+
+    return home.run_recorded(table.name, "boundary", work)

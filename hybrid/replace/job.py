@@ -32,6 +32,7 @@ from hybrid.replace.diff import Difference
 from hybrid.replace.duplicates import refuse_duplicate_keys
 from hybrid.replace.inputs import list_inputs
 from hybrid.replace.job_checks import check_count, check_staged, expectations_of, notices, refused, uncounted, watched
+from hybrid.replace.job_options import JobOptions
 from hybrid.replace.lineage import ReplacementEntry, lineage_of
 from hybrid.replace.naming import naming_warnings
 from hybrid.replace.net_delete_guard import refuse_reviving, refuse_swallowing
@@ -54,6 +55,8 @@ from hybrid.table.lineage import Lineage
 
 __all__ = ["JobReport", "ReplacementEntry", "run_job"]
 
+_NO_OPTIONS = JobOptions()
+
 
 @dataclass(frozen=True)
 class _Run:
@@ -66,10 +69,7 @@ class _Run:
     act_id: str
     files: tuple[InputFile, ...]
     folder: Path
-    dry_run: bool
-    append: bool
-    reason: str | None
-    user: str | None
+    options: JobOptions
     expectations: Sequence[Expectation]
     checked: tuple[CheckResult, ...]
 
@@ -79,20 +79,13 @@ def run_job(
     spec: TableSpec,
     layout: TableLayout,
     job: JobSpec,
+    options: JobOptions = _NO_OPTIONS,
     *,
-    dry_run: bool = False,
-    append: bool = False,
-    allow_empty: bool = False,
-    reason: str | None = None,
-    user: str | None = None,
     act_id: str | None = None,
-    expect: Sequence[str] = (),
 ) -> JobReport:
     """Replaces offline segments by the rows of the job's files, or adds them as new segments.
 
-    `dry_run` reports the difference and changes nothing. `append` allows a new segment beside others of the same
-    times. `allow_empty` allows an input without rows. `act_id` is the operation's id; by default it is generated.
-    `expect` are further expectations, beside the table's and the job's, in the syntax of `--expect`.
+    `act_id` is the operation's id; by default it is generated.
 
     DataError names the first row that cannot be converted, or the expectations that failed. ConflictError when
     segments of the same times exist beside the new ones, or when the rows reach past the boundary. Nothing was changed
@@ -104,25 +97,22 @@ def run_job(
     csv_format = CsvFormat.of(
         job.reader_configs, multi_value_columns(spec.schema), job.source, texts=text_columns(spec.schema)
     )
-    expectations = expectations_of(spec, job, expect)
+    expectations = expectations_of(spec, job, options.expect)
     act_id = act_id or new_act_id("replace")
     files = _inspect_all(bench, job)
     with bench.staging(layout, act_id) as folder:
         bench.progress.say(f"Reading {_files_shown(files)}.")
         staged = stage(bench, spec, files, csv_format, folder / "rows", watched(expectations))
-        if not allow_empty:
+        if not options.allow_empty:
             _refuse_hollow(staged, files)
         staged, checked = check_staged(bench, spec, staged, expectations)
-        if checked.failed and not dry_run:
+        if checked.failed and not options.dry_run:
             counted = check_count(bench, spec, layout, job, staged, expectations)
             refuse_failed(spec.name, (*checked.results, *counted))
-        if staged.is_empty and not (allow_empty or dry_run):
+        if staged.is_empty and not (options.allow_empty or options.dry_run):
             raise _empty(job, files, staged.filtered, checked.dropped)
         refuse_duplicate_keys(spec, files, csv_format, staged)
-        run = _Run(
-            bench, spec, layout, job, act_id, files, folder, dry_run, append, reason, user, expectations,
-            checked.results,
-        )  # fmt: skip
+        run = _Run(bench, spec, layout, job, act_id, files, folder, options, expectations, checked.results)
         return bench.until_not_overtaken(spec.name, lambda: _attempt(run, staged), job.push_attempts)
 
 
@@ -133,10 +123,10 @@ def _attempt(run: _Run, staged: StagedRows) -> JobReport:
         return _push(run, staged, targets, awaiting)
     counted = check_count(run.bench, run.spec, run.layout, run.job, staged, run.expectations)
     results = (*run.checked, *counted)
-    if not run.dry_run:
+    if not run.options.dry_run:
         refuse_failed(run.spec.name, results)
     run.bench.progress.say(f"Comparing {staged.rows} rows with what '{run.spec.name}' holds.")
-    plan = plan_job(run.bench, run.spec, run.layout, run.job, staged, append=run.append, folder=run.folder)
+    plan = plan_job(run.bench, run.spec, run.layout, run.job, staged, append=run.options.append, folder=run.folder)
     warnings = (
         *run.job.warnings,
         *_warnings(run.spec, staged),
@@ -146,14 +136,14 @@ def _attempt(run: _Run, staged: StagedRows) -> JobReport:
         *notices(results),
     )
     names = (plan.segments_from, plan.segments_to)
-    details: dict[str, object] = {"warnings": warnings, "expectations": results, "dry_run": run.dry_run}
+    details: dict[str, object] = {"warnings": warnings, "expectations": results, "dry_run": run.options.dry_run}
     if plan.is_nothing:
         sentence = _nothing_sentence(run.job, plan, staged.filtered)
         return report_of(run.spec.name, names, plan.found, sentence + refused(results), **details)
     refuse_reviving(run.bench, run.spec, plan.base, plan.segments_from)
     refuse_swallowing(run.bench, run.spec, run.layout, plan.base, plan.segments_from, plan.rows(NOT_YET))
-    sentence = sentence_of_job(plan.segments_from, plan.segments_to, plan.found, run.dry_run, staged.filtered)
-    if run.dry_run:
+    sentence = sentence_of_job(plan.segments_from, plan.segments_to, plan.found, run.options.dry_run, staged.filtered)
+    if run.options.dry_run:
         return report_of(run.spec.name, names, plan.found, sentence + refused(results), **details)
     run.bench.progress.say(f"Swapping in {shown(plan.segments_to or plan.segments_from)} of '{run.spec.name}'.")
     swap = Swap(run.act_id, "replace", plan.base, _lineage(run, plan, sentence, results), plan.rows, plan.holds)
@@ -163,20 +153,20 @@ def _attempt(run: _Run, staged: StagedRows) -> JobReport:
 
 def _push(run: _Run, staged: StagedRows, targets: Sequence[Target], entry: OpenReplacement) -> JobReport:
     """Stages the rows for the open replacement that waits for them. The row count is checked when it ends."""
-    if not run.dry_run:
+    if not run.options.dry_run:
         refuse_failed(run.spec.name, run.checked)
     offline = open_half(run.layout.half(Half.OFFLINE))
     refuse_outdated(run.spec, run.job, offline)
-    if run.job.segment_name_type == "fixed" and not run.append:
+    if run.job.segment_name_type == "fixed" and not run.options.append:
         step_ms = rounded_to(run.spec, offline.offline.boundary)
         refuse_times_outside_name(run.spec, step_ms, targets[0].name, staged, offline.files)
     names = tuple(target.name for target in targets)
     diff = Difference(0, staged.rows, added=staged.rows)
-    sentence = sentence_of_push(names, staged.rows, entry.id, run.dry_run, staged.filtered)
+    sentence = sentence_of_push(names, staged.rows, entry.id, run.options.dry_run, staged.filtered)
     warnings = (*run.job.warnings, *_warnings(run.spec, staged), *naming_warnings(run.job, staged.files),
                 *_cut_warnings(run), *notices(run.checked), *uncounted(run.spec, run.expectations))  # fmt: skip
-    details: dict[str, object] = {"warnings": warnings, "expectations": run.checked, "dry_run": run.dry_run}
-    if run.dry_run:
+    details: dict[str, object] = {"warnings": warnings, "expectations": run.checked, "dry_run": run.options.dry_run}
+    if run.options.dry_run:
         return report_of(run.spec.name, ((), names), diff, sentence + refused(run.checked), **details)
     folder = run.folder / "push"
     push = replace(
@@ -195,8 +185,8 @@ def _lineage(run: _Run, plan: JobPlan, sentence: str, results: Sequence[CheckRes
         (plan.segments_from, plan.segments_to),
         plan.found,
         sentence,
-        reason=run.reason,
-        user=run.user,
+        reason=run.options.reason,
+        user=run.options.user,
         source=run.job.source,
         inputs=tuple(_input(run.job, file) for file in run.files),
         expectations=tuple(result.to_json() for result in results),

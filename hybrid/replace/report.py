@@ -43,6 +43,11 @@ class JobReport:
         return self.version is not None
 
     @property
+    def did_something(self) -> bool:
+        """Whether anything was changed or staged."""
+        return self.committed or self.staged_for is not None
+
+    @property
     def segments(self) -> tuple[str, ...]:
         """Every segment that was replaced, written or removed."""
         return tuple(dict.fromkeys([*self.segments_from, *self.segments_to]))

@@ -35,6 +35,7 @@ from hybrid.logs import log_context
 from hybrid.operations.schedules import SCHEDULE
 from hybrid.operations.tables.schemas import users_of
 from hybrid.operations.tasks import TASK_TYPES
+from hybrid.rpc.job_request import JobRequest
 from hybrid.rpc.verbs import JOB, VERBS
 from hybrid.table.state import RESET, Act
 
@@ -171,18 +172,7 @@ def _sentence(report: Any) -> str:
 def _table_of(home: Hybrid, verb: str, arguments: Mapping[str, Any], rules: InputRules) -> str:
     """The table of a run. RightError when its input may not be read."""
     if VERBS[verb].run_type == JOB:
-        from hybrid.config.job_spec import job_document, parse_job_spec
-        from hybrid.operations.job_input import GivenToJob
-
-        source = arguments["source"]
-        job = parse_job_spec(
-            job_document(arguments["spec"], source),
-            source,
-            Path(arguments["folder"]),
-            arguments["variables"],
-            GivenToJob(sql=arguments.get("sql")).input_dir(arguments.get("input_dir")),
-            home.context.now_ms(),
-        )
+        job = JobRequest.of(arguments).parse(home.context.now_ms())
         if arguments.get("sql") is None:
             job.check_rules(rules)
         return home.spec(job.table_name).name

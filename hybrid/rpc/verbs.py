@@ -8,17 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hybrid.config.table_documents import TableDocuments
 from hybrid.config.upsert_json import MOVE_TASK
+from hybrid.operations.backfill_change import BackfillChange
 from hybrid.operations.backfill_documents import plan_document
 from hybrid.operations.clock_guard import accept_clock
 from hybrid.operations.segment_replacement import REPLACE, REVERT
 from hybrid.operations.tables.drop import copy_names
 from hybrid.operations.tasks import TASK_TYPES, check_task
+from hybrid.replace.backfill.options import BackfillOptions
+from hybrid.replace.job_options import JobOptions
 from hybrid.rpc import json_views as views
+from hybrid.rpc.flat_arguments import flat
+from hybrid.rpc.job_request import JobRequest
 from hybrid.rpc.task_reports import run_task
 from hybrid.runtime.json_values import json_document, json_value
 from hybrid.table.state import RESET
@@ -314,83 +318,27 @@ def purges(home: Hybrid, *, table: str) -> Json:
     return home.table(table).purges()
 
 
-def job_run(
-    home: Hybrid,
-    *,
-    spec: str,
-    source: str,
-    folder: str,
-    variables: Mapping[str, str],
-    input_dir: str | None = None,
-    covers: str | None = None,
-    sql: str | None = None,
-    dry_run: bool = False,
-    append: bool = False,
-    allow_empty: bool = False,
-    reason: str | None = None,
-    user: str | None = None,
-    expect: Sequence[str] = (),
-) -> Json:
-    """Runs the job in the YAML text `spec`, which came from the file `source` in `folder`; see `Hybrid.run_job`."""
-    from hybrid.config.job_spec import job_document, parse_job_spec
-    from hybrid.operations.job_input import GivenToJob, run_given
+@flat(request=JobRequest, options=JobOptions)
+def job_run(home: Hybrid, *, request: JobRequest, options: JobOptions) -> Json:
+    """Runs the job of a request; see `Hybrid.run_job`."""
+    from hybrid.operations.job_input import run_given
 
-    given = GivenToJob(covers, sql)
-    place = given.input_dir(input_dir)
-    job = parse_job_spec(job_document(spec, source), source, Path(folder), variables, place, home.context.now_ms())
-    options: dict[str, Any] = {
-        "dry_run": dry_run,
-        "append": append,
-        "allow_empty": allow_empty,
-        "reason": reason,
-        "user": user,
-        "expect": tuple(expect),
-    }
-    return json_document(run_given(home.context, job, given, options).to_json())
+    job = request.parse(home.context.now_ms())
+    return json_document(run_given(home.context, job, request.given, options).to_json())
 
 
-def backfill_plan(
-    home: Hybrid,
-    *,
-    table: str,
-    start: str | None = None,
-    end: str | None = None,
-    update: str | None = None,
-    delete: bool = False,
-    where: str | None = None,
-    input: str | None = None,
-    sql: str | None = None,
-    from_rejected: bool = False,
-    from_kafka: bool = False,
-    expect: Sequence[str] = (),
-    reason: str | None = None,
-    user: str | None = None,
-) -> Json:
-    """Plans a correction and stages its rows (see `hybrid.operations.backfills.Change`)."""
-    from hybrid.operations.backfills import Change
-
-    rows = (from_rejected, from_kafka)
-    change = Change(start, end, update, delete, where, input, sql, tuple(expect), reason, user, *rows)
+@flat(change=BackfillChange)
+def backfill_plan(home: Hybrid, *, table: str, change: BackfillChange) -> Json:
+    """Plans a correction and stages its rows."""
     return plan_document(home.backfills.plan(table, change))
 
 
+@flat(options=BackfillOptions)
 def backfill_run(
-    home: Hybrid,
-    *,
-    backfill: str,
-    document: dict[str, Any] | None = None,
-    atomic: bool = False,
-    newest_first: bool = False,
-    rows_per_second: float | None = None,
-    max_parallel: int | None = None,
-    reason: str | None = None,
-    user: str | None = None,
+    home: Hybrid, *, backfill: str, document: dict[str, Any] | None = None, options: BackfillOptions
 ) -> Json:
     """Swaps in the remaining buckets of a plan; `document` is the plan as its author reviewed it."""
-    from hybrid.replace.backfill.plan_run import How
-
-    how = How(atomic, newest_first, rows_per_second, max_parallel, reason, user)
-    return json_value(vars(home.backfills.run(backfill, how, document)))
+    return json_value(vars(home.backfills.run(backfill, options, document)))
 
 
 def backfills(home: Hybrid, *, table: str | None = None) -> Json:

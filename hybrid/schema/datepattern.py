@@ -49,11 +49,11 @@ class DatePattern:
             raise ValueError(f"{text!r} does not fit the pattern")
         groups = match.groupdict()
         micros = int(groups.get("fraction", "").ljust(6, "0")[:6] or 0)
-        moment = datetime(
+        return datetime(
             int(groups.get("year", 1970)), _month(groups), int(groups.get("day", 1)), _hour(groups),
             int(groups.get("minute", 0)), int(groups.get("second", 0)), micros,
+            tzinfo=parse_offset(groups["offset"]) if "offset" in groups else zone,
         )  # fmt: skip
-        return moment.replace(tzinfo=parse_offset(groups["offset"]) if "offset" in groups else zone)
 
     def format(self, moment: datetime) -> str:
         """`moment`, which must have a zone, as text in the pattern."""

@@ -37,24 +37,34 @@ def rewrite_casts(tree: exp.Query, types: ColumnTypes, *, rows: bool = False) ->
         own_type = _OWN.get(str(node.to.args.get("kind") or "").upper())
         if own_type is not None:
             node.set("to", exp.DataType.build(own_type, dialect="duckdb"))
-        target = node.to.this.name if isinstance(node.to.this, exp.DType) else ""
-        if target in _WHOLE:
-            node.set("this", _whole(node, types, rows))
-        elif target in _TEXTS and kind_of(node.this, types) is DECIMAL:
-            # DuckDB writes all digits of the scale, at most 38: trailing zeros are removed.
-            plain = cast(node.this, "VARCHAR")
-            node.replace(call("regexp_replace", plain, text(r"(\.[0-9]{0,40}[1-9])0+$|\.0+$"), text(r"\1")))
-        elif target in _TEXTS and type_of(node.this, types) is DataType.BYTES:
-            node.set("this", call("lower", call("hex", node.this)))
-        elif target in _TEXTS and kind_of(node.this, types) in _DOUBLES and not rows:
-            node.replace(_named_specials(node))
-        elif target in _FRACTIONS and type_of(node.this, types) is DataType.TIMESTAMP:
-            node.set("this", as_milliseconds(node.this, types, rows=rows))
-        elif target == "DECIMAL" and (kind := kind_of(node.this, types)) in _DOUBLES and (kind is FLOAT or not rows):
-            # By its shortest text, as in Java and Spark: 0.1 becomes 0.1, not the exact value of the double.
-            node.set("this", cast(node.this, "VARCHAR"))
-        elif target in _MOMENTS and _is_instant(node.this, types, rows):
-            node.replace(as_instant(node.this, types, rows=rows))
+        _rewrite_cast(node, types, rows)
+
+
+def _rewrite_cast(node: exp.Cast, types: ColumnTypes, rows: bool) -> None:
+    target = node.to.this.name if isinstance(node.to.this, exp.DType) else ""
+    if target in _WHOLE:
+        node.set("this", _whole(node, types, rows))
+    elif target in _TEXTS:
+        _rewrite_cast_to_text(node, types, rows)
+    elif target in _FRACTIONS and type_of(node.this, types) is DataType.TIMESTAMP:
+        node.set("this", as_milliseconds(node.this, types, rows=rows))
+    elif target == "DECIMAL" and (kind := kind_of(node.this, types)) in _DOUBLES and (kind is FLOAT or not rows):
+        # By its shortest text, as in Java and Spark: 0.1 becomes 0.1, not the exact value of the double.
+        node.set("this", cast(node.this, "VARCHAR"))
+    elif target in _MOMENTS and _is_instant(node.this, types, rows):
+        node.replace(as_instant(node.this, types, rows=rows))
+
+
+def _rewrite_cast_to_text(node: exp.Cast, types: ColumnTypes, rows: bool) -> None:
+    kind = kind_of(node.this, types)
+    if kind is DECIMAL:
+        # DuckDB writes all digits of the scale, at most 38: trailing zeros are removed.
+        plain = cast(node.this, "VARCHAR")
+        node.replace(call("regexp_replace", plain, text(r"(\.[0-9]{0,40}[1-9])0+$|\.0+$"), text(r"\1")))
+    elif type_of(node.this, types) is DataType.BYTES:
+        node.set("this", call("lower", call("hex", node.this)))
+    elif kind in _DOUBLES and not rows:
+        node.replace(_named_specials(node))
 
 
 def _joined(node: exp.Expr, types: ColumnTypes) -> list[exp.Expr]:

@@ -75,12 +75,8 @@ def type_of(node: exp.Expr, types: ColumnTypes) -> DataType | None:
         return STRING if node.is_string else _literal_type(node)
     if isinstance(node, exp.Boolean | exp.Predicate | exp.Not | exp.Connector):
         return BOOLEAN
-    if isinstance(node, exp.Neg):
-        return _number(type_of(node.this, types))
-    if isinstance(node, exp.Div):
-        return DOUBLE
-    if isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Mod | exp.IntDiv):
-        return _arithmetic(node, types)
+    if isinstance(node, exp.Neg | exp.Div | exp.Add | exp.Sub | exp.Mul | exp.Mod | exp.IntDiv):
+        return _operation_type(node, types)
     if isinstance(node, exp.Cast):
         return _cast_type(node)
     if isinstance(node, exp.Filter | exp.Window | exp.IgnoreNulls):
@@ -115,6 +111,12 @@ def _literal_type(node: exp.Literal) -> DataType | None:
 def _cast_type(node: exp.Cast) -> DataType | None:
     own = _NAMED.get(str(node.to.args.get("kind") or "").upper())
     return own or _CASTS.get(node.to.this.name if isinstance(node.to.this, exp.DType) else "")
+
+
+def _operation_type(node: exp.Neg | exp.Binary, types: ColumnTypes) -> DataType | None:
+    if isinstance(node, exp.Neg):
+        return _number(type_of(node.this, types))
+    return DOUBLE if isinstance(node, exp.Div) else _arithmetic(node, types)
 
 
 def _number(kind: DataType | None) -> DataType | None:

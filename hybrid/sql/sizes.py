@@ -190,26 +190,17 @@ class _Sizes:
             return Size(1, float(len(node.name)))
         if isinstance(node, exp.Column | exp.Identifier):
             return self._of_name(node)
-        if isinstance(node, exp.Anonymous):
-            return self._called(canonical(node.name), node.expressions)
-        if isinstance(node, exp.GroupConcat):
-            return self._called("groupconcat", list(node.iter_expressions()))
+        if isinstance(node, exp.Anonymous | exp.GroupConcat | exp.Substring):
+            return self._called(*_call_of(node))
         if isinstance(node, exp.Array) and node.expressions:
             return Size(len(node.expressions), self._sum(node.expressions).total / len(node.expressions))
         if isinstance(node, exp.Comprehension):
             return self._mapped(node.args["iterator"], node.this, [node.expression])
-        if isinstance(node, exp.Select):
-            return self._longest(node.expressions)
-        if isinstance(node, exp.SetOperation):
-            return self._longest([node.this, node.expression])
-        if isinstance(node, exp.Case | exp.If | exp.Coalesce):
-            return self._longest(list(node.iter_expressions()))
-        if isinstance(node, exp.Alias | exp.Paren | exp.Subquery | exp.Window | exp.Filter | exp.Bracket | exp.Unnest):
-            return self._longest([node.this] if node.this else node.expressions)
+        choices = _choices(node)
+        if choices is not None:
+            return self._longest(choices)
         if isinstance(node, exp.Cast | exp.TryCast):
             return self._cast(node)
-        if isinstance(node, exp.Substring):
-            return self._called("left", [part for part in (node.this, node.args.get("length")) if part is not None])
         if isinstance(
             node, exp.Add | exp.Sub | exp.Mul | exp.Div | exp.IntDiv | exp.Mod | exp.Predicate | exp.Connector
         ):
@@ -231,33 +222,17 @@ class _Sizes:
         if name in _NUMBERS or not sizes:
             return Size(1, _NUMBER)
         first, last = sizes[0].total, sizes[-1].total
-        rest = sum(size.total for size in sizes)
         if name in {"replace", "regexpreplace"} and len(sizes) >= 3:
             return Size(1, self._replaced(name, first, arguments[1], sizes[2].total))
-        if name == "repeat":
-            value = rest - last
-            times = literal_number(arguments[-1])
-            return Size(1, value + LONGEST if times is None else min(value * max(times, 0), value + LONGEST))
-        if name in {"lpad", "rpad"} and len(arguments) > 1:
-            width = literal_number(arguments[1])
-            return Size(1, max(first, LONGEST if width is None else min(width, LONGEST)))
-        if name == "concatws" or (name == "concat" and len(arguments) == 3):
-            return Size(1, rest + (first if name == "concatws" else last) * len(sizes))
-        if name in {"format", "printf"}:
-            return Size(1, first * 250 + (first / 2 + 1) * max((size.total for size in sizes[1:]), default=0))
-        if name == "jsonpretty":
-            return Size(1, first * max(1, first / 4))
-        if name in _SHORTENING:
-            counted = len(arguments) == 3 or (len(arguments) == 2 and not name.startswith("substr"))
-            most = literal_number(arguments[-1]) if counted else None
-            return Size(1, first if most is None or most < 0 else min(first, most))
+        characters = _text_of_call(name, arguments, [size.total for size in sizes])
+        if characters is not None:
+            return Size(1, characters)
         if name in _SPLITTING:
             return Size(max(first, 1), 1)
         if name in _JOINING or (name in {"listaggr", "listaggregate"} and len(sizes) > 1):
             return Size(1, first + max(sizes[0].items, ITEMS if sizes[0].items == 1 else 1) * last)
-        if name in _COLLECTING:
-            return Size(ITEMS, rest)
-        return Size(1, rest * _WIDER.get(name, 1))
+        rest = sum(size.total for size in sizes)
+        return Size(ITEMS, rest) if name in _COLLECTING else Size(1, rest * _WIDER.get(name, 1))
 
     def _replaced(self, name: str, subject: float, old: exp.Expr, new: float) -> float:
         if name == "regexpreplace":  # the pattern may match the empty text at each position
@@ -289,6 +264,52 @@ class _Sizes:
         meanings = list(_meant(node)) if isinstance(node, exp.Column) else []
         # Without a meaning it is a column of a table, or a column that a recursive CTE reads from itself.
         return self._longest([part for part in meanings if id(part) not in self._busy])
+
+
+def _call_of(node: exp.Anonymous | exp.GroupConcat | exp.Substring) -> tuple[str, list[exp.Expr]]:
+    """The name and the arguments of a call, also where sqlglot has a class of its own for it."""
+    if isinstance(node, exp.Anonymous):
+        return canonical(node.name), node.expressions
+    if isinstance(node, exp.GroupConcat):
+        return "groupconcat", list(node.iter_expressions())
+    return "left", [part for part in (node.this, node.args.get("length")) if part is not None]
+
+
+def _choices(node: exp.Expr) -> list[exp.Expr] | None:
+    """The parts of a node whose value is that of one of them; None for any other node."""
+    if isinstance(node, exp.Select):
+        return node.expressions
+    if isinstance(node, exp.SetOperation):
+        return [node.this, node.expression]
+    if isinstance(node, exp.Case | exp.If | exp.Coalesce):
+        return list(node.iter_expressions())
+    if isinstance(node, exp.Alias | exp.Paren | exp.Subquery | exp.Window | exp.Filter | exp.Bracket | exp.Unnest):
+        return [node.this] if node.this else node.expressions
+    return None
+
+
+def _text_of_call(name: str, arguments: list[exp.Expr], totals: list[float]) -> float | None:
+    """The characters of the text that a function makes of arguments with `totals`; None for any other function."""
+    first, last = totals[0], totals[-1]
+    rest = sum(totals)
+    if name == "repeat":
+        value = rest - last
+        times = literal_number(arguments[-1])
+        return value + LONGEST if times is None else min(value * max(times, 0), value + LONGEST)
+    if name in {"lpad", "rpad"} and len(arguments) > 1:
+        width = literal_number(arguments[1])
+        return max(first, LONGEST if width is None else min(width, LONGEST))
+    if name == "concatws" or (name == "concat" and len(arguments) == 3):
+        return rest + (first if name == "concatws" else last) * len(totals)
+    if name in {"format", "printf"}:
+        return first * 250 + (first / 2 + 1) * max(totals[1:], default=0)
+    if name == "jsonpretty":
+        return first * max(1, first / 4)
+    if name in _SHORTENING:
+        counted = len(arguments) == 3 or (len(arguments) == 2 and not name.startswith("substr"))
+        most = literal_number(arguments[-1]) if counted else None
+        return first if most is None or most < 0 else min(first, most)
+    return None
 
 
 def _meant(column: exp.Column) -> Iterator[exp.Expr]:

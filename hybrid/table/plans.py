@@ -113,6 +113,11 @@ class Plan:
     user: str | None = None
 
     @property
+    def did_something(self) -> bool:
+        """Whether there is something to correct."""
+        return bool(self.units)
+
+    @property
     def rows(self) -> int:
         """The number of rows that a run writes."""
         return sum(segment.rows for unit in self.units for segment in unit.written)

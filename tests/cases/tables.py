@@ -25,6 +25,7 @@ from hybrid.move.plan import Reach
 from hybrid.operations.tables.create import create_halves
 from hybrid.query.engine import QueryTable, run
 from hybrid.replace.job import JobReport, run_job
+from hybrid.replace.job_options import JobOptions
 from hybrid.schema.ingestion import IngestionConfig
 from hybrid.schema.schema import FieldKind, FieldSpec, Schema
 from hybrid.schema.timeformat import TimeFormat
@@ -155,7 +156,7 @@ class LiveTable:
             source="job-spec.yml", job_type="SegmentCreationAndTarPush", input_dir=folder, table_name="t",
             data_format="json", segment_name_type="fixed", segment_name=segment,
         )  # fmt: skip
-        return run_job(self.bench, self.spec, self.layout, job, **options)
+        return run_job(self.bench, self.spec, self.layout, job, JobOptions(**options))
 
     def reset(self, to: str, *, dry_run: bool = False) -> ResetReport:
         """Has the stream read on from a place, whatever that costs now."""

@@ -17,6 +17,7 @@ from hybrid.errors import ConflictError, UsageError
 from hybrid.lake.commit_context import CommitContext
 from hybrid.operations.job_input import GivenToJob, run_given
 from hybrid.progress import Silent
+from hybrid.replace.job_options import JobOptions
 from hybrid.replace.lineage import list_replacements
 from hybrid.replace.plan import refuse_outdated
 
@@ -83,4 +84,4 @@ def test_what_does_not_go_together(tmp_path: Path) -> None:
         GivenToJob(sql="select 1").input_dir("x")
     home: Any = SimpleNamespace(table=lambda name: None)
     with pytest.raises(UsageError, match="'inputFile' names segments by files"):
-        run_given(home, _job(names="inputFile"), GivenToJob(sql="select 1"), {})
+        run_given(home, _job(names="inputFile"), GivenToJob(sql="select 1"), JobOptions())

@@ -12,6 +12,7 @@ from hybrid.query.engine import QueryOptions, run
 from hybrid.query.tail import NoTail
 from hybrid.replace.ending import end_replacement
 from hybrid.replace.job import run_job
+from hybrid.replace.job_options import JobOptions
 from hybrid.replace.lineage import list_replacements
 from hybrid.replace.opening import open_replacement
 from hybrid.replace.report import JobReport
@@ -38,7 +39,7 @@ class Deduped(Table):
 
     def correct(self, segment: str | None, *rows: dict[str, object], **options: Any) -> JobReport:
         self.write_rows(rows)
-        return run_job(self.bench, self.spec, self.layout, self.job(segment), **options)
+        return run_job(self.bench, self.spec, self.layout, self.job(segment), JobOptions(**options))
 
 
 @pytest.fixture

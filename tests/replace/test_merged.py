@@ -12,6 +12,7 @@ from hybrid.lake.log import open_half
 from hybrid.move.merging.report import MergeReport
 from hybrid.move.merging.run import run_merges
 from hybrid.replace.job import run_job
+from hybrid.replace.job_options import JobOptions
 from hybrid.replace.merged import merges_since
 from hybrid.replace.report import JobReport
 from hybrid.replace.revert import revert
@@ -24,7 +25,7 @@ ROW = {"order_id": 1, "customer_id": 1, "order_status": "X", "amount": 1.0, "ts"
 
 def _push(table: Table, segment: str, *amounts: float, **options: bool) -> JobReport:
     table.write_rows([{**ROW, "order_id": 100 + place, "amount": amount} for place, amount in enumerate(amounts)])
-    return run_job(table.bench, table.spec, table.layout, table.job(segment), **options)  # type: ignore[arg-type]
+    return run_job(table.bench, table.spec, table.layout, table.job(segment), JobOptions(**options))  # type: ignore[arg-type]
 
 
 def _merge(table: Table) -> MergeReport:

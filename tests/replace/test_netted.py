@@ -8,6 +8,7 @@ from hybrid.config.ddl import parse_ddl
 from hybrid.config.table_json import parse_table
 from hybrid.errors import ConflictError
 from hybrid.replace.job import run_job
+from hybrid.replace.job_options import JobOptions
 from hybrid.replace.revert import revert
 from hybrid.table.boundary import INFINITE, Boundary
 from tests.replace.tables import KAFKA, Table
@@ -44,7 +45,7 @@ def table(workbench, tmp_path_factory):
 
 def correct(table, *numbers, segment=OLD, **options):
     table.write_rows([row(number) for number in numbers])
-    return run_job(table.bench, table.spec, table.layout, table.job(segment), **options)
+    return run_job(table.bench, table.spec, table.layout, table.job(segment), JobOptions(**options))
 
 
 def test_deletes_keep_the_rows_that_they_are_of(table):

@@ -14,6 +14,7 @@ from hybrid.lake.pushes import OpenReplacement
 from hybrid.replace import swap
 from hybrid.replace.ending import end_replacement
 from hybrid.replace.job import run_job
+from hybrid.replace.job_options import JobOptions
 from hybrid.replace.lineage import list_replacements
 from hybrid.replace.opening import open_replacement
 from hybrid.replace.report import JobReport
@@ -30,7 +31,7 @@ def start(table: Table, old: list[str], new: list[str]) -> OpenReplacement:
 
 def push(table: Table, segment: str, *rows: dict[str, object], **options: Any) -> JobReport:
     table.write_rows(rows)
-    return run_job(table.bench, table.spec, table.layout, table.job(segment), **options)
+    return run_job(table.bench, table.spec, table.layout, table.job(segment), JobOptions(**options))
 
 
 def end(table: Table, entry: OpenReplacement) -> JobReport:

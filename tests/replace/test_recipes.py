@@ -7,6 +7,7 @@ import pytest
 from hybrid.config.job_spec import JobSpec, load_job_spec
 from hybrid.config.table_config import Half
 from hybrid.replace.job import run_job
+from hybrid.replace.job_options import JobOptions
 from hybrid.replace.lineage import list_replacements
 from tests.replace.tables import SEGMENT, Table, recipe
 
@@ -19,7 +20,9 @@ def _job(name: str) -> JobSpec:
 
 
 def test_orders_shows_the_corrected_amounts_under_the_same_name(orders: Table) -> None:
-    report = run_job(orders.bench, orders.spec, orders.layout, _job("orders"), reason="late prices", user="ann")
+    report = run_job(
+        orders.bench, orders.spec, orders.layout, _job("orders"), JobOptions(reason="late prices", user="ann")
+    )
     rows = sorted(orders.rows(), key=lambda row: row["order_id"])  # type: ignore[arg-type, return-value]
     amounts = [15.948, 251.22, 239.22, 3.888, 11.724, 66.624, 63.048]
     assert [row["amount"] for row in rows] == pytest.approx(amounts, rel=1e-6)
@@ -52,7 +55,7 @@ def test_twice_changes_nothing(orders: Table) -> None:
 
 def test_a_dry_run_touches_nothing(orders: Table) -> None:
     before = orders.fingerprint()
-    report = run_job(orders.bench, orders.spec, orders.layout, _job("orders"), dry_run=True)
+    report = run_job(orders.bench, orders.spec, orders.layout, _job("orders"), JobOptions(dry_run=True))
     assert report.dry_run and report.version is None and report.added == 7
     assert report.sentence.startswith("Would replace") and report.sentence.endswith("Nothing was touched.")
     assert orders.fingerprint() == before

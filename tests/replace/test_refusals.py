@@ -11,6 +11,7 @@ import pytest
 
 from hybrid.errors import ConflictError, DataError, HybridError, NotFoundError, SpecError, UsageError
 from hybrid.replace.job import run_job
+from hybrid.replace.job_options import JobOptions
 from tests.replace.tables import SEGMENT, Table
 
 pytestmark = pytest.mark.spark
@@ -106,11 +107,11 @@ def test_a_file_without_rows_among_others(orders: Table, refused: Callable[..., 
     assert f"a.{data_format} holds no rows ({hollow.stat().st_size} bytes) while" in str(
         refused(fields={"data_format": data_format})
     )
-    report = run_job(orders.bench, orders.spec, orders.layout, job, dry_run=True, allow_empty=True)
+    report = run_job(orders.bench, orders.spec, orders.layout, job, JobOptions(dry_run=True, allow_empty=True))
     assert report.rows_after == 1 and any("1 of 2 files hold no rows" in one for one in report.warnings)
     full.write_bytes(hollow.read_bytes())
     assert "2 files" in str(refused(fields={"data_format": data_format}))
-    report = run_job(orders.bench, orders.spec, orders.layout, job, dry_run=True, allow_empty=True)
+    report = run_job(orders.bench, orders.spec, orders.layout, job, JobOptions(dry_run=True, allow_empty=True))
     assert report.rows_after == 0
 
 

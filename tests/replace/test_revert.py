@@ -8,6 +8,7 @@ from hybrid.config.table_config import Half
 from hybrid.errors import ConflictError, NotFoundError
 from hybrid.lake.log import open_half
 from hybrid.replace.job import run_job
+from hybrid.replace.job_options import JobOptions
 from hybrid.replace.lineage import list_replacements, show_replacement
 from hybrid.replace.report import JobReport
 from hybrid.replace.revert import revert
@@ -20,7 +21,7 @@ ROW = {"order_id": 1, "customer_id": 1, "order_status": "X", "amount": 1.0, "ts"
 
 def _replace(table: Table, amount: float, segment: str = SEGMENT, **options: bool) -> JobReport:
     table.write_rows([{**ROW, "amount": amount}])
-    return run_job(table.bench, table.spec, table.layout, table.job(segment), **options)  # type: ignore[arg-type]
+    return run_job(table.bench, table.spec, table.layout, table.job(segment), JobOptions(**options))  # type: ignore[arg-type]
 
 
 def _revert(table: Table, report: JobReport, **options: bool) -> JobReport:

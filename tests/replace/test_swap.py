@@ -18,6 +18,7 @@ from hybrid.config.job_names import NameParts
 from hybrid.config.table_config import Half
 from hybrid.errors import OvertakenError
 from hybrid.replace.job import run_job
+from hybrid.replace.job_options import JobOptions
 from hybrid.replace.lineage import list_replacements
 from hybrid.replace.report import JobReport
 from tests.replace.tables import SEGMENT, Table, recipe
@@ -32,7 +33,7 @@ def _corrected(name: str = "orders") -> list[dict[str, Any]]:
 def _run(
     table: Table, segment: str | None = SEGMENT, fields: dict[str, Any] | None = None, **options: Any
 ) -> JobReport:
-    return run_job(table.bench, table.spec, table.layout, table.job(segment, **(fields or {})), **options)
+    return run_job(table.bench, table.spec, table.layout, table.job(segment, **(fields or {})), JobOptions(**options))
 
 
 def test_every_format_gives_the_same_rows(orders: Table) -> None:

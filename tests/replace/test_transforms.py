@@ -16,6 +16,7 @@ from hybrid.errors import DataError, UsageError
 from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.log import open_half
 from hybrid.replace.job import JobReport, run_job
+from hybrid.replace.job_options import JobOptions
 from hybrid.schema.ingestion import IngestionConfig, Transform
 from tests.replace.tables import SEGMENT, Table
 
@@ -45,7 +46,7 @@ def given(table: Table, *steps: Transform, where: str | None = None, lenient: bo
 
 def run(table: Table, **options: object) -> JobReport:
     fields = {key: options.pop(key) for key in ("data_format", "reader_configs") if key in options}
-    return run_job(table.bench, table.spec, table.layout, table.job(**fields), **options)  # type: ignore[arg-type]
+    return run_job(table.bench, table.spec, table.layout, table.job(**fields), JobOptions(**options))  # type: ignore[arg-type]
 
 
 def record(number: int, **more: object) -> dict[str, object]:

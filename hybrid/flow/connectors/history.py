@@ -41,6 +41,11 @@ class HistoryReport:
     done: bool
     sentence: str
 
+    @property
+    def did_something(self) -> bool:
+        """Whether something was committed."""
+        return self.commits > 0
+
 
 @dataclass(frozen=True)
 class HistoryProgress:

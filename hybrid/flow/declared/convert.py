@@ -196,9 +196,7 @@ def _one(value: Column, kind: DataType, wanted: DataType) -> Column:
     if wanted is DataType.JSON:
         return F.when(F.try_parse_json(value).isNotNull(), value) if kind is DataType.STRING else value.cast("string")
     if wanted is DataType.TIMESTAMP:
-        if kind in _WHOLE:
-            return F.when(value.between(MIN_MS, MAX_MS), F.timestamp_millis(value.cast("bigint")))
-        return value.try_cast("timestamp") if kind in _TEXTS else F.lit(None).cast("timestamp")
+        return _timestamp(value, kind)
     if kind is DataType.TIMESTAMP:
         return F.unix_millis(value).cast("bigint") if wanted is DataType.LONG else F.lit(None).cast(wanted.spark_type)
     if wanted is DataType.BYTES:
@@ -209,6 +207,15 @@ def _one(value: Column, kind: DataType, wanted: DataType) -> Column:
     if wanted in _WHOLE and kind in _NUMBERS and kind not in _WHOLE:
         return F.when(converted.cast("double") == value.cast("double"), converted)
     return converted
+
+
+def _timestamp(value: Column, kind: DataType) -> Column:
+    """A value of another type as a timestamp; null when it is none."""
+    from pyspark.sql import functions as F
+
+    if kind in _WHOLE:
+        return F.when(value.between(MIN_MS, MAX_MS), F.timestamp_millis(value.cast("bigint")))
+    return value.try_cast("timestamp") if kind in _TEXTS else F.lit(None).cast("timestamp")
 
 
 def _reason(field: FieldSpec, value: Column) -> Column:

@@ -52,6 +52,11 @@ class MergeReport:
         """Whether something was committed."""
         return bool(self.merged) and not self.dry_run
 
+    @property
+    def did_something(self) -> bool:
+        """Whether something was committed."""
+        return self.committed
+
 
 @dataclass
 class MergeFindings:

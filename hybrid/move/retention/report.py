@@ -67,6 +67,11 @@ class RetentionReport:
         """Whether something was committed."""
         return bool(self.versions)
 
+    @property
+    def did_something(self) -> bool:
+        """Whether something was committed."""
+        return self.committed
+
 
 @dataclass
 class RetentionFindings:

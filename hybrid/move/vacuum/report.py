@@ -58,6 +58,11 @@ class VacuumReport:
         """Whether something was removed."""
         return not self.dry_run and any((*self.files.values(), *self.commits.values()))
 
+    @property
+    def did_something(self) -> bool:
+        """Whether something was removed."""
+        return self.removed
+
 
 def report_of(table: str, halves: list[Removed], *, dry_run: bool) -> VacuumReport:
     """The report of a run over some halves of a table."""

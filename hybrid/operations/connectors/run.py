@@ -26,6 +26,7 @@ from hybrid.table.boundary import TopicPartition, current_keys, place_text
 
 if TYPE_CHECKING:
     from hybrid.config.table_config import StreamConfig, TableSpec
+    from hybrid.flow.connectors.history import HistoryReport
     from hybrid.flow.connectors.source import Source
     from hybrid.home.home import Home
     from hybrid.home.table_ref import TableRef
@@ -163,12 +164,15 @@ class TableConnectors:
                 f"{plan.sentence} That has to be accepted; nothing was changed.",
                 hint='--yes accepts it, over HTTP {"yes": true}',
             )
-        with self._home.recorded(self._spec.name, "reset") as run:
-            how: dict[str, Any] = {"act_id": self._home.act_id("reset"), "holding": self._hold}
-            report = reset_stream(self._home.bench, self._spec, table.layout, plan, **how)
-            if report.version is not None:
-                self._hold(report)
-            run.ended(report.sentence, did_something=report.version is not None)
+
+        def work() -> ResetReport:
+            act_id = self._home.act_id("reset")
+            done = reset_stream(self._home.bench, self._spec, table.layout, plan, act_id=act_id, holding=self._hold)
+            if done.version is not None:
+                self._hold(done)
+            return done
+
+        report = self._home.run_recorded(self._spec.name, "reset", work)
         self._known.worked(self._spec.name, stream.connector)
         return report
 
@@ -263,18 +267,11 @@ class TableConnectors:
         def is_over() -> bool:
             return stop() or self._view().is_paused(one)
 
-        with home.recorded(self._spec.name, "connector") as run:
-            report = load_history(
-                home.bench,
-                self._spec,
-                table.layout,
-                one.name,
-                opener,
-                is_over,
-                opener.rows_max,
-            )
-            run.ended(report.sentence, did_something=report.commits > 0)
-        return report.sentence
+        def work() -> HistoryReport:
+            rows_max = opener.rows_max
+            return load_history(home.bench, self._spec, table.layout, one.name, opener, is_over, rows_max)
+
+        return home.run_recorded(self._spec.name, "connector", work).sentence
 
     def check_handover(self, one: Connector, source: Source) -> None:
         """Checks, before anything is loaded, that the stream after this history can start where it is configured to."""

@@ -187,22 +187,26 @@ def _difference(path: str, before: Any, after: Any, in_options: bool = False) ->
         before, after = ({entry["name"]: entry for entry in entries} for entries in (before, after))
     if isinstance(before, dict) and isinstance(after, dict):
         for key in sorted({*before, *after}):
-            old, new, below = before.get(key), after.get(key), f"{path}/{key}"
-            if old == new or (key == "tableName" and raw_table_name(str(old)) == raw_table_name(str(new))):
-                continue
-            nested = isinstance(old, (dict, list)) and isinstance(new, (dict, list))
-            if hides(key, in_options=in_options) and not opens_options(key) and (in_options or not nested):
-                yield f"{below}: changed"
-            elif nested:  # the keys below a public option are not options themselves
-                yield from _difference(below, old, new, opens_options(key))
-            else:
-                yield f"{below}: {_short(key, old, in_options)} -> {_short(key, new, in_options)}"
+            yield from _difference_at(f"{path}/{key}", key, before.get(key), after.get(key), in_options)
     elif isinstance(before, list) and isinstance(after, list) and in_options and len(before) == len(after):
         for position, (old, new) in enumerate(zip(before, after, strict=True)):
             if old != new:
                 yield from _difference(f"{path}[{position}]", old, new, in_options)
     elif before != after:
         key = path.rpartition("/")[2]
+        yield f"{path}: {_short(key, before, in_options)} -> {_short(key, after, in_options)}"
+
+
+def _difference_at(path: str, key: str, before: Any, after: Any, in_options: bool) -> Iterator[str]:
+    """The differences of the values of one key."""
+    if before == after or (key == "tableName" and raw_table_name(str(before)) == raw_table_name(str(after))):
+        return
+    nested = isinstance(before, (dict, list)) and isinstance(after, (dict, list))
+    if hides(key, in_options=in_options) and not opens_options(key) and (in_options or not nested):
+        yield f"{path}: changed"
+    elif nested:  # the keys below a public option are not options themselves
+        yield from _difference(path, before, after, opens_options(key))
+    else:
         yield f"{path}: {_short(key, before, in_options)} -> {_short(key, after, in_options)}"
 
 

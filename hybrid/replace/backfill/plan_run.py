@@ -23,6 +23,7 @@ from hybrid.lake.plans import DesiredState
 from hybrid.progress import counted
 from hybrid.replace.backfill.claims import claim
 from hybrid.replace.backfill.conflict_monitor import KIND, ConflictMonitor
+from hybrid.replace.backfill.options import BackfillOptions
 from hybrid.replace.lineage import lineage_of
 from hybrid.replace.report import numbers
 from hybrid.replace.swap import Ready, arrival_timestamp, commit_under_lock
@@ -37,18 +38,6 @@ if TYPE_CHECKING:
 
 # Smaller units are written as one file, larger ones by as many tasks as their staged files give.
 _ONE_FILE_BYTES = 64 * 1024 * 1024
-
-
-@dataclass(frozen=True)
-class How:
-    """The options of a run: all in one commit, newest buckets first, maximum rows per second, number of tasks."""
-
-    atomic: bool = False
-    newest_first: bool = False
-    rows_per_second: float | None = None
-    max_parallel: int | None = None
-    reason: str | None = None
-    user: str | None = None
 
 
 @dataclass(frozen=True)
@@ -70,21 +59,30 @@ class RunReport:
         """Whether anything was changed."""
         return bool(self.acts)
 
+    @property
+    def did_something(self) -> bool:
+        """Whether anything was changed."""
+        return self.committed
 
-def run_plan(bench: CommitContext, spec: TableSpec, layout: TableLayout, plan: Plan, how: How) -> RunReport:
+
+def run_plan(
+    bench: CommitContext, spec: TableSpec, layout: TableLayout, plan: Plan, options: BackfillOptions
+) -> RunReport:
     """Swaps in the remaining units of a plan. ConflictError when what it was planned on has changed.
 
     Units that were committed before stay. Rejected rows that the plan brings are claimed before the first commit, so
     that nothing else brings them. The caller holds the plan's `runner`.
     """
-    run = _Run(bench, spec, layout, plan, how)
+    run = _Run(bench, spec, layout, plan, options)
     claim(bench, spec, layout, plan, run.left)
-    return run.all_at_once() if how.atomic else run.one_by_one()
+    return run.all_at_once() if options.atomic else run.one_by_one()
 
 
 class _Run:
-    def __init__(self, bench: CommitContext, spec: TableSpec, layout: TableLayout, plan: Plan, how: How) -> None:
-        self._bench, self._spec, self._layout, self._plan, self._how = bench, spec, layout, plan, how
+    def __init__(
+        self, bench: CommitContext, spec: TableSpec, layout: TableLayout, plan: Plan, options: BackfillOptions
+    ) -> None:
+        self._bench, self._spec, self._layout, self._plan, self._options = bench, spec, layout, plan, options
         self._started, self._written, self._acts, self._now = time.monotonic(), 0, list[str](), 0
         self._watch = ConflictMonitor(layout.half(Half.OFFLINE), plan)
         half = open_half(layout.half(Half.OFFLINE))
@@ -96,7 +94,7 @@ class _Run:
     def left(self) -> list[Unit]:
         """The remaining units, in the order in which they are committed."""
         remaining = self._watch.left()
-        return remaining[::-1] if self._how.newest_first else remaining
+        return remaining[::-1] if self._options.newest_first else remaining
 
     def all_at_once(self) -> RunReport:
         while self.left:  # again when the JVM of a killed run has committed one of them
@@ -134,8 +132,8 @@ class _Run:
                 (old, new),
                 counts,
                 f"Corrected {what}: {numbers(counts)}.",
-                reason=self._how.reason or self._plan.reason,
-                user=self._how.user,
+                reason=self._options.reason or self._plan.reason,
+                user=self._options.user,
                 source=self._plan.id,
                 inputs=self._plan.inputs,
                 backfill=self._plan.id,
@@ -185,7 +183,7 @@ class _Run:
     def _laid_out(self, frame: DataFrame, units: Sequence[Unit]) -> DataFrame:
         """Staged files are sorted already and only copied, except small segments, which share a task."""
         written = [segment for unit in units for segment in unit.written]
-        tasks = self._how.max_parallel
+        tasks = self._options.max_parallel
         if sum(segment.bytes for segment in written) < _ONE_FILE_BYTES:
             tasks = 1
         if tasks is not None:
@@ -195,7 +193,7 @@ class _Run:
         return frame.sortWithinPartitions(*segment_order(self._spec))
 
     def _keep_pace(self) -> None:
-        rate = self._how.rows_per_second
+        rate = self._options.rows_per_second
         if rate is None:
             return
         ahead_s = self._written / rate - (time.monotonic() - self._started)

@@ -73,6 +73,11 @@ class PurgeReport:
         """Whether anything was removed."""
         return not self.dry_run and bool(self.files or any(self.rows.values()) or self.samples)
 
+    @property
+    def did_something(self) -> bool:
+        """Whether anything was removed."""
+        return self.committed
+
     def to_json(self) -> dict[str, Any]:
         """The record in its stored and printed form."""
         return asdict(self)

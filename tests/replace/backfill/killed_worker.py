@@ -7,7 +7,8 @@ from pathlib import Path
 
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.plans import find_plan, plan_ids, runner
-from hybrid.replace.backfill.plan_run import How, run_plan
+from hybrid.replace.backfill.options import BackfillOptions
+from hybrid.replace.backfill.plan_run import run_plan
 from tests.replace.backfill.lab import lab_spec
 from tests.replace.tables import new_workbench
 
@@ -17,7 +18,7 @@ def main(folder: Path) -> None:
     plan = find_plan(layout, plan_ids(layout)[0])
     assert plan is not None
     with runner(layout, plan.id):
-        run_plan(new_workbench(folder / "log"), lab_spec(), layout, plan, How())
+        run_plan(new_workbench(folder / "log"), lab_spec(), layout, plan, BackfillOptions())
 
 
 if __name__ == "__main__":

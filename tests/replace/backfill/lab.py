@@ -19,7 +19,8 @@ from hybrid.query.engine import QueryOptions, run
 from hybrid.query.result import QueryResult
 from hybrid.replace.backfill.claims import settle
 from hybrid.replace.backfill.inputs import inspect_input
-from hybrid.replace.backfill.plan_run import How, RunReport, run_plan
+from hybrid.replace.backfill.options import BackfillOptions
+from hybrid.replace.backfill.plan_run import RunReport, run_plan
 from hybrid.replace.backfill.planning import plan_backfill
 from hybrid.replace.backfill.request import ChangeKind, Request, window_of
 from hybrid.sql.row_sql import row_assignments, row_condition
@@ -159,7 +160,7 @@ class Lab:
         return Request(ChangeKind.UPDATE, window, condition, row_assignments(update, self.spec, "--update"))
 
     def run(self, plan: Plan, **how: Any) -> RunReport:
-        return run_plan(self.bench, self.spec, self.halves.layout, plan, How(**how))
+        return run_plan(self.bench, self.spec, self.halves.layout, plan, BackfillOptions(**how))
 
     def query(self, sql: str, plan: Plan | None = None) -> QueryResult:
         prefix = f"SET plan='{plan.id}'; " if plan is not None else ""

@@ -10,8 +10,8 @@ import pytest
 from hybrid.api.hybrid import Hybrid
 from hybrid.config.settings import load_settings
 from hybrid.lake.commit_context import CommitContext
-from hybrid.operations.backfills import Change
-from hybrid.replace.backfill.plan_run import How
+from hybrid.operations.backfill_change import BackfillChange
+from hybrid.replace.backfill.options import BackfillOptions
 from tests.operations.tables.test_change import given
 from tests.query.halves import Halves
 from tests.replace.backfill.lab import row
@@ -45,16 +45,16 @@ def test_a_window_of_decades_an_interrupt_and_the_whole_run(home: Path, workbenc
     for day in (100, 10_000, 20_000):
         halves.commit_offline([row(day, day * DAY + 1, segment=f"orders_{day}")])
 
-    none = here.backfills.plan("orders", Change(**ALWAYS, delete=True, where="order_id = 7"))
+    none = here.backfills.plan("orders", BackfillChange(**ALWAYS, delete=True, where="order_id = 7"))
     assert [bucket.start for bucket in none.buckets] == [100 * DAY, 10_000 * DAY, 20_000 * DAY]
     assert none.sentence == "Nothing to change in 3 buckets of 'orders' with 3 rows."
-    one = here.backfills.plan("orders", Change(**ALWAYS, delete=True, where="order_id = 100"))
+    one = here.backfills.plan("orders", BackfillChange(**ALWAYS, delete=True, where="order_id = 100"))
     assert one.sentence.startswith("Would correct 1 of 3 buckets of 'orders'")
 
-    plan = here.backfills.plan("orders", Change(**ALWAYS, update="amount = 5"))
+    plan = here.backfills.plan("orders", BackfillChange(**ALWAYS, update="amount = 5"))
     told.armed = True
     with pytest.raises(KeyboardInterrupt):
-        here.backfills.run(plan.id, How())
+        here.backfills.run(plan.id, BackfillOptions())
     assert told.said[-1] == (
         f"1 of 3 buckets of 'orders' are corrected and visible. Go on: hybrid backfill resume {plan.id}"
     )
@@ -62,6 +62,6 @@ def test_a_window_of_decades_an_interrupt_and_the_whole_run(home: Path, workbenc
     assert (status.state, status.buckets_done) == ("INTERRUPTED", 1)
     assert status.result.startswith("Corrected 1 of 3 buckets of 'orders'")
     told.armed = False
-    here.backfills.run(plan.id, How())
+    here.backfills.run(plan.id, BackfillOptions())
     (status,) = [one for one in here.backfills.statuses() if one.id == plan.id]
     assert status.state == "DONE" and status.result.startswith("Corrected 3 buckets of 'orders': ")
