@@ -7,7 +7,6 @@ checks whether another process has rotated the file. A log that cannot be writte
 from __future__ import annotations
 
 import atexit
-import fcntl
 import heapq
 import json
 import logging
@@ -25,6 +24,7 @@ from typing import Any, BinaryIO
 
 from hybrid.errors import HybridError
 from hybrid.runtime import durable
+from hybrid.runtime.file_lock import try_lock
 
 AUDIT = "audit"  # changes made over HTTP, and by whom: a file of no role, rotated separately
 ROLES = ("cli", "query", "pipeline", "serve", AUDIT)
@@ -272,9 +272,7 @@ class _LogFile:
     def _rotate(self, length: int) -> None:
         """Rotate the files, unless another process does or did so; our line then follows."""
         with self.path.with_name(f".{self.path.name}.lock").open("w") as gate:
-            try:
-                fcntl.flock(gate, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
+            if not try_lock(gate):
                 return
             status = self._there()
             if status is None or status.st_size + length <= self._size_max:

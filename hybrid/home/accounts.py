@@ -6,15 +6,14 @@ that people invent; nobody can try 2**256.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import hmac
 import json
 import os
 import re
 import secrets
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import IntEnum
@@ -23,6 +22,7 @@ from pathlib import Path
 from hybrid.clock import wall_clock_ms
 from hybrid.errors import AccessError, ConflictError, NotFoundError, RightError, SpecError, UsageError
 from hybrid.runtime import durable
+from hybrid.runtime.file_lock import file_lock
 from hybrid.runtime.json_values import stamp
 
 ACCESS_FILE = "access.json"
@@ -125,16 +125,10 @@ class Accounts:
                 hint=f"hybrid access add NAME --right {right.word}",
             )
 
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _alone(self) -> AbstractContextManager[None]:
         """Lock that keeps other processes from changing the file."""
         durable.make_private(self._home)
-        folder = os.open(self._home, os.O_RDONLY)
-        try:
-            fcntl.flock(folder, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(folder)
+        return file_lock(self._home)
 
     def _write(self, accounts: Sequence[Account]) -> None:
         rows = [

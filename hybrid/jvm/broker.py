@@ -7,13 +7,11 @@ process group, inherits no pipe of ours, and survives the command that started i
 from __future__ import annotations
 
 import base64
-import fcntl
 import socket
 import subprocess
 import time
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +22,7 @@ from hybrid.jvm.java import find_java
 from hybrid.jvm.process import Process, read_record
 from hybrid.kafka.topics import cluster_answers
 from hybrid.progress import Progress, Silent
+from hybrid.runtime.file_lock import file_lock
 
 HOST = "127.0.0.1"
 DEFAULT_PORT = 9092
@@ -175,12 +174,9 @@ class LocalBroker:
         self._record.unlink(missing_ok=True)
         return recorded is not None
 
-    @contextmanager
-    def _one_starter(self) -> Iterator[None]:
+    def _one_starter(self) -> AbstractContextManager[None]:
         self.folder.mkdir(parents=True, exist_ok=True)
-        with (self.folder / "starting").open("w") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            yield
+        return file_lock(self.folder / "starting")
 
 
 def free_port() -> int:

@@ -7,19 +7,20 @@ ships it) fetches them in a separate folder; `~/.m2` and `~/.ivy2` are neither r
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from hybrid.errors import MachineError
 from hybrid.jvm import ivy
 from hybrid.progress import Progress, Silent
 from hybrid.runtime import durable
+from hybrid.runtime.file_lock import file_lock
 
 LOCK_FILE = Path(__file__).with_name("jars.lock")
 SETS = ("spark", "kafka")
@@ -157,14 +158,8 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-@contextmanager
-def _one_process(folder: Path, progress: Progress) -> Iterator[None]:
+def _one_process(folder: Path, progress: Progress) -> AbstractContextManager[None]:
     """Lock held while jars are fetched, so that two processes do not fetch them twice."""
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with (folder.parent / "fetching").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            progress.say("Another process is fetching the jars; waiting for it")
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+    waiting = partial(progress.say, "Another process is fetching the jars; waiting for it")
+    return file_lock(folder.parent / "fetching", waiting)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import unquote
 
 from hybrid.errors import ConflictError, OvertakenError
+from hybrid.lake.delta_errors import is_conflict, is_schema_mismatch
 from hybrid.lake.failpoints import failpoint, failpoint_inside
 from hybrid.lake.layout import ddl_of, fence_of
 from hybrid.lake.log import ADDED, WIDENED, listed_columns, state_at
@@ -25,12 +26,6 @@ from hybrid.table.state import HalfState, to_user_metadata
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-_CONFLICTS = (
-    *("ConcurrentTransactionException", "ConcurrentAppend", "ConcurrentDelete", "DELTA_CONCURRENT"),
-    *("MetadataChanged", "DELTA_METADATA_CHANGED", "ProtocolChanged", "DELTA_PROTOCOL_CHANGED"),
-)
-_OTHER_COLUMNS = ("DELTA_FAILED_TO_MERGE_FIELDS", "DELTA_MERGE_INCOMPATIBLE")
 
 
 def commit_act(
@@ -85,10 +80,10 @@ def _write(frame: DataFrame, half: Path, transaction: Any, replaced: str | None)
         entries = (json.loads(action.json()) for action in actions)
         _store(half, [half / unquote(entry["add"]["path"]) for entry in entries if "add" in entry])
         return actions
-    except Exception as error:  # pyspark maps Delta's conflicts to several classes; the text holds their names
-        if _is_conflict(error):
+    except Exception as error:
+        if is_conflict(error):
             raise _overtaken(half) from error
-        if any(name in str(error) for name in _OTHER_COLUMNS):  # Delta rejects narrower values for a wider column
+        if is_schema_mismatch(error):
             raise _other_columns(half) from error
         raise
 
@@ -108,10 +103,6 @@ def _other_columns(half: Path) -> ConflictError:
 
 def _overtaken(half: Path) -> OvertakenError:
     return OvertakenError(f"Another act committed to {half} first.")
-
-
-def _is_conflict(error: Exception) -> bool:
-    return any(name in str(error) or name in type(error).__name__ for name in _CONFLICTS)
 
 
 @dataclass(frozen=True)
@@ -253,7 +244,7 @@ def _end(
     try:
         version = int(transaction.commit(jvm.PythonUtils.toSeq(list(actions)), operation))
     except Exception as error:
-        if _is_conflict(error):
+        if is_conflict(error):
             raise _overtaken(half) from error
         raise
     sync_log(half, version)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from hybrid.config.table_config import Half
 from hybrid.errors import OvertakenError
+from hybrid.lake.delta_errors import is_missing_file
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.lock import half_lock
 from hybrid.lake.staging import staging_folder
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 Report = TypeVar("Report")
 
 _ATTEMPTS = 5
-_LOST_FILE = ("FILE_NOT_EXIST", "FileNotFoundException")
 _TURNS: dict[Path, threading.Lock] = {}
 
 
@@ -76,7 +76,7 @@ class CommitContext:
             except OvertakenError:
                 self.progress.say(f"Another act on OFFLINE of '{table}' came first; planning anew.")
             except Exception as error:  # pyspark raises one class for everything that fails in a task
-                if turn == attempts - 1 or not _lost_a_file(str(error)):
+                if turn == attempts - 1 or not is_missing_file(error):
                     raise
                 self.progress.say(f"A file of '{table}' was purged while it was read; planning anew.")
         raise OvertakenError(
@@ -91,11 +91,6 @@ class CommitContext:
     def staging(self, layout: TableLayout, act_id: str) -> AbstractContextManager[Path]:
         """A folder for staged rows, removed at the end. The next start sweeps the folders of killed operations."""
         return staging_folder(layout.staging(act_id))
-
-
-def _lost_a_file(message: str) -> bool:
-    """Whether Spark failed because a data file of a half is missing."""
-    return any(word in message for word in _LOST_FILE) and any(f"/{half.value}/" in message for half in Half)
 
 
 def new_act_id(kind: str) -> str:

@@ -1,4 +1,4 @@
-"""File locks, and the lock of a half: operations on a half are serialized across the processes of this machine.
+"""The lock of a half: operations on a half are serialized across the processes of this machine.
 
 The lock is `flock` on a file beside the half, so it is released when its holder dies. But a killed Python process can
 leave its JVM behind for a moment, in the middle of a commit. Two JVMs must never write one local Delta log. So the
@@ -14,11 +14,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from hybrid.errors import ConflictError
 from hybrid.jvm.process import Process
 from hybrid.runtime import durable
+from hybrid.runtime.file_lock import try_lock
 
 _POLL_S = 0.05
 _ORPHAN_GRACE_S = 5.0
@@ -49,25 +50,6 @@ def half_lock(
             fcntl.flock(file, fcntl.LOCK_UN)
 
 
-def try_lock(file: IO[Any], timeout_s: float, waiting: Callable[[], None] = lambda: None) -> bool:
-    """Take the lock of an open file until the file is closed. False when others have held it for `timeout_s`.
-
-    `waiting` is called once when the lock is not free at once.
-    """
-    deadline, has_notified = time.monotonic() + timeout_s, False
-    while True:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return True
-        except BlockingIOError:
-            if time.monotonic() >= deadline:
-                return False
-        if not has_notified:
-            waiting()
-            has_notified = True
-        time.sleep(_POLL_S)
-
-
 def last_holder(path: Path) -> dict[str, Process]:
     """Who last held or holds the lock of a half: its Python process (`python`) and, during an operation, its `jvm`."""
     try:
@@ -88,7 +70,7 @@ def _lost_sight(error: Exception) -> bool:
 
 def _acquire(file: IO[str], path: Path, timeout_s: float, waiting: Callable[[str], None]) -> None:
     what = f"{path.stem} of table '{path.parent.name}'"
-    if not try_lock(file, timeout_s, lambda: waiting(f"Waiting for another process that acts on {what}.")):
+    if not try_lock(file, timeout_s, waiting=lambda: waiting(f"Waiting for another process that acts on {what}.")):
         raise ConflictError(
             f"Another process{_holder_words(file)} has acted on {what} for over {timeout_s:g} s. Nothing was changed.",
             hint="Run it again when the other is done, or set a longer lock_timeout_s.",

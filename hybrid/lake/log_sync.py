@@ -6,7 +6,6 @@ power failure can only damage the newest entry or its checkpoint, and only when 
 
 from __future__ import annotations
 
-import fcntl
 import json
 import logging
 import re
@@ -15,6 +14,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from hybrid.runtime import durable
+from hybrid.runtime.file_lock import file_lock
 from hybrid.table.state import from_user_metadata
 
 _ENTRY = re.compile(r"\d{20}\.json")
@@ -82,8 +82,7 @@ def set_torn_aside(half: Path, booted_ms: int | None = None) -> list[Path]:
     if not _torn(log, booted):
         return []
     aside = []
-    with half.with_name(f"{half.name}.repair.lock").open("a") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+    with file_lock(half.with_name(f"{half.name}.repair.lock")):
         for path in _torn(log, booted):  # again: another process may have renamed them before we had the lock
             target = path.with_name(f".{path.name}.{time.time_ns()}{TORN}")
             path.with_name(f".{path.name}.crc").unlink(missing_ok=True)  # Hadoop's checksum of the renamed file

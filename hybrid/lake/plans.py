@@ -11,7 +11,6 @@ The progress of a plan is not stored here: the OFFLINE half's log holds it.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import shutil
 from collections.abc import Iterator, Sequence
@@ -22,10 +21,10 @@ from pathlib import Path
 
 from hybrid.errors import ConflictError, DataError
 from hybrid.lake.layout import TableLayout
-from hybrid.lake.lock import try_lock
 from hybrid.lake.log import DataFile, HalfSnapshot, lineage_acts
 from hybrid.lake.staging import bytes_in
 from hybrid.runtime import durable
+from hybrid.runtime.file_lock import is_locked, try_lock
 from hybrid.runtime.json_values import without_samples
 from hybrid.table.columns import TIME
 from hybrid.table.plans import Plan, Span, Unit
@@ -111,14 +110,7 @@ def runner(layout: TableLayout, plan_id: str) -> Iterator[None]:
 
 def is_running(layout: TableLayout, plan_id: str) -> bool:
     """Whether a process is running the plan now."""
-    try:
-        with (layout.plan(plan_id) / _RUNNING).open("r+") as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # a shared lock: readers do not block each other
-    except FileNotFoundError:
-        return False
-    except BlockingIOError:
-        return True
-    return False
+    return is_locked(layout.plan(plan_id) / _RUNNING)
 
 
 def corrected_spans(half: HalfSnapshot, plan_id: str) -> set[Span]:

@@ -23,10 +23,10 @@ from pathlib import Path
 from hybrid.config.table_config import Half
 from hybrid.errors import ConflictError, NotFoundError
 from hybrid.lake.layout import TableLayout
-from hybrid.lake.lock import try_lock
 from hybrid.lake.log import HalfSnapshot, lineage_acts, open_half
 from hybrid.lake.staging import bytes_in
 from hybrid.runtime import durable
+from hybrid.runtime.file_lock import try_lock
 from hybrid.table.names import segment_folder as folder_of
 
 ROWS = "rows"

@@ -6,11 +6,12 @@ folders of running operations from leftovers of killed ones, and sweeps the left
 
 from __future__ import annotations
 
-import fcntl
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
+
+from hybrid.runtime.file_lock import file_lock, is_locked
 
 _OWNED = ".owned"
 
@@ -20,11 +21,10 @@ def staging_folder(path: Path) -> Iterator[Path]:
     """Yield a path for staged rows that does not exist yet; its content is removed at the end."""
     path.parent.mkdir(parents=True, exist_ok=True)
     owned = path.with_name(path.name + _OWNED)
-    with _gate(path.parent):  # no sweep may run between creating and locking our file
-        _sweep(path.parent)
-        owner = owned.open("w")
-        fcntl.flock(owner, fcntl.LOCK_EX)
-    with owner:
+    with ExitStack() as owner:
+        with _gate(path.parent):  # no sweep may run between creating and locking our file
+            _sweep(path.parent)
+            owner.enter_context(file_lock(owned))
         try:
             yield path
         finally:
@@ -57,11 +57,8 @@ def bytes_in(folder: Path) -> int:
     return size
 
 
-@contextmanager
-def _gate(folder: Path) -> Iterator[None]:
-    with (folder / ".lock").open("w") as gate:
-        fcntl.flock(gate, fcntl.LOCK_EX)
-        yield
+def _gate(folder: Path) -> AbstractContextManager[None]:
+    return file_lock(folder / ".lock")
 
 
 def _sweep(folder: Path) -> list[Path]:
@@ -69,20 +66,11 @@ def _sweep(folder: Path) -> list[Path]:
     for path in folders:
         shutil.rmtree(path, ignore_errors=True)
     for owned in folder.glob(f"*{_OWNED}"):
-        if _is_abandoned(owned):
+        if not is_locked(owned):
             owned.unlink(missing_ok=True)
     return folders
 
 
 def _abandoned(folder: Path) -> list[Path]:
     owners = ((path, path.with_name(path.name + _OWNED)) for path in sorted(folder.iterdir()) if path.is_dir())
-    return [path for path, owned in owners if not owned.exists() or _is_abandoned(owned)]
-
-
-def _is_abandoned(owned: Path) -> bool:
-    try:
-        with owned.open("r+") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except (BlockingIOError, FileNotFoundError):
-        return False
-    return True
+    return [path for path, owned in owners if not is_locked(owned)]

@@ -16,6 +16,7 @@ from urllib.parse import unquote, urlsplit
 from hybrid.errors import HybridError, MachineError, QueryError, UsageError, known_kinds
 from hybrid.jvm.process import read_record
 from hybrid.progress import Progress
+from hybrid.runtime.backoff import Backoff
 
 SERVER_FILE = "server.json"
 _CONNECT_S = 30.0  # a server that restarts its query process accepts at once and answers some seconds later
@@ -82,7 +83,7 @@ class Client:
             raise
 
     def _follow(self, run_id: str) -> Any:
-        last_progress, pause_s = None, _POLL_S[0]
+        last_progress, backoff = None, Backoff(*_POLL_S)
         while True:
             _, run = self._request("GET", f"/runs/{run_id}")
             if run["progress"] and run["progress"] != last_progress and run["state"] in {"QUEUED", "RUNNING"}:
@@ -92,8 +93,7 @@ class Client:
                 if run["error"]:
                     raise _error(run["error"])
                 return run["report"]
-            time.sleep(pause_s)
-            pause_s = min(2 * pause_s, _POLL_S[1])
+            time.sleep(backoff.next_s())
 
     def _request(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
         import http.client

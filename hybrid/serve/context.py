@@ -23,6 +23,7 @@ from hybrid.query.engine import QueryOptions
 from hybrid.query.memory_budget import MemoryBudget, default_total
 from hybrid.rpc.queue import enqueue
 from hybrid.rpc.verbs import VERBS
+from hybrid.runtime.backoff import Backoff
 from hybrid.serve.admission import RUNNING_OF_ONE, Admission
 from hybrid.serve.authentication import who_asks
 from hybrid.serve.commit_waits import CommitWaits
@@ -146,10 +147,9 @@ class ServerContext:
 
     async def ended(self, run: RunRecord) -> RunRecord:
         """Return the run at its end, or at the timeout. No thread is blocked meanwhile."""
-        deadline, pause_s = time.monotonic() + self.limits.run_wait_s, _POLL_S[0]
+        deadline, backoff = time.monotonic() + self.limits.run_wait_s, Backoff(*_POLL_S)
         while run.incomplete and time.monotonic() < deadline:
-            await asyncio.sleep(pause_s)
-            pause_s = min(2 * pause_s, _POLL_S[1])
+            await asyncio.sleep(backoff.next_s())
             run = await run_in_threadpool(self.home.run, run.id)
         return run
 

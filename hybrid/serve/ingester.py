@@ -22,6 +22,7 @@ from hybrid.errors import HybridError, NotFoundError
 from hybrid.ingest.batch import BatchReport
 from hybrid.jvm.spark_errors import unexpected_words
 from hybrid.logs import log_context
+from hybrid.runtime.backoff import Backoff
 
 _LOG = logging.getLogger(__name__)
 _PAUSED_POLL_S = 0.5
@@ -41,7 +42,7 @@ class Ingester(threading.Thread):
         self.stop = threading.Event()
         self._home, self._lost = home, lost
         self._noted: State | None = None
-        self._backoff_s = _BACKOFF_S[0]
+        self._backoff = Backoff(*_BACKOFF_S)
         self._flows = False
         self._held: tuple[str, str | None] | None = None
         self._has_looked = False
@@ -72,7 +73,7 @@ class Ingester(threading.Thread):
                 return 0
             _LOG.exception("Unexpected error while '%s' was ingested", self.table)
             return self._failed("STOPPED", unexpected_words(error))
-        self._backoff_s = _BACKOFF_S[0]
+        self._backoff.reset()
         self._note("INGESTING", None, report.behind if report else 0)
         return self._rest_s(report, time.monotonic() - started)
 
@@ -102,8 +103,7 @@ class Ingester(threading.Thread):
 
     def _failed(self, state: str, reason: str) -> float:
         self._note(state, reason, None)
-        wait_s, self._backoff_s = self._backoff_s, min(2 * self._backoff_s, _BACKOFF_S[1])
-        return wait_s
+        return self._backoff.next_s()
 
     def _note(self, state: str, detail: str | None, behind: int | None) -> None:
         if self.stop.is_set():

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from hybrid.api.hybrid import Hybrid
 from hybrid.errors import HybridError
 from hybrid.logs import log_context
+from hybrid.runtime.backoff import Backoff
 
 _LOG = logging.getLogger(__name__)
 _LOOK_S = 0.5
@@ -28,15 +29,14 @@ class Loader(threading.Thread):
 
     def run(self) -> None:
         """Run due connectors in a loop, with back-off after failures."""
-        wait_s = _BACKOFF_S[0]
+        backoff = Backoff(*_BACKOFF_S)
         with log_context(table=self.table):
             while not self.stop.is_set():
                 if self._round():
-                    wait_s = _BACKOFF_S[0]
+                    backoff.reset()
                     self.stop.wait(_FOLLOW_S if self._follows else _LOOK_S)
                 else:
-                    self.stop.wait(wait_s)
-                    wait_s = min(2 * wait_s, _BACKOFF_S[1])
+                    self.stop.wait(backoff.next_s())
 
     def _round(self) -> bool:
         """Run the connectors that are due; return whether all succeeded."""

@@ -6,7 +6,6 @@ RUNNING when a pipeline starts was therefore interrupted by a crash, and is resu
 
 from __future__ import annotations
 
-import fcntl
 import logging
 import threading
 import time
@@ -26,6 +25,7 @@ from hybrid.operations.clock_guard import is_clock_believed, observe_clock
 from hybrid.rpc.queue import PipelineLost, carry_out
 from hybrid.rpc.verbs import BACKFILL, INGEST, SEAL
 from hybrid.runtime import durable
+from hybrid.runtime.file_lock import try_lock
 from hybrid.serve.ingester import Ingester
 from hybrid.serve.loader import Loader
 from hybrid.serve.scheduler import Scheduler
@@ -249,13 +249,6 @@ def pipeline_lock(home: Path, stop: threading.Event) -> Iterator[None]:
     """Hold the lock of a home's only pipeline. Waits for an ending predecessor; ConflictError if it does not end."""
     durable.make_private(home)
     with (home / "pipeline.lock").open("a") as file:
-        deadline = time.monotonic() + _LOCK_S
-        while True:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if stop.is_set() or time.monotonic() > deadline:
-                    raise ConflictError(f"Another pipeline works on {home}.", hint="hybrid status") from None
-                time.sleep(_TURN_S)
+        if not try_lock(file, _LOCK_S, gives_up=stop.is_set):
+            raise ConflictError(f"Another pipeline works on {home}.", hint="hybrid status")
         yield

@@ -9,7 +9,6 @@ one of them becomes the next `hybrid serve` (see `roles.succeed`), unless anothe
 
 from __future__ import annotations
 
-import fcntl
 import logging
 import os
 import signal
@@ -29,6 +28,8 @@ from hybrid.jvm.process import Process
 from hybrid.progress import Progress
 from hybrid.rpc.client import SERVER_FILE
 from hybrid.runtime import durable
+from hybrid.runtime.backoff import Backoff
+from hybrid.runtime.file_lock import try_lock
 
 _LOG = logging.getLogger(__name__)
 LIFELINE, SOCKETS = "HYBRID_SERVE_LIFELINE", "HYBRID_SERVE_SOCKETS"
@@ -73,7 +74,7 @@ class _Child:
     process: subprocess.Popen[bytes] | None = None
     started_at: float = 0.0
     not_before: float = 0.0
-    pause_s: float = _PAUSE_S[0]
+    backoff: Backoff = field(default_factory=lambda: Backoff(*_PAUSE_S))
     starts: int = field(default=0)
     beat: int = 0
     beat_at: float = 0.0
@@ -142,9 +143,11 @@ class _Supervisor:
                 self._kill_hung(child, child.process, now)
                 return
             child.process = None
-            child.pause_s = _PAUSE_S[0] if now - child.started_at > _STEADY_S else min(2 * child.pause_s, _PAUSE_S[1])
-            child.not_before = now + child.pause_s
-            self._progress.say(f"The {child.role} process fell ({_how(code)}); it starts again in {child.pause_s:g} s.")
+            if now - child.started_at > _STEADY_S:
+                child.backoff.reset()
+            pause_s = child.backoff.next_s()
+            child.not_before = now + pause_s
+            self._progress.say(f"The {child.role} process fell ({_how(code)}); it starts again in {pause_s:g} s.")
             _LOG.warning("The %s process fell (%s).", child.role, _how(code))
         if now >= child.not_before:
             child.process = self._start(child.role, lifeline)
@@ -198,16 +201,9 @@ def serve_lock(home: Path, timeout_s: float) -> Iterator[None]:
     """Hold the lock of a home's only `hybrid serve`. ConflictError if another holds it for `timeout_s`."""
     durable.make_private(home)
     with (home / "serve.lock").open("a") as file:
-        deadline = time.monotonic() + timeout_s
-        while True:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                # A server that has written its address serves the home; otherwise it is starting or ending.
-                if (home / SERVER_FILE).exists() or time.monotonic() > deadline:
-                    raise ConflictError(f"A server runs on {home} already.", hint="hybrid status") from None
-                time.sleep(_TURN_S)
+        # A server that has written its address serves the home; otherwise it is starting or ending.
+        if not try_lock(file, timeout_s, gives_up=(home / SERVER_FILE).exists):
+            raise ConflictError(f"A server runs on {home} already.", hint="hybrid status")
         yield
 
 

@@ -13,12 +13,12 @@ import pytest
 from hybrid.errors import ConflictError
 from hybrid.jvm.process import Process
 from hybrid.lake import lock as module
-from hybrid.lake.lock import half_lock, try_lock
+from hybrid.lake.lock import half_lock
 
 HOLDER = """
 import sys, time
 from pathlib import Path
-from hybrid.lake.lock import half_lock, try_lock
+from hybrid.lake.lock import half_lock
 with half_lock(Path(sys.argv[1]), jvm_pid=None, timeout_s=5, waiting=print):
     print("held", flush=True)
     time.sleep(60)
@@ -130,12 +130,3 @@ def test_a_holder_that_died_while_it_wrote(path, text):
     path.write_text(text)
     with take(path):
         pass
-
-
-def test_a_lock_of_a_file_is_waited_for_and_given_up(tmp_path: Path) -> None:
-    waited: list[str] = []
-    with (tmp_path / "lock").open("a") as ours, (tmp_path / "lock").open("a") as theirs:
-        assert try_lock(theirs, 0.0, lambda: waited.append("theirs")) and not waited
-        assert not try_lock(ours, 0.12, lambda: waited.append("ours")) and waited == ["ours"]
-        threading.Timer(0.1, theirs.close).start()
-        assert try_lock(ours, 5.0)

@@ -25,7 +25,6 @@ from hybrid.errors import ConflictError, OvertakenError
 from hybrid.lake import plans
 from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.layout import TableLayout
-from hybrid.lake.lock import try_lock
 from hybrid.lake.log import open_half
 from hybrid.progress import counted
 from hybrid.replace.purge.places import clear_ended
@@ -36,6 +35,7 @@ from hybrid.replace.purge.rewrite import refuse_override, tell, write_anew
 from hybrid.replace.purge.scan import MatchingRows
 from hybrid.replace.purge.survey import Survey, survey
 from hybrid.runtime import durable
+from hybrid.runtime.file_lock import try_lock
 
 _ROUNDS_MAX, _TRIES_MIN = 6, 2
 _LATER = (
