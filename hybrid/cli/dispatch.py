@@ -31,9 +31,7 @@ def ask(cli: Cli, verb: str, **arguments: Any) -> Any:
     from hybrid.rpc.verbs import VERBS
 
     if cli.settings.token is not None:
-        from hybrid.serve.authorization import right_for
-
-        require_right(cli, right_for("POST", f"/verbs/{verb}").word, f"'{verb}'")
+        require_right(cli, VERBS[verb].right.word, f"'{verb}'")
     with dispatcher(cli, may_create=verb in _NEW_HOME) as home:
         try:
             return VERBS[verb].call(home, **arguments)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from hybrid.config.table_documents import TableDocuments
 from hybrid.config.upsert_json import MOVE_TASK
+from hybrid.home.accounts import Right
 from hybrid.operations.backfill_change import BackfillChange
 from hybrid.operations.backfill_documents import plan_document
 from hybrid.operations.clock_guard import accept_clock
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from hybrid.api.hybrid import Hybrid
 
 Json = Any
+READ, OPERATE, ADMIN = Right.READ, Right.OPERATE, Right.ADMIN
 INGEST, JOB, SEAL, BOUNDARY, BACKFILL = "ingest", "job", "seal", "boundary", "backfill"
 REPLAY, PURGE, EVOLVE = "replay", "purge", "evolve"
 
@@ -43,6 +45,7 @@ class Verb:
     """
 
     call: Callable[..., Json]
+    right: Right
     run_type: str | None = None
     only_one: bool = False
     when: Callable[[Hybrid, Mapping[str, Any]], bool] | None = None
@@ -388,56 +391,58 @@ def replacement_end(
 
 
 VERBS: Mapping[str, Verb] = {
-    "table_create": Verb(table_create),
-    "table_apply": Verb(table_apply, EVOLVE, when=_changes_columns),
-    "table_add": Verb(table_add, EVOLVE, when=_changes_columns),
-    "schema_put": Verb(schema_put, EVOLVE, when=_changes_columns),
-    "table_validate": Verb(table_validate),
-    "table_list": Verb(table_list),
-    "table_show": Verb(table_show),
-    "table_view": Verb(table_view),
-    "table_drop": Verb(table_drop),
-    "table_copies": Verb(copy_names),
-    "table_undrop": Verb(table_undrop),
-    "query": Verb(query),
-    "explain": Verb(explain),
-    "status": Verb(status),
-    "segments": Verb(segments),
-    "segment": Verb(segment),
-    "boundary": Verb(boundary),
-    "replacements": Verb(replacements),
-    "replacement": Verb(replacement),
-    "rejected": Verb(rejected),
-    "connectors": Verb(connectors),
-    "connector_start": Verb(connector_start),
-    "connector_pause": Verb(connector_pause),
-    "connector_reset": Verb(connector_reset, RESET),
-    "connector_reset_plan": Verb(connector_reset_plan),
-    "pause": Verb(pause),
-    "resume": Verb(resume),
-    "pause_status": Verb(pause_status),
-    "runs": Verb(runs),
-    "run": Verb(run),
-    "schedules": Verb(schedules),
-    "flows": Verb(flows),
-    "ingest": Verb(ingest, INGEST),
-    "move": Verb(move, MOVE_TASK),
-    "rejected_replay": Verb(rejected_replay, REPLAY),
-    "task_run": Verb(task_run, MOVE_TASK, only_one=True, when=lambda home, given: check_task(home.context, given)),
-    "job_run": Verb(job_run, JOB),
-    "revert": Verb(revert, REVERT),
-    "replacement_end": Verb(replacement_end, REPLACE),
-    "backfill_plan": Verb(backfill_plan, BACKFILL),
-    "backfill_run": Verb(backfill_run, BACKFILL),
-    "backfill_revert": Verb(backfill_revert, REVERT),
-    "backfill_release": Verb(backfill_release, BACKFILL),
-    "backfills": Verb(backfills),
-    "backfill": Verb(backfill),
-    "backfill_pause": Verb(backfill_pause),
-    "backfill_cancel": Verb(backfill_cancel),
-    "purge": Verb(purge, PURGE),
-    "purges": Verb(purges),
-    "seal": Verb(seal, SEAL),
-    "boundary_set": Verb(boundary_set, BOUNDARY),
-    "boundary_clear": Verb(boundary_clear, BOUNDARY),
+    "table_create": Verb(table_create, ADMIN),
+    "table_apply": Verb(table_apply, ADMIN, EVOLVE, when=_changes_columns),
+    "table_add": Verb(table_add, ADMIN, EVOLVE, when=_changes_columns),
+    "schema_put": Verb(schema_put, ADMIN, EVOLVE, when=_changes_columns),
+    "table_validate": Verb(table_validate, READ),
+    "table_list": Verb(table_list, READ),
+    "table_show": Verb(table_show, READ),
+    "table_view": Verb(table_view, READ),
+    "table_drop": Verb(table_drop, ADMIN),
+    "table_copies": Verb(copy_names, READ),
+    "table_undrop": Verb(table_undrop, ADMIN),
+    "query": Verb(query, READ),
+    "explain": Verb(explain, READ),
+    "status": Verb(status, READ),
+    "segments": Verb(segments, READ),
+    "segment": Verb(segment, READ),
+    "boundary": Verb(boundary, READ),
+    "replacements": Verb(replacements, READ),
+    "replacement": Verb(replacement, READ),
+    "rejected": Verb(rejected, READ),
+    "connectors": Verb(connectors, READ),
+    "connector_start": Verb(connector_start, OPERATE),
+    "connector_pause": Verb(connector_pause, OPERATE),
+    "connector_reset": Verb(connector_reset, ADMIN, RESET),
+    "connector_reset_plan": Verb(connector_reset_plan, READ),
+    "pause": Verb(pause, OPERATE),
+    "resume": Verb(resume, OPERATE),
+    "pause_status": Verb(pause_status, READ),
+    "runs": Verb(runs, READ),
+    "run": Verb(run, READ),
+    "schedules": Verb(schedules, READ),
+    "flows": Verb(flows, READ),
+    "ingest": Verb(ingest, OPERATE, INGEST),
+    "move": Verb(move, OPERATE, MOVE_TASK),
+    "rejected_replay": Verb(rejected_replay, OPERATE, REPLAY),
+    "task_run": Verb(
+        task_run, OPERATE, MOVE_TASK, only_one=True, when=lambda home, given: check_task(home.context, given)
+    ),
+    "job_run": Verb(job_run, OPERATE, JOB),
+    "revert": Verb(revert, OPERATE, REVERT),
+    "replacement_end": Verb(replacement_end, OPERATE, REPLACE),
+    "backfill_plan": Verb(backfill_plan, OPERATE, BACKFILL),
+    "backfill_run": Verb(backfill_run, OPERATE, BACKFILL),
+    "backfill_revert": Verb(backfill_revert, OPERATE, REVERT),
+    "backfill_release": Verb(backfill_release, OPERATE, BACKFILL),
+    "backfills": Verb(backfills, READ),
+    "backfill": Verb(backfill, READ),
+    "backfill_pause": Verb(backfill_pause, OPERATE),
+    "backfill_cancel": Verb(backfill_cancel, OPERATE),
+    "purge": Verb(purge, ADMIN, PURGE),
+    "purges": Verb(purges, READ),
+    "seal": Verb(seal, OPERATE, SEAL),
+    "boundary_set": Verb(boundary_set, OPERATE, BOUNDARY),
+    "boundary_clear": Verb(boundary_clear, OPERATE, BOUNDARY),
 }

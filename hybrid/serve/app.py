@@ -37,6 +37,7 @@ from hybrid.serve import (
 )
 from hybrid.serve.admission import Admission
 from hybrid.serve.authentication import Authentication
+from hybrid.serve.authorization import RouteRights
 from hybrid.serve.context import ServerContext, ServerLimits
 from hybrid.serve.error_responses import add_error_answers, answer_of
 from hybrid.serve.metrics import Metrics
@@ -49,6 +50,7 @@ _ROUTERS = tuple(
         replacing, segments, tasks, jobs, ingest_files, replacements, backfills, purges, flows, verbs, openapi,
     )
 )  # fmt: skip
+RIGHTS = RouteRights(route for router in _ROUTERS for route in router.routes)
 # Statements bypass the framework's layers, which take as long as a small statement.
 _DIRECT = {
     ("POST", route.path): route
@@ -62,16 +64,18 @@ class Application(FastAPI):
     """FastAPI application behind `Middleware`, which every request passes first."""
 
     def __init__(
-        self, context: ServerContext, hosts: frozenset[str] | None, door: Authentication, **options: Any
+        self, context: ServerContext, hosts: frozenset[str] | None, authentication: Authentication, **options: Any
     ) -> None:
         super().__init__(**options)
         self.state.context = context
         audit = Audit(lambda: context.home.settings.logs)
-        self._gate = Middleware(self._routed, context.limits, context.metrics, hosts, door, audit)
+        self._middleware = Middleware(
+            self._routed, context.limits, context.metrics, hosts, authentication, RIGHTS, audit
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one ASGI scope: a request, or the server's start and end."""
-        await self._gate(scope, receive, send)
+        await self._middleware(scope, receive, send)
 
     async def _routed(self, scope: Scope, receive: Receive, send: Send) -> None:
         route = _DIRECT.get((scope.get("method", ""), scope.get("path", "")))

@@ -8,8 +8,10 @@ from fastapi import APIRouter, Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
+from hybrid.home.accounts import Right
 from hybrid.rpc import json_views as views
 from hybrid.rpc.verbs import VERBS
+from hybrid.serve.authorization import needs
 from hybrid.serve.context import context_of
 from hybrid.serve.openapi import shown
 from hybrid.serve.path_parameters import path_table
@@ -122,6 +124,7 @@ class TakingBack(BaseModel):
 
 
 @router.post("/backfills", summary="Plan a backfill", responses=shown(_PLAN))
+@needs(Right.OPERATE)
 async def plan(request: Request, correction: BackfillBody) -> Any:
     """Stages the corrected rows and returns the plan when it is ready. Queries see no change before `resume`."""
     context = context_of(request)
@@ -144,6 +147,7 @@ def show_backfill(request: Request, backfill: BackfillId) -> Any:
 
 
 @router.post("/backfills/{backfill}/resume", summary="Run a backfill, or go on with it", responses=shown(_REPORT))
+@needs(Right.OPERATE)
 async def resume(
     request: Request,
     backfill: BackfillId,
@@ -159,6 +163,7 @@ async def resume(
 
 
 @router.post("/backfills/{backfill}/pause", summary="Pause a backfill", responses=shown({**_STATUS, "state": "PAUSED"}))
+@needs(Right.OPERATE)
 def pause(request: Request, backfill: BackfillId) -> Any:
     """Stops the run after the commit in progress."""
     return VERBS["backfill_pause"].call(context_of(request).home, backfill=backfill[:_LENGTH_MAX])
@@ -167,6 +172,7 @@ def pause(request: Request, backfill: BackfillId) -> Any:
 @router.post(
     "/backfills/{backfill}/cancel", summary="Cancel a backfill", responses=shown({**_STATUS, "state": "CANCELLED"})
 )
+@needs(Right.OPERATE)
 async def cancel(request: Request, backfill: BackfillId) -> Any:
     """Stops the run for good; corrected buckets stay corrected.
 
@@ -181,6 +187,7 @@ async def cancel(request: Request, backfill: BackfillId) -> Any:
 
 
 @router.post("/backfills/{backfill}/revert", summary="Take a backfill back", responses=shown(_REPORT))
+@needs(Right.OPERATE)
 async def revert(request: Request, backfill: BackfillId, why: TakingBack | None = None) -> Any:
     """Restores everything the backfill replaced, in one commit, and returns the report."""
     arguments = {"backfill": backfill[:_LENGTH_MAX], **(why or TakingBack()).model_dump()}

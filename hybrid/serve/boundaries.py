@@ -10,6 +10,8 @@ from starlette.concurrency import run_in_threadpool
 from hybrid.api.table import Table
 from hybrid.config.table_config import BoundaryMode
 from hybrid.errors import NotFoundError
+from hybrid.home.accounts import Right
+from hybrid.serve.authorization import needs
 from hybrid.serve.context import context_of
 from hybrid.serve.openapi import StatusBody, shown
 from hybrid.serve.path_parameters import TableName, path_table
@@ -35,6 +37,7 @@ def show_boundary(request: Request, table: TableName) -> Any:
 @router.post(
     "/tables/{table}/timeBoundary", summary="Set the time boundary to the offline data", response_model=StatusBody
 )
+@needs(Right.OPERATE)
 async def set_boundary(request: Request, table: TableName) -> Any:
     """Overrides the boundary with the last offline time, until it is deleted. No effect in mode exact."""
     target, boundary = await run_in_threadpool(_bounded, request, table)
@@ -45,6 +48,7 @@ async def set_boundary(request: Request, table: TableName) -> Any:
 
 
 @router.delete("/tables/{table}/timeBoundary", summary="Take a set time boundary back", response_model=StatusBody)
+@needs(Right.OPERATE)
 async def clear_boundary(request: Request, table: TableName) -> Any:
     """Removes the override: the table's mode decides again."""
     target, boundary = await run_in_threadpool(_bounded, request, table)

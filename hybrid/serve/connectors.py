@@ -8,8 +8,10 @@ from fastapi import APIRouter, Path, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
+from hybrid.home.accounts import Right
 from hybrid.rpc import json_views as views
 from hybrid.rpc.verbs import VERBS
+from hybrid.serve.authorization import needs
 from hybrid.serve.context import context_of
 from hybrid.serve.openapi import shown
 from hybrid.serve.path_parameters import TableName, path_table
@@ -62,6 +64,7 @@ def show_connector(request: Request, table: TableName, connector: ConnectorName)
 
 
 @router.post("/tables/{table}/connectors/{connector}/start", summary="Start a connector", responses=shown(_EXAMPLE))
+@needs(Right.OPERATE)
 def start_connector(request: Request, table: TableName, connector: ConnectorName) -> Any:
     """Ends a pause. The connector runs at once, or after the connectors that it waits for."""
     connectors = _connectors(request, table)
@@ -70,6 +73,7 @@ def start_connector(request: Request, table: TableName, connector: ConnectorName
 
 
 @router.post("/tables/{table}/connectors/{connector}/pause", summary="Pause a connector", responses=shown(_EXAMPLE))
+@needs(Right.OPERATE)
 def pause_connector(request: Request, table: TableName, connector: ConnectorName) -> Any:
     """Pauses a connector. Messages that Kafka holds now are still ingested; later ones only after a start."""
     connectors = _connectors(request, table)
@@ -97,6 +101,7 @@ class Reset(BaseModel):
 @router.post(
     "/tables/{table}/connectors/{connector}/reset", summary="Reset a stream's offsets", responses=shown(_RESET)
 )
+@needs(Right.ADMIN)
 async def reset_connector(request: Request, table: TableName, connector: ResetName, body: Reset) -> Any:
     """Restarts a stream whose offsets have expired or whose topic was recreated; only a reset can do this."""
     context = context_of(request)

@@ -10,9 +10,11 @@ from hybrid.api.table import Table
 from hybrid.catalog.runs import RunRecord
 from hybrid.config.table_config import Half
 from hybrid.errors import NotFoundError, UsageError
+from hybrid.home.accounts import Right
 from hybrid.operations.pauses import ConsumingInfo, PauseStatus
 from hybrid.rpc.verbs import SEAL
 from hybrid.runtime.json_values import epoch_ms, instant
+from hybrid.serve.authorization import needs
 from hybrid.serve.context import ServerContext, context_of
 from hybrid.serve.openapi import shown
 from hybrid.serve.path_parameters import TableName, path_table
@@ -35,12 +37,14 @@ Comment = Annotated[str | None, Query(description="Why; `pauseStatus` shows it",
 
 
 @router.post("/tables/{table}/pauseConsumption", summary="Pause ingestion", responses=_PAUSED)
+@needs(Right.OPERATE)
 def pause(request: Request, table: TableName, comment: Comment = None) -> Any:
     """Stops reading from Kafka for this table until it is resumed; committed rows stay queryable."""
     return _pause_view(_realtime(context_of(request), table).pause(comment))
 
 
 @router.post("/tables/{table}/resumeConsumption", summary="Resume ingestion", responses=_PAUSED)
+@needs(Right.OPERATE)
 def resume(
     request: Request,
     table: TableName,
@@ -105,6 +109,7 @@ def show_consuming(request: Request, table: TableName) -> Any:
     summary="Seal the consuming segments",
     responses=shown({"forceCommitJobId": "seal_1637491080000", "forceCommitStatus": "SUCCESS"}),
 )
+@needs(Right.OPERATE)
 def force_commit(
     request: Request,
     table: TableName,

@@ -15,7 +15,9 @@ from hybrid.config.input_rules import InputRules
 from hybrid.config.job_reader import DATA_FORMATS
 from hybrid.config.table_config import Half
 from hybrid.errors import NotFoundError, SpecError, UsageError, suggestion
+from hybrid.home.accounts import Right
 from hybrid.home.input_access import UPLOAD, rules_of
+from hybrid.serve.authorization import needs
 from hybrid.serve.bodies import document
 from hybrid.serve.context import ServerContext, context_of, source_of
 from hybrid.serve.jobs import spec_text
@@ -77,6 +79,7 @@ class _FileRequest:
     responses=_DONE,
     openapi_extra={"requestBody": {"required": True, "content": {"multipart/form-data": file_form()}}},
 )
+@needs(Right.OPERATE)
 async def ingest_file(request: Request, table: TableAndType, config: BatchConfig) -> Any:
     """Adds the file of a form (json, csv or parquet) as a segment. Responds once its rows can be queried."""
     context = context_of(request)
@@ -86,6 +89,7 @@ async def ingest_file(request: Request, table: TableAndType, config: BatchConfig
 
 
 @router.post("/ingestFromURI", summary="Add a file of the server's machine as a segment", responses=_DONE)
+@needs(Right.OPERATE)
 async def ingest_uri(
     request: Request,
     table: TableAndType,

@@ -13,9 +13,11 @@ from starlette.concurrency import run_in_threadpool
 from hybrid.catalog.runs import RunRecord
 from hybrid.config.job_spec import JOB_TYPES
 from hybrid.errors import NotFoundError
+from hybrid.home.accounts import Right
 from hybrid.operations.run_views import run_details
 from hybrid.rpc import json_views as views
 from hybrid.rpc.verbs import JOB
+from hybrid.serve.authorization import needs
 from hybrid.serve.context import context_of
 from hybrid.serve.openapi import shown
 from hybrid.serve.path_parameters import path_table
@@ -99,6 +101,7 @@ def spec_text(spec: str | dict[str, Any]) -> str:
 
 
 @router.post("/jobs", summary="Run a job spec", responses=shown(_RUN))
+@needs(Right.OPERATE)
 async def add_job(
     request: Request,
     job: Job,

@@ -20,7 +20,7 @@ from hybrid.errors import AccessError
 from hybrid.home.accounts import Account, Right
 from hybrid.logs import Audit, Later, Sampler, log_context
 from hybrid.serve.authentication import Authentication, asking, may_pass
-from hybrid.serve.authorization import right_for
+from hybrid.serve.authorization import RouteRights
 from hybrid.serve.context import ServerLimits
 from hybrid.serve.error_responses import error_answer, hybrid_answer
 from hybrid.serve.metrics import Metrics
@@ -43,10 +43,12 @@ class Middleware:
         limits: ServerLimits,
         metrics: Metrics,
         hosts: frozenset[str] | None,
-        door: Authentication,
+        authentication: Authentication,
+        rights: RouteRights,
         audit: Audit,
     ) -> None:
-        self._app, self._limits, self._metrics, self._hosts, self._door = app, limits, metrics, hosts, door
+        self._app, self._limits, self._metrics, self._hosts = app, limits, metrics, hosts
+        self._authentication, self._rights = authentication, rights
         self._audit, self._refused = audit, Sampler(_REFUSED_PER_S)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -73,11 +75,11 @@ class Middleware:
             return
         try:
             peer = (scope.get("client") or (None,))[0]
-            seen.account = self._door.account(scope["path"], headers.get(b"authorization"), peer)
+            seen.account = self._authentication.account(scope["path"], headers.get(b"authorization"), peer)
             if scope["path"] == "/readyz":
-                may_see = self._door.may_see_details(headers.get(b"authorization"), peer)
+                may_see = self._authentication.may_see_details(headers.get(b"authorization"), peer)
                 scope["state"]["may_see_details"] = may_see
-            seen.right = right_for(scope["method"], scope["path"])
+            seen.right = self._rights.right_for(scope["method"], scope["path"])
             may_pass(seen.account, seen.right, scope["method"], scope["path"])
         except AccessError as error:
             await hybrid_answer(error, scope["path"])(scope, receive, send)

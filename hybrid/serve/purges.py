@@ -8,7 +8,9 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
+from hybrid.home.accounts import Right
 from hybrid.rpc.verbs import VERBS
+from hybrid.serve.authorization import needs
 from hybrid.serve.context import context_of
 from hybrid.serve.openapi import shown
 from hybrid.serve.path_parameters import TableName, path_table
@@ -45,6 +47,7 @@ class ErasureBody(BaseModel):
 
 
 @router.post("/tables/{table}/purges", summary="Purge deleted rows", responses=shown(_REPORT))
+@needs(Right.ADMIN)
 async def purge(request: Request, table: TableName, erasure: ErasureBody) -> Any:
     """Removes deleted rows from every place that still stores them, verifies all places, and returns the record."""
     context = context_of(request)

@@ -15,10 +15,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.responses import Response
 
 from hybrid.errors import HybridError, NotFoundError, QueryError
+from hybrid.home.accounts import Right
 from hybrid.query.engine import QueryOptions, QueryResult
 from hybrid.query.options import apply_options
 from hybrid.query.time_travel import AS_OF_OPTION
 from hybrid.serve.authentication import may_operate, who_asks
+from hybrid.serve.authorization import needs
 from hybrid.serve.context import context_of
 from hybrid.serve.openapi import shown
 from hybrid.serve.pinot_response import failed_answer, query_answer, requested_options, requested_timeout
@@ -63,6 +65,7 @@ _ROWS_AT_ONCE = 100
 @router.post("/query/sql", summary="Answer a statement", **_DESCRIBED)
 @router.post("/query", summary="Answer a statement", include_in_schema=False)
 @router.post("/sql", summary="Answer a statement (the controller's path)", **_DESCRIBED)
+@needs(Right.READ)
 async def post_sql(request: Request) -> Response:
     """Runs a statement and returns Pinot's broker response, with `revision`.
 
@@ -103,6 +106,7 @@ def _read(body: bytes) -> StatementBody:
 
 
 @router.delete("/query/{request_id}", summary="Stop a running statement")
+@needs(Right.READ)
 def cancel(request_id: str, request: Request) -> dict[str, str]:
     """Interrupts a running statement, whose caller then gets exception 503.
 

@@ -12,8 +12,10 @@ from starlette.concurrency import run_in_threadpool
 from hybrid.api.table import Table
 from hybrid.config.table_config import Half
 from hybrid.errors import NotFoundError
+from hybrid.home.accounts import Right
 from hybrid.rpc.verbs import VERBS
 from hybrid.runtime.json_values import json_value
+from hybrid.serve.authorization import needs
 from hybrid.serve.context import ServerContext, context_of
 from hybrid.serve.openapi import shown
 from hybrid.serve.path_parameters import TableName, path_table
@@ -77,6 +79,7 @@ def show_replacement(request: Request, table: TableName, entry: EntryId) -> Any:
     summary="Take a replacement back",
     responses=shown({"table": "orders", "act": "revert-1", "version": 4, "sentence": "Put back 1 segment."}),
 )
+@needs(Right.OPERATE)
 async def revert(request: Request, table: TableName, entry: EntryId, how: Revert | None = None) -> Any:
     """Restores the replaced segments in a new commit and returns the report.
 
@@ -137,6 +140,7 @@ def list_rejected(
         }
     ),
 )
+@needs(Right.OPERATE)
 async def replay(request: Request, table: TableName, how: Replay | None = None) -> Any:
     """Decodes rejected rows with the current settings, adds the converted rows in one commit, returns the report."""
     context, options = context_of(request), how or Replay()

@@ -14,8 +14,10 @@ from starlette.concurrency import run_in_threadpool
 from hybrid.api.table import Table
 from hybrid.config.table_config import Half
 from hybrid.errors import UsageError
+from hybrid.home.accounts import Right
 from hybrid.lake.pushes import PushState
 from hybrid.serve.authentication import who_asks
+from hybrid.serve.authorization import needs
 from hybrid.serve.context import ServerContext, context_of
 from hybrid.serve.openapi import shown
 from hybrid.serve.path_parameters import HalfType, TableName, path_table
@@ -72,6 +74,7 @@ class TakeBack(BaseModel):
     responses=shown({"segmentLineageEntryId": _ID}),
     operation_id="startReplaceSegments",
 )
+@needs(Right.OPERATE)
 def start(
     request: Request,
     table: TableName,
@@ -95,6 +98,7 @@ def start(
     ),
     operation_id="endReplaceSegments",
 )
+@needs(Right.OPERATE)
 async def end(
     request: Request, table: TableName, entry: EntryId, body: End | None = None, type_: HalfType = None
 ) -> Any:
@@ -114,6 +118,7 @@ async def end(
     responses=shown({"segmentLineageEntryId": _ID, "state": "REVERTED", "sentence": "Reverted ..."}),
     operation_id="revertReplaceSegments",
 )
+@needs(Right.OPERATE)
 async def revert(
     request: Request,
     table: TableName,

@@ -8,7 +8,9 @@ from fastapi import APIRouter, Path, Query, Request
 from starlette.concurrency import run_in_threadpool
 
 from hybrid.errors import SpecError
+from hybrid.home.accounts import Right
 from hybrid.operations.tables import schemas
+from hybrid.serve.authorization import needs
 from hybrid.serve.bodies import SOURCE, BodyText, document, unrecognized
 from hybrid.serve.context import context_of
 from hybrid.serve.openapi import StatusBody, json_body, shown
@@ -28,6 +30,7 @@ Override = Annotated[bool, Query(description="Whether a schema of that name may 
 
 
 @router.post("/schemas", summary="Add a schema", responses=_ADDED, openapi_extra=json_body(EXAMPLE, form=True))
+@needs(Right.ADMIN)
 async def add_schema(request: Request, text: BodyText, override: Override = True) -> Any:
     """Stores a schema, before the tables that use it. The body is the schema, or a form with its file.
 
@@ -51,6 +54,7 @@ def show_schema(request: Request, schema: SchemaName) -> Any:
 @router.put(
     "/schemas/{schema}", summary="Update a schema", responses=_ADDED, openapi_extra=json_body(EXAMPLE, form=True)
 )
+@needs(Right.ADMIN)
 async def update_schema(request: Request, schema: SchemaName, text: BodyText) -> Any:
     """Replaces a schema; tables that use it get its new columns and wider types."""
     await run_in_threadpool(schemas.find_schema, context_of(request).home.context, schema)
@@ -61,6 +65,7 @@ async def update_schema(request: Request, schema: SchemaName, text: BodyText) ->
 
 
 @router.delete("/schemas/{schema}", summary="Delete a schema", response_model=StatusBody)
+@needs(Right.ADMIN)
 def delete_schema(request: Request, schema: SchemaName) -> Any:
     """Removes a schema that no table uses."""
     schemas.drop_schema(context_of(request).home.context, schema)

@@ -10,10 +10,12 @@ from starlette.responses import JSONResponse
 
 from hybrid.config.table_config import Half
 from hybrid.errors import NotFoundError
+from hybrid.home.accounts import Right
 from hybrid.lake.pushes import OpenReplacement, PushState
 from hybrid.operations.segments import Segment
 from hybrid.replace.lineage import EntryState, ReplacementEntry
 from hybrid.runtime.json_values import epoch_ms
+from hybrid.serve.authorization import needs
 from hybrid.serve.context import context_of
 from hybrid.serve.error_responses import not_built
 from hybrid.serve.openapi import NOT_BUILT, StatusBody, shown
@@ -121,6 +123,7 @@ def show_status(request: Request, table: TableName, type_: HalfType = None) -> A
     response_model=StatusBody,
     responses=NOT_BUILT,
 )
+@needs(Right.ADMIN)
 def delete_segment(request: Request, table: TableName, segment: SegmentName) -> JSONResponse:
     """Not built yet: always answers an error."""
     _segment(path_table(context_of(request), table), segment)
@@ -128,12 +131,14 @@ def delete_segment(request: Request, table: TableName, segment: SegmentName) -> 
 
 
 @router.post("/segments/{table}/reload", summary="Reload the segments", response_model=StatusBody)
+@needs(Right.OPERATE)
 def reload_all(request: Request, table: TableName) -> Any:
     """Does nothing: no server keeps a copy of a segment or builds indexes for it."""
     return _nothing_to_reload(path_table(context_of(request), table))
 
 
 @router.post("/segments/{table}/{segment}/reload", summary="Reload a segment", response_model=StatusBody)
+@needs(Right.OPERATE)
 def reload_one(request: Request, table: TableName, segment: SegmentName) -> Any:
     """Does nothing, as for all segments: there is nothing to reload."""
     target = path_table(context_of(request), table)
@@ -142,12 +147,14 @@ def reload_one(request: Request, table: TableName, segment: SegmentName) -> Any:
 
 
 @router.post("/segments/{table}/reset", summary="Reset the segments", response_model=StatusBody)
+@needs(Right.OPERATE)
 def reset_all(request: Request, table: TableName, type_: HalfType = None) -> Any:
     """Does nothing: a segment is committed whole, so none is ever in Pinot's state ERROR."""
     return _nothing_to_reset(path_table(context_of(request), table, type_))
 
 
 @router.post("/segments/{table}/{segment}/reset", summary="Reset a segment", response_model=StatusBody)
+@needs(Right.OPERATE)
 def reset_one(request: Request, table: TableName, segment: SegmentName) -> Any:
     """Does nothing, as for all segments: there is nothing to reset."""
     target = path_table(context_of(request), table)

@@ -13,8 +13,10 @@ from starlette.concurrency import run_in_threadpool
 from hybrid.config.table_config import Half
 from hybrid.config.table_documents import TableDocuments
 from hybrid.errors import ConflictError, SpecError
+from hybrid.home.accounts import Right
 from hybrid.operations.tables import configs
 from hybrid.schema.document import Section
+from hybrid.serve.authorization import needs
 from hybrid.serve.bodies import SOURCE, BodyText, document, unrecognized
 from hybrid.serve.context import ServerContext, context_of
 from hybrid.serve.openapi import StatusBody, json_body, shown
@@ -46,6 +48,7 @@ def show_table_configs(request: Request, table: TableName) -> Any:
 
 
 @router.post("/tableConfigs", summary="Add schema and configs", responses=_DONE, openapi_extra=json_body(EXAMPLE))
+@needs(Right.ADMIN)
 async def add_table_configs(request: Request, text: BodyText, skipped: Skipped = None) -> Any:
     """Creates a table from one document; 409 if it exists."""
     context, body = context_of(request), document(text)
@@ -59,6 +62,7 @@ async def add_table_configs(request: Request, text: BodyText, skipped: Skipped =
 @router.put(
     "/tableConfigs/{table}", summary="Change schema and configs", responses=_DONE, openapi_extra=json_body(EXAMPLE)
 )
+@needs(Right.ADMIN)
 async def update_table_configs(request: Request, table: TableName, text: BodyText, skipped: Skipped = None) -> Any:
     """Changes schema and configs at once, as `PUT /schemas/{schema}` and `PUT /tables/{table}` do; 404 for no table."""
     context, body = context_of(request), document(text)
@@ -69,6 +73,7 @@ async def update_table_configs(request: Request, table: TableName, text: BodyTex
 
 
 @router.delete("/tableConfigs/{table}", summary="Drop a table", response_model=StatusBody)
+@needs(Right.ADMIN)
 def delete_table_configs(request: Request, table: TableName) -> Any:
     """Drops the table with its schema, as `DELETE /tables/{table}`; `hybrid table undrop` restores it."""
     context = context_of(request)
@@ -76,6 +81,7 @@ def delete_table_configs(request: Request, table: TableName) -> Any:
 
 
 @router.post("/tableConfigs/validate", summary="Check schema and configs", openapi_extra=json_body(EXAMPLE))
+@needs(Right.READ)
 def validate_table_configs(request: Request, text: BodyText, skipped: Skipped = None) -> Any:
     """Checks the documents and returns them with their warnings; 400 names the mistake. Nothing is written."""
     body = document(text)
@@ -85,6 +91,7 @@ def validate_table_configs(request: Request, text: BodyText, skipped: Skipped = 
 
 
 @router.post("/tables/validate", summary="Check a table config", openapi_extra=json_body(CONFIG))
+@needs(Right.READ)
 def validate_table(request: Request, text: BodyText, skipped: Skipped = None) -> Any:
     """Checks a config and returns it by half with warnings; 400 names the mistake. Its schema must be stored."""
     context, config = context_of(request), document(text)
@@ -96,6 +103,7 @@ def validate_table(request: Request, text: BodyText, skipped: Skipped = None) ->
 
 
 @router.post("/schemas/validate", summary="Check a schema", openapi_extra=json_body(SCHEMA, form=True))
+@needs(Right.READ)
 def validate_schema(request: Request, text: BodyText) -> Any:
     """Checks the schema and returns it; 400 names the mistake. Nothing is written."""
     from hybrid.config.schema_json import parse_schema

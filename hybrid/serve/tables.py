@@ -8,9 +8,11 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import JSONResponse
 
 from hybrid.config.table_config import Half
+from hybrid.home.accounts import Right
 from hybrid.operations.tables import configs
 from hybrid.operations.tables.creation import Creation
 from hybrid.schema.secrets import without_secrets
+from hybrid.serve.authorization import needs
 from hybrid.serve.bodies import SOURCE, BodyText, document, unrecognized
 from hybrid.serve.context import context_of
 from hybrid.serve.error_responses import not_built
@@ -47,6 +49,7 @@ Kafka = Annotated[
     ),
     openapi_extra=json_body(EXAMPLE),
 )
+@needs(Right.ADMIN)
 def add_table(
     request: Request,
     text: BodyText,
@@ -103,6 +106,7 @@ def show_table(request: Request, table: TableName, type_: HalfType = None) -> An
     ),
     openapi_extra=json_body(EXAMPLE),
 )
+@needs(Right.ADMIN)
 def update_table(
     request: Request,
     table: TableName,
@@ -120,6 +124,7 @@ def update_table(
 
 
 @router.delete("/tables/{table}", summary="Drop a table", response_model=StatusBody, responses=NOT_BUILT)
+@needs(Right.ADMIN)
 def delete_table(request: Request, table: TableName, type_: HalfType = None) -> Any:
     """Drops the table. Its data is kept, and `hybrid table undrop` restores it."""
     context = context_of(request)

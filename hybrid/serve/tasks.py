@@ -12,10 +12,12 @@ from hybrid.catalog.runs import RunRecord, public_arguments
 from hybrid.config.table_keys import TASKS
 from hybrid.config.upsert_json import MOVE_TASK
 from hybrid.errors import ConflictError, SpecError
+from hybrid.home.accounts import Right
 from hybrid.operations.run_views import visible_run
 from hybrid.operations.tasks import TASK_TYPES, TaskType, task_type
 from hybrid.rpc.verbs import VERBS
 from hybrid.runtime.json_values import shown_stamps
+from hybrid.serve.authorization import needs
 from hybrid.serve.context import ServerContext, context_of
 from hybrid.serve.openapi import shown
 from hybrid.serve.path_parameters import path_table
@@ -37,6 +39,7 @@ TaskId = Annotated[str, Path(examples=[_EXAMPLE_ID])]
 
 
 @router.post("/tasks/schedule", summary="Run tasks now", responses=shown({MOVE_TASK: _EXAMPLE_ID}))
+@needs(Right.OPERATE)
 def schedule(
     request: Request,
     type_: Annotated[

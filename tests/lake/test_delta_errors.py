@@ -27,7 +27,7 @@ def half(tmp_path: Path, workbench: CommitContext) -> Path:
     return path
 
 
-@pytest.mark.parametrize("change", ["rows", "columns", "table features"])
+@pytest.mark.parametrize("change", ["rows", "columns", "properties"])
 def test_a_transaction_that_another_overtook(half: Path, workbench: CommitContext, change: str) -> None:
     """It read the table as it was before the change of the other."""
     spark, jvm = workbench.spark, cast("Any", workbench.spark._jvm)
@@ -39,7 +39,7 @@ def test_a_transaction_that_another_overtook(half: Path, workbench: CommitContex
     elif change == "columns":
         spark.sql(f"ALTER TABLE delta.`{half}` ADD COLUMN more INT")
     else:
-        spark.sql(f"ALTER TABLE delta.`{half}` SET TBLPROPERTIES ('delta.feature.timestampNtz' = 'supported')")
+        spark.sql(f"ALTER TABLE delta.`{half}` SET TBLPROPERTIES ('delta.appendOnly' = 'false')")
     by = jvm.scala.Option.apply(jvm.PythonUtils.toSeq([]))
     mode = jvm.org.apache.spark.sql.SaveMode.Append
     operation = getattr(delta, "DeltaOperations$Write")(mode, by, *(nothing,) * 7)

@@ -11,8 +11,8 @@ import pytest
 
 from hybrid.home.accounts import Accounts, Right
 from hybrid.logs import Sampler, read_logs, setup_logging
-from hybrid.serve import middleware as gate
-from hybrid.serve.authorization import right_for
+from hybrid.serve.app import RIGHTS
+from hybrid.serve.authorization import RouteRights
 from tests.serve.app import OFFLINE, SCHEMA, App
 
 
@@ -50,11 +50,12 @@ def test_a_requests_right_is_found_once(app: App, monkeypatch: pytest.MonkeyPatc
     """The one that let it in decides in which log it is written down."""
     found: list[str] = []
 
-    def counted(method: str, path: str) -> Right:
+    def counted(self: RouteRights, method: str, path: str) -> Right:
         found.append(f"{method} {path}")
-        return Right.ADMIN if path == "/tables" else right_for(method, path)
+        return Right.ADMIN if path == "/tables" else right_for(RIGHTS, method, path)
 
-    monkeypatch.setattr(gate, "right_for", counted)
+    right_for = RouteRights.right_for
+    monkeypatch.setattr(RouteRights, "right_for", counted)
     setup_logging(app.home.settings.logs, "query")
     app.ok("GET", "/tables")
     app.ok("POST", "/query/sql", {"sql": "select 1"})
