@@ -26,6 +26,7 @@ from hybrid.lake.create import create_half
 from hybrid.lake.layout import TableLayout, physical_columns
 from hybrid.lake.log import open_half
 from hybrid.lake.spark import SparkSettings, spark_session
+from hybrid.lake.table_context import TableContext
 from hybrid.progress import Silent
 from hybrid.replace.backfill.options import BackfillOptions
 from hybrid.replace.backfill.plan_run import run_plan
@@ -85,9 +86,9 @@ def correct(bench: CommitContext, spec: TableSpec, layout: TableLayout, atomic: 
     blank = Plan(new_act_id("backfill"), spec.name, bench.now_iso(), "", {}, offline.table_id, offline.version, None,
                  "", "", (), ())  # fmt: skip
     started = time.perf_counter()
-    plan = plan_backfill(bench, spec, layout, (offline, None), request, blank)
+    plan = plan_backfill(TableContext(bench, spec, layout), (offline, None), request, blank)
     planned = time.perf_counter()
-    report = run_plan(bench, spec, layout, plan, BackfillOptions(atomic=atomic))
+    report = run_plan(TableContext(bench, spec, layout), plan, BackfillOptions(atomic=atomic))
     assert report.buckets_done == report.buckets_total > 0, report
     return planned - started, time.perf_counter() - planned
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hybrid.config.table_config import MoveConfig, TableSpec
-from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.layout import quoted
 from hybrid.lake.log import HalfSnapshot, segments_in_lineage
+from hybrid.lake.table_context import TableContext
 from hybrid.table import columns
 from hybrid.table.names import exact_time, offline_segment
 
@@ -48,9 +48,7 @@ def segment_layout_of(spec: TableSpec, rows: DataFrame, split: Column) -> Segmen
     return SegmentLayout(parted, tuple(times))
 
 
-def named_segments(
-    bench: CommitContext, spec: TableSpec, half: HalfSnapshot, laying: SegmentLayout
-) -> tuple[DataFrame, list[str]]:
+def named_segments(table: TableContext, half: HalfSnapshot, laying: SegmentLayout) -> tuple[DataFrame, list[str]]:
     """The rows with the name of a new segment in SEGMENT, and the names. Call it under the half's lock.
 
     It avoids names in the half and names that a replacement removed, because reverting that would meet our rows there.
@@ -60,10 +58,10 @@ def named_segments(
     taken = {file.segment for file in half.files} | segments_in_lineage(half)
     pairs: list[tuple[int | None, int, str]] = []
     for bucket, part, low, high in laying.times:
-        name = offline_segment(spec.name, low, high, taken)
+        name = offline_segment(table.name, low, high, taken)
         taken.add(name)
         pairs.append((bucket, part, name))
     ddl = f"{_NAMED_BUCKET} bigint, {_NAMED_SPLIT} int, {columns.SEGMENT} string"
-    names = F.broadcast(bench.spark.createDataFrame(pairs, ddl))
+    names = F.broadcast(table.bench.spark.createDataFrame(pairs, ddl))
     same = F.col(_BUCKET).eqNullSafe(F.col(_NAMED_BUCKET)) & (F.col(_SPLIT) == F.col(_NAMED_SPLIT))
     return laying.rows.join(names, same), [pair[2] for pair in pairs]

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from hybrid.catalog.catalog import Catalog
     from hybrid.catalog.runs import RunOutcome, RunRecord
     from hybrid.config.input_rules import InputRules
+    from hybrid.lake.table_context import TableContext
 
 
 class Report(Protocol):
@@ -144,6 +145,12 @@ class Home:
         name, documents = definition.name, (definition.realtime_doc, definition.offline_doc)
         configs = [(dict(doc), name) for doc in documents if doc is not None]
         return parse_table(dict(definition.schema_doc), name, configs, definition.brokers)
+
+    def table_context(self, table: TableRef) -> TableContext:
+        """The table as the engines take it."""
+        from hybrid.lake.table_context import TableContext
+
+        return TableContext(self.bench, table.spec, table.layout)
 
     def layout(self, name: str) -> TableLayout:
         """The paths of a table's halves."""

@@ -12,9 +12,10 @@ from hybrid.ingest.read import assigners_for, read_ranges, write_ranges
 from hybrid.ingest.segment_stats import Pieces, SegmentStats
 from hybrid.kafka.streams import require_topics
 from hybrid.lake.commit import FileAct, Written, commit_act, commit_files
-from hybrid.lake.commit_context import CommitContext, new_act_id
-from hybrid.lake.layout import TableLayout, physical_columns
+from hybrid.lake.commit_context import new_act_id
+from hybrid.lake.layout import physical_columns
 from hybrid.lake.log import HalfSnapshot, open_half
+from hybrid.lake.table_context import TableContext
 from hybrid.table import columns
 from hybrid.table.boundary import PartitionKey, TopicPartition, current_keys
 from hybrid.table.names import realtime_sequence
@@ -47,9 +48,7 @@ class BatchReport:
 
 
 def run_batch(
-    bench: CommitContext,
-    spec: TableSpec,
-    layout: TableLayout,
+    table: TableContext,
     batch_offsets_max: int = BATCH_OFFSETS_MAX,
     pause_offsets: StopAt = _nowhere,
 ) -> BatchReport | None:
@@ -60,21 +59,21 @@ def run_batch(
 
     Raises StreamError when the stream has changed, NotFoundError when no topic exists yet (see `require_topics`).
     """
-    stream, path = stream_of(spec), layout.half(Half.REALTIME)
+    stream, path = stream_of(table.spec), table.layout.half(Half.REALTIME)
     # Fails early, before a JVM starts. The half is read before Kafka, so that no committed offset is beyond the ends.
     early = open_half(path)
     if not early.realtime.reads(stream):
         return None  # its connector has not started
-    if not _plan(spec, early, batch_offsets_max, pause_offsets()).ranges and not _aged(
-        spec, early.realtime, bench.now_ms()
+    if not _plan(table.spec, early, batch_offsets_max, pause_offsets()).ranges and not _aged(
+        table.spec, early.realtime, table.bench.now_ms()
     ):
         return None
-    with bench.lock(layout, Half.REALTIME):
+    with table.lock(Half.REALTIME):
         snapshot = open_half(path)
-        plan = _plan(spec, snapshot, batch_offsets_max, pause_offsets())
+        plan = _plan(table.spec, snapshot, batch_offsets_max, pause_offsets())
         if plan.ranges:
-            return _commit_batch(bench, spec, layout, snapshot, plan)
-        return _seal_aged(bench, spec, layout, snapshot)
+            return _commit_batch(table, snapshot, plan)
+        return _seal_aged(table, snapshot)
 
 
 def _plan(
@@ -96,27 +95,25 @@ def stream_of(spec: TableSpec) -> StreamConfig:
     return spec.stream
 
 
-def _commit_batch(
-    bench: CommitContext, spec: TableSpec, layout: TableLayout, snapshot: HalfSnapshot, plan: BatchPlan
-) -> BatchReport:
-    state, stream, now_ms, limits = snapshot.realtime, stream_of(spec), bench.now_ms(), _limits(spec)
-    assigners = assigners_for(spec, state, plan.ranges, limits, now_ms)
+def _commit_batch(table: TableContext, snapshot: HalfSnapshot, plan: BatchPlan) -> BatchReport:
+    state, stream, now_ms, limits = snapshot.realtime, stream_of(table.spec), table.bench.now_ms(), _limits(table.spec)
+    assigners = assigners_for(table.spec, state, plan.ranges, limits, now_ms)
     stored_columns, keys = (
-        physical_columns(spec, Half.REALTIME),
+        physical_columns(table.spec, Half.REALTIME),
         {offset_range.key.place: offset_range.key for offset_range in plan.ranges},
     )
-    act = FileAct(layout.half(Half.REALTIME), "ingest", new_act_id("ingest"), stored_columns, takes_narrower=True)
-    counts = _Found({}, spec)
+    act = FileAct(table.layout.half(Half.REALTIME), "ingest", new_act_id("ingest"), stored_columns, takes_narrower=True)
+    counts = _Found({}, table.spec)
 
     def write() -> Written:
         nonlocal counts
-        messages = read_ranges(bench.spark, stream, plan.ranges)
-        files, pieces = write_ranges(messages, spec, assigners, act)
-        counts = _Found(pieces, spec)
+        messages = read_ranges(table.bench.spark, stream, plan.ranges)
+        files, pieces = write_ranges(messages, table.spec, assigners, act)
+        counts = _Found(pieces, table.spec)
         detail = {"rows": counts.rows, "rejected": counts.rejected, "filtered": counts.filtered}
         after = replace(
             _after(state, keys, counts.good, limits, now_ms),
-            act=next_act(state, act.id, "ingest", bench.now_iso(), detail),
+            act=next_act(state, act.id, "ingest", table.bench.now_iso(), detail),
             offsets=advance(state.offsets, list(plan.ranges)),
             topic_ids=state.with_ids(stream, plan.topic_ids),
             leader_epochs=_leader_epochs(state, stream, plan),
@@ -125,10 +122,10 @@ def _commit_batch(
             filtered=state.filtered + counts.filtered,
             deletes=state.deletes + sum(piece.deletes for piece in counts.good.values()),
         )
-        _check_still_the_log(spec, after)
+        _check_still_the_log(table.spec, after)
         return Written(files, after)
 
-    committed = commit_files(bench.spark, act, write)
+    committed = commit_files(table.bench.spark, act, write)
     return BatchReport(counts.rows, counts.rejected, plan.behind, committed, filtered=counts.filtered)
 
 
@@ -170,19 +167,17 @@ def _check_still_the_log(spec: TableSpec, after: RealtimeState) -> None:
         ) from error
 
 
-def _seal_aged(
-    bench: CommitContext, spec: TableSpec, layout: TableLayout, snapshot: HalfSnapshot
-) -> BatchReport | None:
+def _seal_aged(table: TableContext, snapshot: HalfSnapshot) -> BatchReport | None:
     """Seal consuming segments that have reached their time threshold while nothing arrives."""
     state = snapshot.realtime
-    aged = _aged(spec, state, bench.now_ms())
+    aged = _aged(table.spec, state, table.bench.now_ms())
     if not aged:
         return None
     still_consuming = {key: segment for key, segment in state.consuming.items() if key not in aged}
     detail = {"sealed": sorted(state.consuming[key].name for key in aged)}
-    act = next_act(state, new_act_id("seal"), "seal", bench.now_iso(), detail)
-    path = layout.half(Half.REALTIME)
-    nothing = bench.spark.read.format("delta").load(str(path)).limit(0)
+    act = next_act(state, new_act_id("seal"), "seal", table.bench.now_iso(), detail)
+    path = table.layout.half(Half.REALTIME)
+    nothing = table.bench.spark.read.format("delta").load(str(path)).limit(0)
     committed = commit_act(nothing, path, replace(state, act=act, consuming=still_consuming), planned=snapshot.version)
     return BatchReport(0, 0, 0, committed, len(aged))
 

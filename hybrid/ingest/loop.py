@@ -11,9 +11,9 @@ from hybrid.config.table_config import Half, TableSpec
 from hybrid.errors import NotFoundError, StreamError
 from hybrid.ingest.batch import BatchReport, run_batch, stream_of
 from hybrid.kafka.streams import absent_words, view_stream
-from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import open_half
+from hybrid.lake.table_context import TableContext
 from hybrid.runtime.json_values import capitalized
 
 _POLL_S = 1.0
@@ -38,25 +38,23 @@ class IngestReport:
         return self.batches > 0
 
 
-def ingest_until_caught_up(bench: CommitContext, spec: TableSpec, layout: TableLayout, **options: Any) -> IngestReport:
+def ingest_until_caught_up(table: TableContext, **options: Any) -> IngestReport:
     """Ingest until nothing is left beyond the committed offsets."""
-    return _ingest(bench, spec, layout, lambda report: report is None or report.behind <= 0, **options)
+    return _ingest(table, lambda report: report is None or report.behind <= 0, **options)
 
 
-def ingest_forever(
-    bench: CommitContext, spec: TableSpec, layout: TableLayout, stop: Callable[[], bool], **options: Any
-) -> IngestReport:
+def ingest_forever(table: TableContext, stop: Callable[[], bool], **options: Any) -> IngestReport:
     """Ingest until `stop()`, called between batches, returns true. Waits for a topic that does not exist yet."""
     has_reported = False
     while not stop():
         try:
-            return _ingest(bench, spec, layout, lambda report: _pause_or_stop(report, stop), **options)
+            return _ingest(table, lambda report: _pause_or_stop(report, stop), **options)
         except NotFoundError as missing:
             if not has_reported:
-                bench.progress.say(f"{missing} Waiting for it.")
+                table.bench.progress.say(f"{missing} Waiting for it.")
                 has_reported = True
             time.sleep(_POLL_S)
-    return IngestReport(0, 0, 0, _sentence(spec, 0, 0, 0))
+    return IngestReport(0, 0, 0, _sentence(table.spec, 0, 0, 0))
 
 
 def _pause_or_stop(report: BatchReport | None, stop: Callable[[], bool]) -> bool:
@@ -66,9 +64,7 @@ def _pause_or_stop(report: BatchReport | None, stop: Callable[[], bool]) -> bool
 
 
 def _ingest(
-    bench: CommitContext,
-    spec: TableSpec,
-    layout: TableLayout,
+    table: TableContext,
     finished: Callable[[BatchReport | None], bool],
     newest: Callable[[], TableSpec] | None = None,
     **options: Any,
@@ -79,15 +75,17 @@ def _ingest(
     """
     rows = rejected = batches = sealed = filtered = 0
     while True:
-        spec = newest() if newest is not None else spec
-        report = run_batch(bench, spec, layout, **options)
+        table = table.renewed(newest)
+        report = run_batch(table, **options)
         if report is not None:
             rows, rejected, batches = rows + report.rows, rejected + report.rejected, batches + 1
             sealed, filtered = sealed + report.sealed, filtered + report.filtered
-            bench.progress.step(f"ingesting '{spec.name}' (rows)", rows, rows + report.behind)
+            table.bench.progress.step(f"ingesting '{table.name}' (rows)", rows, rows + report.behind)
         if finished(report):
-            absent = _absent(spec, layout)
-            sentence = _sentence(spec, rows, rejected, batches, sealed, filtered) + (f" {absent}." if absent else "")
+            absent = _absent(table.spec, table.layout)
+            sentence = _sentence(table.spec, rows, rejected, batches, sealed, filtered) + (
+                f" {absent}." if absent else ""
+            )
             return IngestReport(rows, rejected, batches, sentence, filtered)
 
 

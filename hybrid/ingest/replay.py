@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING
 from hybrid.config.table_config import Half, TableSpec
 from hybrid.errors import SpecError
 from hybrid.lake.commit import commit_act
-from hybrid.lake.commit_context import CommitContext, new_act_id
-from hybrid.lake.layout import TableLayout, physical_columns, quoted
+from hybrid.lake.commit_context import new_act_id
+from hybrid.lake.layout import physical_columns, quoted
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.rejected import BROUGHT, KIND, WHY, RejectedRows, rejected_rows
+from hybrid.lake.table_context import TableContext
 from hybrid.progress import counted
 from hybrid.runtime.json_values import capitalized
 from hybrid.table import columns
@@ -102,29 +103,27 @@ class _Found:
     tally: _Tally
 
 
-def replay_rejected(
-    bench: CommitContext, spec: TableSpec, layout: TableLayout, *, dry_run: bool = False, act_id: str | None = None
-) -> ReplayReport:
+def replay_rejected(table: TableContext, *, dry_run: bool = False, act_id: str | None = None) -> ReplayReport:
     """Replay the rejected rows that convert now, in one commit. Commits nothing when none does.
 
     Raises SpecError when the table has no REALTIME half.
     """
-    if Half.REALTIME not in spec.halves:
-        raise SpecError(f"Table '{spec.name}' has no REALTIME half, which alone rejects rows.")
-    path = layout.half(Half.REALTIME)
+    if Half.REALTIME not in table.spec.halves:
+        raise SpecError(f"Table '{table.name}' has no REALTIME half, which alone rejects rows.")
+    path = table.layout.half(Half.REALTIME)
     if not open_half(path).realtime.rejected:  # before a JVM is started
-        return _report(spec, _Tally((), 0, 0, 0, ()), dry_run)
-    with nullcontext() if dry_run else bench.lock(layout, Half.REALTIME):
+        return _report(table.spec, _Tally((), 0, 0, 0, ()), dry_run)
+    with nullcontext() if dry_run else table.lock(Half.REALTIME):
         snapshot = open_half(path)
-        bench.progress.say(f"Reading the rejected rows of '{spec.name}' once more.")
-        rejected = rejected_rows(bench, spec, snapshot)
+        table.bench.progress.say(f"Reading the rejected rows of '{table.name}' once more.")
+        rejected = rejected_rows(table.bench, table.spec, snapshot)
         decoded = rejected.decoded().persist()
         try:
             tally = _tally(rejected, decoded)
             if dry_run or not tally.taken:
-                return _report(spec, tally, dry_run)
+                return _report(table.spec, tally, dry_run)
             replay = _Found(snapshot, rejected, decoded, tally)
-            return _commit(bench, spec, layout, replay, act_id or new_act_id("replay"))
+            return _commit(table, replay, act_id or new_act_id("replay"))
         finally:
             decoded.unpersist()
 
@@ -162,13 +161,13 @@ def _origin(connector: str, topic: str, epoch: int, partition: int) -> Partition
     return PartitionKey(connector.removeprefix(REPLAY), topic, epoch, partition)
 
 
-def _commit(bench: CommitContext, spec: TableSpec, layout: TableLayout, found: _Found, act_id: str) -> ReplayReport:
+def _commit(table: TableContext, found: _Found, act_id: str) -> ReplayReport:
     snapshot, tally = found.snapshot, found.tally
     state = snapshot.realtime
     keys = _keys(state, tally.pieces)
-    number, now_ms = state.act.number + 1, bench.now_ms()
-    groups = {piece: spec.group(piece.origin.topic, piece.origin.partition) for piece in tally.pieces}
-    names = {piece: replay_segment(spec.name, group, number, now_ms) for piece, group in groups.items()}
+    number, now_ms = state.act.number + 1, table.bench.now_ms()
+    groups = {piece: table.spec.group(piece.origin.topic, piece.origin.partition) for piece in tally.pieces}
+    names = {piece: replay_segment(table.name, group, number, now_ms) for piece, group in groups.items()}
     segments = tuple(sorted(set(names.values())))
     detail = {
         "replayed": tally.replayed,
@@ -182,16 +181,16 @@ def _commit(bench: CommitContext, spec: TableSpec, layout: TableLayout, found: _
         offsets[key] = max(piece.last + 1, offsets.get(key, 0))
     after = replace(
         state,
-        act=next_act(state, act_id, "replay", bench.now_iso(), detail),
+        act=next_act(state, act_id, "replay", table.bench.now_iso(), detail),
         offsets=offsets,
         rejected=tally.left,
         filtered=state.filtered + tally.filtered,
         deletes=state.deletes + sum(piece.deletes for piece in tally.pieces),
     )
-    frame = _frame(bench, spec, found, [(keys[piece], piece, names[piece]) for piece in tally.pieces])
-    places = (columns.rejected_segment(spec.name), *segments)
-    version = commit_act(frame, layout.half(Half.REALTIME), after, planned=snapshot.version, replacing=places)
-    return _report(spec, tally, False, segments, version)
+    frame = _frame(table, found, [(keys[piece], piece, names[piece]) for piece in tally.pieces])
+    places = (columns.rejected_segment(table.name), *segments)
+    version = commit_act(frame, table.layout.half(Half.REALTIME), after, planned=snapshot.version, replacing=places)
+    return _report(table.spec, tally, False, segments, version)
 
 
 def _keys(state: RealtimeState, pieces: Sequence[_Piece]) -> dict[_Piece, PartitionKey]:
@@ -203,19 +202,17 @@ def _keys(state: RealtimeState, pieces: Sequence[_Piece]) -> dict[_Piece, Partit
     return keys
 
 
-def _frame(
-    bench: CommitContext, spec: TableSpec, found: _Found, named: Sequence[tuple[PartitionKey, _Piece, str]]
-) -> DataFrame:
+def _frame(table: TableContext, found: _Found, named: Sequence[tuple[PartitionKey, _Piece, str]]) -> DataFrame:
     """The rejected rows with their marks, and the replayed rows with their own epochs and segments."""
     from pyspark.sql import functions as F
 
-    stored_columns = [quoted(name) for name, _ in physical_columns(spec, Half.REALTIME)]
+    stored_columns = [quoted(name) for name, _ in physical_columns(table.spec, Half.REALTIME)]
     epoch, segment = "_hy_replay_epoch", "_hy_replay_segment"
     ddl = f"{columns.CONNECTOR} string, {columns.TOPIC} string, {columns.EPOCH} int, {columns.PARTITION} int, "
     rows = [
         (key.connector, key.topic, piece.origin.epoch, key.partition, key.epoch, name) for key, piece, name in named
     ]
-    names = bench.spark.createDataFrame(rows, f"{ddl}{epoch} int, {segment} string")
+    names = table.bench.spark.createDataFrame(rows, f"{ddl}{epoch} int, {segment} string")
     replayed_rows = found.decoded.where(quoted(KIND) == BROUGHT).join(F.broadcast(names), list(_KEY))
     replayed_rows = replayed_rows.withColumns({columns.EPOCH: F.col(epoch), columns.SEGMENT: F.col(segment)})
     marked = found.decoded.where(quoted(KIND) != BROUGHT)

@@ -40,9 +40,10 @@ from hybrid.ingest.batch import stream_of
 from hybrid.ingest.plan import is_recreated, leader_epochs_at, reset_target, valid_positions
 from hybrid.kafka.streams import StreamView, offsets_at, require_topics
 from hybrid.lake.commit import commit_act
-from hybrid.lake.commit_context import CommitContext, new_act_id
+from hybrid.lake.commit_context import new_act_id
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import open_half
+from hybrid.lake.table_context import TableContext
 from hybrid.progress import counted
 from hybrid.runtime.json_values import capitalized
 from hybrid.table.boundary import PartitionKey, TopicPartition, current_keys
@@ -119,9 +120,7 @@ def resolve_reset(spec: TableSpec, layout: TableLayout, topic: str, place: Kafka
 
 
 def reset_stream(
-    bench: CommitContext,
-    spec: TableSpec,
-    layout: TableLayout,
+    table: TableContext,
     accepted: ResetReport,
     *,
     act_id: str | None = None,
@@ -131,17 +130,17 @@ def reset_stream(
 
     Raises ConflictError when changes since would make it cost more than was accepted. Other errors as `resolve_reset`.
     """
-    stream, path = stream_of(spec), layout.half(Half.REALTIME)
-    with bench.lock(layout, Half.REALTIME):
+    stream, path = stream_of(table.spec), table.layout.half(Half.REALTIME)
+    with table.lock(Half.REALTIME):
         snapshot = open_half(path)
-        state = _started(spec, stream, snapshot.realtime)
+        state = _started(table.spec, stream, snapshot.realtime)
         view = require_topics(stream, asked=state.known_leader_epochs(stream), needed=[accepted.topic])
-        report = plan_accepted(spec, state, view, accepted)
+        report = plan_accepted(table.spec, state, view, accepted)
         if not report.partitions:
             return report
         holding(report)  # pause first, so that no rows pass: a hold that is too low only delays them
-        after = _after(state, stream, view, report, act_id or new_act_id(RESET), bench.now_iso())
-        nothing = bench.spark.read.format("delta").load(str(path)).limit(0)
+        after = _after(state, stream, view, report, act_id or new_act_id(RESET), table.bench.now_iso())
+        nothing = table.bench.spark.read.format("delta").load(str(path)).limit(0)
         version = commit_act(nothing, path, after, planned=snapshot.version)
     return replace(report, version=version)
 

@@ -9,31 +9,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from hybrid.config.table_config import Half, TableSpec
+from hybrid.config.table_config import Half
 from hybrid.ingest.batch import stream_of
 from hybrid.ingest.plan import leader_epochs_at
 from hybrid.kafka.streams import StreamView
 from hybrid.lake.commit import commit_act
-from hybrid.lake.commit_context import CommitContext, new_act_id
-from hybrid.lake.layout import TableLayout
+from hybrid.lake.commit_context import new_act_id
 from hybrid.lake.log import open_half
+from hybrid.lake.table_context import TableContext
 from hybrid.table.boundary import TopicPartition, partition_key
 from hybrid.table.state import next_act
 
 
-def start_stream(
-    bench: CommitContext, spec: TableSpec, layout: TableLayout, view: StreamView, starts: Mapping[TopicPartition, int]
-) -> bool:
+def start_stream(table: TableContext, view: StreamView, starts: Mapping[TopicPartition, int]) -> bool:
     """Commit the start offsets, by partition. False when it was started already; nothing changes then."""
-    stream, path = stream_of(spec), layout.half(Half.REALTIME)
-    with bench.lock(layout, Half.REALTIME):
+    stream, path = stream_of(table.spec), table.layout.half(Half.REALTIME)
+    with table.lock(Half.REALTIME):
         snapshot = open_half(path)
         state = snapshot.realtime
         if state.reads(stream):
             return False
         offsets = {partition_key(stream, place): offset for place, offset in starts.items()}
         detail = {"connector": stream.connector, "offsets": {str(key): offset for key, offset in offsets.items()}}
-        act = next_act(state, new_act_id("start"), "start", bench.now_iso(), detail)
+        act = next_act(state, new_act_id("start"), "start", table.bench.now_iso(), detail)
         after = replace(
             state,
             act=act,
@@ -42,6 +40,6 @@ def start_stream(
             leader_epochs={**state.leader_epochs, **leader_epochs_at(view, offsets)},
             progress={**state.progress, stream.connector: {"started_at": act.at}},
         )
-        nothing = bench.spark.read.format("delta").load(str(path)).limit(0)
+        nothing = table.bench.spark.read.format("delta").load(str(path)).limit(0)
         commit_act(nothing, path, after, planned=snapshot.version)
     return True

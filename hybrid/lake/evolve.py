@@ -20,34 +20,39 @@ from hybrid.config.evolution import is_wider
 from hybrid.config.table_config import Half, TableSpec
 from hybrid.errors import SpecError
 from hybrid.lake.commit import commit_columns
-from hybrid.lake.commit_context import CommitContext, new_act_id
+from hybrid.lake.commit_context import new_act_id
 from hybrid.lake.layout import TableLayout, physical_columns
 from hybrid.lake.log import HalfSnapshot, open_half
+from hybrid.lake.table_context import TableContext
 from hybrid.schema.schema import FieldSpec
 from hybrid.schema.types import DataType
 from hybrid.table.state import next_act
 
 
-def evolve_half(bench: CommitContext, spec: TableSpec, layout: TableLayout, half: Half) -> None:
+def evolve_half(table: TableContext, half: Half) -> None:
     """Add the columns of `spec` that a half lacks, and widen its narrower types, if any.
 
     Existing rows hold nulls in a new column. Raises SpecError when a column exists in an incompatible type.
     """
-    path = layout.half(half)
-    if not is_behind(spec, layout, half):
+    path = table.layout.half(half)
+    if not is_behind(table.spec, table.layout, half):
         return
-    with bench.lock(layout, half):
+    with table.lock(half):
         current = open_half(path)
-        new, widened = _missing(spec, half, current)
+        new, widened = _missing(table.spec, half, current)
         if not new and not widened:
             return
         # The commit carries the documents, as the table's creation does.
-        documents = {"schema": spec.schema_doc, "realtime": spec.realtime_doc, "offline": spec.offline_doc}
-        brokers = spec.stream.brokers if spec.stream else None
+        documents = {
+            "schema": table.spec.schema_doc,
+            "realtime": table.spec.realtime_doc,
+            "offline": table.spec.offline_doc,
+        }
+        brokers = table.spec.stream.brokers if table.spec.stream else None
         detail = {"columns": new, "widened": widened, **documents, "brokers": brokers}
-        act = next_act(current.state, new_act_id("evolve"), "evolve", bench.now_iso(), detail)
-        columns = {name: kind for name, kind in physical_columns(spec, half) if name in {*new, *widened}}
-        commit_columns(bench.spark, path, replace(current.state, act=act), columns, widened)
+        act = next_act(current.state, new_act_id("evolve"), "evolve", table.bench.now_iso(), detail)
+        columns = {name: kind for name, kind in physical_columns(table.spec, half) if name in {*new, *widened}}
+        commit_columns(table.bench.spark, path, replace(current.state, act=act), columns, widened)
 
 
 def is_behind(spec: TableSpec, layout: TableLayout, half: Half) -> bool:

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from hybrid.config.table_config import BoundaryMode, Half, TableSpec
 from hybrid.errors import ConflictError, NotFoundError, SpecError
 from hybrid.lake.commit import commit_act
-from hybrid.lake.commit_context import CommitContext, new_act_id
-from hybrid.lake.layout import TableLayout
+from hybrid.lake.commit_context import new_act_id
 from hybrid.lake.log import HalfSnapshot, open_half
+from hybrid.lake.table_context import TableContext
 from hybrid.runtime.json_values import utc
 from hybrid.schema.rounding import rounded_down
 from hybrid.table.boundary import Boundary
@@ -61,20 +61,18 @@ class OverrideRequest:
     accepted: bool = False
 
 
-def change_boundary(
-    bench: CommitContext, spec: TableSpec, layout: TableLayout, wish: OverrideRequest, act_id: str | None = None
-) -> BoundaryReport:
+def change_boundary(table: TableContext, wish: OverrideRequest, act_id: str | None = None) -> BoundaryReport:
     """Set or clear the override. `act_id` is the operation's id; None generates one.
 
     Raises ConflictError for a limit beyond what the offline half covers. Raises NotFoundError when the table has one
     half only, or no offline row whose time could be used; SpecError without a time column. Nothing was changed then.
     """
-    _require_boundary(spec)
+    _require_boundary(table.spec)
     act = act_id or new_act_id("boundary")
-    early = decide(spec, open_half(layout.half(Half.OFFLINE)), wish)
+    early = decide(table.spec, table.half(Half.OFFLINE), wish)
     if early.after is None:
         return BoundaryReport(None, early.sentence)
-    return bench.until_not_overtaken(spec.name, lambda: _commit(bench, spec, layout, wish, act))
+    return table.until_not_overtaken(lambda: _commit(table, wish, act))
 
 
 def _require_boundary(spec: TableSpec) -> None:
@@ -161,13 +159,11 @@ def _standing(boundary: Boundary) -> str:
     return "" if boundary.override_ms is None else f" as far as it is set, {utc(boundary.override_ms)}"
 
 
-def _commit(
-    bench: CommitContext, spec: TableSpec, layout: TableLayout, wish: OverrideRequest, act_id: str
-) -> BoundaryReport:
-    path = layout.half(Half.OFFLINE)
-    with bench.lock(layout, Half.OFFLINE):
+def _commit(table: TableContext, wish: OverrideRequest, act_id: str) -> BoundaryReport:
+    path = table.layout.half(Half.OFFLINE)
+    with table.lock(Half.OFFLINE):
         current = open_half(path)
-        decision = decide(spec, current, wish)
+        decision = decide(table.spec, current, wish)
         if decision.after is None:  # another process has just done the same
             return BoundaryReport(None, decision.sentence)
         detail = {
@@ -175,7 +171,7 @@ def _commit(
             "override_ms": decision.after.override_ms,
             "result": decision.sentence,
         }
-        act = next_act(current.offline, act_id, "boundary", bench.now_iso(), detail)
+        act = next_act(current.offline, act_id, "boundary", table.bench.now_iso(), detail)
         state = replace(current.offline, act=act, boundary=decision.after)
-        nothing = bench.spark.read.format("delta").load(str(path)).limit(0)
+        nothing = table.bench.spark.read.format("delta").load(str(path)).limit(0)
         return BoundaryReport(commit_act(nothing, path, state, planned=current.version), decision.sentence)

@@ -18,9 +18,10 @@ from hybrid.config.compaction_json import COMPACTION_TASK
 from hybrid.config.table_config import BucketConfig, CompactionConfig, Half, TableSpec
 from hybrid.errors import SpecError
 from hybrid.lake.commit_context import CommitContext, new_act_id
-from hybrid.lake.layout import TableLayout, quoted
+from hybrid.lake.layout import quoted
 from hybrid.lake.log import HalfSnapshot, acts_between, foreign_between, lineage_acts, open_half, texts
 from hybrid.lake.spark_upsert_order import beats, best, order_struct
+from hybrid.lake.table_context import TableContext
 from hybrid.move.expired_markers import expired_markers, have_come
 from hybrid.move.merging.merge_exclusions import claims_on, hidden_from, is_awaited, merge_exclusions
 from hybrid.move.merging.plan import NO_TIMES, Group
@@ -48,9 +49,7 @@ _BEST, _ORDER, _HERE = "_hy_best", "_hy_order", "_hy_here"
 
 
 def run_compaction(
-    bench: CommitContext,
-    spec: TableSpec,
-    layout: TableLayout,
+    table: TableContext,
     *,
     dry_run: bool = False,
     keeps_markers: bool = False,
@@ -62,10 +61,10 @@ def run_compaction(
     the table has no such task, OvertakenError when other operations kept committing first, and DataError when segments
     lacked rows. Commits made before the error stay.
     """
-    require_compaction(spec)
-    run = _Run(bench, newest or (lambda: spec), layout, bench.now_ms(), dry_run, keeps_markers)
-    bench.until_not_overtaken(spec.name, run.attempt)
-    return run.report(spec)
+    require_compaction(table.spec)
+    run = _Run(table, newest, table.bench.now_ms(), dry_run, keeps_markers)
+    table.until_not_overtaken(run.attempt)
+    return run.report(table.spec)
 
 
 def require_compaction(spec: TableSpec) -> CompactionConfig:
@@ -83,9 +82,8 @@ def require_compaction(spec: TableSpec) -> CompactionConfig:
 class _Run:
     """One run. It reads the clock once, and reports commits that it made before a conflict."""
 
-    bench: CommitContext
-    definition: Callable[[], TableSpec]
-    layout: TableLayout
+    table: TableContext
+    newest: Callable[[], TableSpec] | None
     now_ms: int
     dry_run: bool
     keeps_markers: bool
@@ -97,16 +95,17 @@ class _Run:
 
         OvertakenError when another operation affected a segment, or a winner.
         """
-        claims, base = claims_on(self.layout), open_half(self.layout.half(Half.OFFLINE))
-        spec = self.definition()
-        realtime = open_half(self.layout.half(Half.REALTIME)) if Half.REALTIME in spec.halves else None
+        claims, base = claims_on(self.table.layout), self.table.half(Half.OFFLINE)
+        table = self.table.renewed(self.newest)
+        spec = table.spec
+        realtime = self.table.half(Half.REALTIME) if Half.REALTIME in spec.halves else None
         lineage = [act for _, act in lineage_acts(base)]
         if hidden_from(spec, base) is not None:
             self.nothing = (
                 "its boundary hides offline rows for now (mode pinot, or set by hand), so which win may change"
             )
             return
-        all_exclusions = merge_exclusions(spec, self.layout, base, lineage, self.now_ms, leaves_out=True)
+        all_exclusions = merge_exclusions(spec, self.table.layout, base, lineage, self.now_ms, leaves_out=True)
         corrected = _corrected(lineage, self.now_ms - spec.revert_window_ms)
         old = self._old_enough(
             spec, base, lambda segment: _CORRECTED if segment.name in corrected else all_exclusions.why(segment)
@@ -115,7 +114,7 @@ class _Run:
             self.nothing = "no segment was last written before the buffer"
             return
 
-        takes_markers = _takes_markers(spec) and not (self.keeps_markers or is_awaited(self.layout, base))
+        takes_markers = _takes_markers(spec) and not (self.keeps_markers or is_awaited(self.table.layout, base))
         markers: DataFrame | None = None
 
         def holds(current: HalfSnapshot) -> bool:
@@ -124,16 +123,16 @@ class _Run:
                 newest = open_half(realtime.path)
                 is_valid = is_valid and _only(realtime, newest, _REALTIME_ACTS)
                 if is_valid and markers is not None:
-                    is_valid = not have_come(self.bench, spec, realtime, newest, markers)
-            return is_valid and claims_on(self.layout) == claims
+                    is_valid = not have_come(self.table.bench, spec, realtime, newest, markers)
+            return is_valid and claims_on(self.table.layout) == claims
 
         how = _what(spec)
-        rewrite = Rewrite(self.bench, self.layout, spec, _UNCUT, base, lineage, COMPACTION_TASK, how, holds)
-        with self.bench.staging(self.layout, new_act_id("compaction")) as folder:
-            self.bench.progress.say(f"Looking for {how} in {counted(len(old), 'segment')} of '{spec.name}'.")
-            superseded = _staged(self.bench, spec, base, realtime, corrected, folder / "superseded")
+        rewrite = Rewrite(table, _UNCUT, base, lineage, COMPACTION_TASK, how, holds)
+        with self.table.staging(new_act_id("compaction")) as folder:
+            self.table.bench.progress.say(f"Looking for {how} in {counted(len(old), 'segment')} of '{spec.name}'.")
+            superseded = _staged(self.table.bench, spec, base, realtime, corrected, folder / "superseded")
             if takes_markers:
-                markers = _staged_markers(self.bench, spec, base, realtime, folder / "markers")
+                markers = _staged_markers(self.table.bench, spec, base, realtime, folder / "markers")
             if markers is not None:
                 superseded = superseded.unionByName(markers).distinct()
             counts = {row[0]: int(row[1]) for row in superseded.groupBy(columns.SEGMENT).count().collect()}
@@ -174,14 +173,14 @@ class _Run:
         return candidates
 
     def _commit_each(self, rewrite: Rewrite, groups: Sequence[Group], superseded: DataFrame, folder: Path) -> None:
-        stored = _rows(self.bench, rewrite.base)
+        stored = _rows(self.table.bench, rewrite.base)
         for number, group in enumerate(groups, start=1):
             mine = quoted(columns.SEGMENT) == group.names[0]
-            remaining = _without(stored.where(mine), superseded.where(mine), rewrite.spec)
+            remaining = _without(stored.where(mine), superseded.where(mine), rewrite.table.spec)
             place = folder / str(number)
             merged = rewrite.commit(group, rewrite.stage([group], remaining, place), place)
             self.told.merged.append(merged)
-            self.bench.progress.step("compacting segments", number, len(groups))
+            self.table.bench.progress.step("compacting segments", number, len(groups))
 
 
 def _staged(

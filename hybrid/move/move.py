@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 from hybrid.config.table_config import BoundaryMode, Half, MergeType, MoveConfig, TableSpec
 from hybrid.errors import DataError, OvertakenError, SpecError
 from hybrid.lake.commit import FileAct, Written, commit_files
-from hybrid.lake.commit_context import CommitContext, new_act_id
-from hybrid.lake.layout import TableLayout
+from hybrid.lake.commit_context import new_act_id
 from hybrid.lake.log import DataFile, HalfSnapshot, acts_between, open_half, segments_in_lineage
+from hybrid.lake.table_context import TableContext
 from hybrid.move.merge import BUCKET, merge, with_bucket
 from hybrid.move.plan import MovePlan, Reach, Slots, WaitingBuckets, count_until, plan_move, reason_for_nothing, until
 from hybrid.move.rollup import sums_that_fit
@@ -85,9 +85,7 @@ class _CoveredRows:
 
 
 def run_move(
-    bench: CommitContext,
-    spec: TableSpec,
-    layout: TableLayout,
+    table: TableContext,
     *,
     reach: Reach | None = None,
     dry_run: bool = False,
@@ -101,11 +99,9 @@ def run_move(
 
     Raises ConflictError when other operations kept committing first; nothing was changed then.
     """
-    move_config(spec)
-    act, definition = act_id or new_act_id("move"), newest or (lambda: spec)
-    return bench.until_not_overtaken(
-        spec.name, lambda: _attempt(bench, definition, layout, reach or Reach(), dry_run, act)
-    )
+    move_config(table.spec)
+    act = act_id or new_act_id("move")
+    return table.until_not_overtaken(lambda: _attempt(table, newest, reach or Reach(), dry_run, act))
 
 
 def move_config(spec: TableSpec) -> MoveConfig:
@@ -125,25 +121,20 @@ def move_config(spec: TableSpec) -> MoveConfig:
 
 
 def _attempt(
-    bench: CommitContext,
-    definition: Callable[[], TableSpec],
-    layout: TableLayout,
-    reach: Reach,
-    dry_run: bool,
-    act_id: str,
+    planned: TableContext, newest: Callable[[], TableSpec] | None, reach: Reach, dry_run: bool, act_id: str
 ) -> MoveReport:
-    offline, realtime = open_half(layout.half(Half.OFFLINE)), open_half(layout.half(Half.REALTIME))
-    # After the halves, so that the definition has every column of their rows.
-    spec = definition()
+    offline, realtime = planned.half(Half.OFFLINE), planned.half(Half.REALTIME)
+    table = planned.renewed(newest)  # after the halves, so that the definition has every column of their rows
+    spec = table.spec
     config = move_config(spec)
     # A merge with earlier settings may have been committed.
     refuse_rolled_otherwise(spec.name, offline.offline.rolled, [config])
-    before, now_ms = offline.offline.boundary, bench.now_ms()
+    before, now_ms = offline.offline.boundary, table.bench.now_ms()
     files = [file for file in realtime.files if file.segment not in columns.bookkeeping(spec.name)]
     if not files:
         return _nothing(before, f"Nothing to move: table '{spec.name}' has no realtime rows yet.", dry_run)
-    bench.progress.say(f"Counting what waits in '{spec.name}'.")
-    rows = _rows(bench, layout, spec, realtime, before)
+    table.bench.progress.say(f"Counting what waits in '{spec.name}'.")
+    rows = _rows(table, realtime, before)
     lows = [file.times[0] for file in files if file.times is not None]
     # The second round counts everything: for the reason why nothing moves, and when statistics promise rows that do not
     # exist.
@@ -167,7 +158,7 @@ def _attempt(
         covered = covered.where(f"{columns.TIME} < {plan.boundary.time_ms}")  # plain, so that Delta skips files by it
     cuts = _cuts(spec, config, plan, waiting_files(files, before, realtime.realtime.offsets))
     to_move = _CoveredRows(covered, realtime.added, cuts)
-    return _stage_and_commit(bench, spec, layout, config, offline, plan, to_move, act_id)
+    return _stage_and_commit(table, config, offline, plan, to_move, act_id)
 
 
 def _part_of_bucket(
@@ -203,15 +194,15 @@ def _refuse_overtaken(spec: TableSpec, planned: HalfSnapshot, current: HalfSnaps
         raise OvertakenError(f"Another act committed to OFFLINE of '{spec.name}' first.")
 
 
-def _rows(
-    bench: CommitContext, layout: TableLayout, spec: TableSpec, realtime: HalfSnapshot, before: Boundary
-) -> DataFrame:
+def _rows(table: TableContext, realtime: HalfSnapshot, before: Boundary) -> DataFrame:
     """The valid rows of the pinned REALTIME version that the boundary does not cover."""
     frame = (
-        bench.spark.read.format("delta").option("versionAsOf", realtime.version).load(str(layout.half(Half.REALTIME)))
+        table.bench.spark.read.format("delta")
+        .option("versionAsOf", realtime.version)
+        .load(str(table.layout.half(Half.REALTIME)))
     )
     may_wait = may_wait_sql(before, realtime.realtime.offsets)
-    return frame.where(columns.rows_sql(spec.name)).where(may_wait).where(f"NOT {covered_sql(before)}")
+    return frame.where(columns.rows_sql(table.name)).where(may_wait).where(f"NOT {covered_sql(before)}")
 
 
 def _waiting(rows: DataFrame, config: MoveConfig, before: Boundary) -> list[WaitingBuckets]:
@@ -227,9 +218,7 @@ def _waiting(rows: DataFrame, config: MoveConfig, before: Boundary) -> list[Wait
 
 
 def _stage_and_commit(
-    bench: CommitContext,
-    spec: TableSpec,
-    layout: TableLayout,
+    table: TableContext,
     config: MoveConfig,
     offline: HalfSnapshot,
     plan: MovePlan,
@@ -237,36 +226,36 @@ def _stage_and_commit(
     act_id: str,
 ) -> MoveReport:
     # Not the operation's id: files of an earlier attempt with that id may be in the half's log.
-    half, token = layout.half(Half.OFFLINE), new_act_id("move")
+    half, token = table.layout.half(Half.OFFLINE), new_act_id("move")
     read = plan.rows + plan.late_rows
-    with bench.staging(layout, act_id) as staging:
-        bench.progress.say(f"Merging {read} rows of '{spec.name}' ({config.merge_type.value}).")
-        merged = merge(covered.rows, spec, config, ceil(read / TASK_ROWS), covered.added)
-        with sums_that_fit(spec):
-            laid = write_files(merged, spec, config, staging, covered.cuts)
+    with table.staging(act_id) as staging:
+        table.bench.progress.say(f"Merging {read} rows of '{table.name}' ({config.merge_type.value}).")
+        merged = merge(covered.rows, table.spec, config, ceil(read / TASK_ROWS), covered.added)
+        with sums_that_fit(table.spec):
+            laid = write_files(merged, table.spec, config, staging, covered.cuts)
         parts = task_splits_of(laid, config.bucket_ms, config.max_records_per_segment)
         written = sum(part.rows for part in parts)
-        _check_count(spec, config, read, written)
-        with bench.lock(layout, Half.OFFLINE):
+        _check_count(table.spec, config, read, written)
+        with table.lock(Half.OFFLINE):
             current = open_half(half)
-            _refuse_overtaken(spec, offline, current)
+            _refuse_overtaken(table.spec, offline, current)
             # Also avoid names that a replacement removed: its revert would collide with our rows.
             taken = {file.segment for file in current.files} | segments_in_lineage(current)
-            names = names_of(spec, config, parts, plan.times_of_buckets, taken)
+            names = names_of(table.spec, config, parts, plan.times_of_buckets, taken)
             detail = {
                 "rows_read": read,
                 "rows_written": written,
                 "late_rows": plan.late_rows,
                 "segments": names,
             }
-            act = next_act(current.offline, act_id, "move", bench.now_iso(), detail)
+            act = next_act(current.offline, act_id, "move", table.bench.now_iso(), detail)
             state = replace(current.offline, act=act, boundary=plan.boundary).with_task(config)
 
             def put() -> Written:
                 return Written(put_files(staging, half, dict(zip(names, parts, strict=True)), token), state)
 
-            version = commit_files(bench.spark, FileAct(half, "move", token, written_columns(spec)), put)
-    sentence = _sentence(spec, config, plan, offline.offline.boundary, names, written)
+            version = commit_files(table.bench.spark, FileAct(half, "move", token, written_columns(table.spec)), put)
+    sentence = _sentence(table.spec, config, plan, offline.offline.boundary, names, written)
     return MoveReport(read, written, plan.late_rows, tuple(names), plan.boundary, version, sentence)
 
 

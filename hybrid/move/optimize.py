@@ -21,9 +21,8 @@ from hybrid.config.table_config import Half, TableSpec
 from hybrid.config.task_schedules import OPTIMIZE_TASK
 from hybrid.errors import SpecError
 from hybrid.lake.commit import rewrite_files
-from hybrid.lake.commit_context import CommitContext
-from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import DataFile, HalfSnapshot, open_half
+from hybrid.lake.table_context import TableContext
 from hybrid.progress import counted
 from hybrid.table import columns
 
@@ -71,41 +70,41 @@ class OptimizeReport:
         return bool(self.versions)
 
 
-def run_optimize(
-    bench: CommitContext, spec: TableSpec, layout: TableLayout, *, dry_run: bool = False, run_id: str = ""
-) -> OptimizeReport:
+def run_optimize(table: TableContext, *, dry_run: bool = False, run_id: str = "") -> OptimizeReport:
     """Rewrite small files of sealed segments, in one commit per hold of the lock; `run_id` is recorded in the commits.
 
     Raises SpecError when the table has no REALTIME half. Raises ConflictError when it is busy for longer than the
     lock's timeout; earlier commits stay.
     """
-    if Half.REALTIME not in spec.halves:
-        raise SpecError(f"Table '{spec.name}' has no REALTIME half: moves and replacements write few files themselves.")
-    all_heaps = heaps(spec, open_half(layout.half(Half.REALTIME)))
+    if Half.REALTIME not in table.spec.halves:
+        raise SpecError(
+            f"Table '{table.name}' has no REALTIME half: moves and replacements write few files themselves."
+        )
+    all_heaps = heaps(table.spec, table.half(Half.REALTIME))
     now, remaining = _within(all_heaps, RUN_BYTES)
     if dry_run or not now:
-        return _report(spec, now, sum(heap.files_after for heap in now), len(remaining), (), dry_run)
+        return _report(table.spec, now, sum(heap.files_after for heap in now), len(remaining), (), dry_run)
     done: list[Heap] = []
     after, versions = 0, list[int]()
     for number, group in enumerate(_holds(now)):
         if number:
             time.sleep(_PAUSE_S)
-        bench.progress.step(f"Writing segments of '{spec.name}' anew", len(done), len(now))
-        with bench.lock(layout, Half.REALTIME):
-            before = open_half(layout.half(Half.REALTIME))
-            there = heaps(spec, before)
+        table.bench.progress.step(f"Writing segments of '{table.name}' anew", len(done), len(now))
+        with table.lock(Half.REALTIME):
+            before = table.half(Half.REALTIME)
+            there = heaps(table.spec, before)
             same = [heap for heap in group if heap in there]  # the others were dropped, moved or rewritten meanwhile
             if not same:
                 continue
             names = [heap.segment for heap in same]
             note = json.dumps({"task": OPTIMIZE_TASK, "run": run_id})  # no state: see `hybrid.table.state`
-            rewrite_files(bench.spark, before.path, names, below=same[0].below, up_to=HOLD_BYTES, note=note)
+            rewrite_files(table.bench.spark, before.path, names, below=same[0].below, up_to=HOLD_BYTES, note=note)
             now_there = open_half(before.path)
         earlier_paths = {file.path for file in before.files}
         after += sum(file.segment in names and file.path not in earlier_paths for file in now_there.files)
         versions += range(before.version + 1, now_there.version + 1)
         done += same
-    return _report(spec, done, after, len(remaining), tuple(versions), dry_run)
+    return _report(table.spec, done, after, len(remaining), tuple(versions), dry_run)
 
 
 def heaps(spec: TableSpec, realtime: HalfSnapshot) -> list[Heap]:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from hybrid.lake import plans
 from hybrid.lake.commit_context import new_act_id
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.plans import DesiredState, DesiredStateRecord
+from hybrid.lake.table_context import TableContext
 from hybrid.operations.backfill_change import BackfillChange
 from hybrid.operations.backfill_documents import plan_document
 from hybrid.operations.backfill_status import CANCELLED, DONE, REVERTED, BackfillStatus, status_of
@@ -72,7 +74,7 @@ class Backfills:
             held = self._held(spec, halves[1]) if change.from_kafka else request.held
             with self._with_rows(ref, change, replace(request, held=held), halves[0]) as (ready, inputs):
                 plan = replace(blank, created_at=self._home.bench.now_iso(), inputs=inputs)
-                return plan_backfill(self._home.bench, spec, ref.layout, halves, ready, plan)
+                return plan_backfill(TableContext(self._home.bench, spec, ref.layout), halves, ready, plan)
 
         return self._home.run_recorded(ref.name, "backfill-plan", work)
 
@@ -149,7 +151,7 @@ class Backfills:
         from hybrid.replace.backfill.plan_run import run_plan
 
         try:
-            return run_plan(self._home.bench, table.spec, table.layout, plan, options)
+            return run_plan(self._home.table_context(table), plan, options)
         except KeyboardInterrupt:
             self._home.progress.say(self._interrupted_words(table, plan))
             raise
@@ -227,7 +229,7 @@ class Backfills:
         if plan_part is None or plan is None or plans.claims_folder(table.layout, plan.id) is None:
             yield
             return
-        claim(self._home.bench, table.spec, table.layout, plan, units_of(plan, plan_part[1]))
+        claim(self._home.table_context(table), plan, units_of(plan, plan_part[1]))
         try:
             yield
         finally:
@@ -241,9 +243,7 @@ class Backfills:
 
         def work() -> JobReport:
             report = revert_backfill(
-                self._home.bench,
-                table.spec,
-                table.layout,
+                self._home.table_context(table),
                 plan.id,
                 reason=reason,
                 user=user,
@@ -316,7 +316,8 @@ class Backfills:
             _refuse_beyond_limit(spec, halves[0], rows)
             if spec.move is None or turn == _MOVES_MAX:
                 break
-            report = run_move(bench, spec, table.layout, reach=reach, newest=lambda: self._home.spec(table.name))
+            newest = partial(self._home.spec, table.name)
+            report = run_move(self._home.table_context(table), reach=reach, newest=newest)
             bench.progress.say(f"Before it is planned: {report.sentence}")
         raise ConflictError(
             f"{rows} rows of the window are in REALTIME of '{spec.name}' and cannot be moved, so a backfill would not "
@@ -362,7 +363,7 @@ class Backfills:
     def _settle(self, table: TableRef, plan: Plan, *, ended: bool) -> int:
         from hybrid.replace.backfill.claims import settle
 
-        return settle(self._home.bench, table.spec, table.layout, plan, ended=ended)
+        return settle(self._home.table_context(table), plan, ended=ended)
 
     def _wish(self, table: TableRef, plan: Plan, wish: DesiredState, error: str | None = None) -> None:
         plans.want(table.layout, plan.id, DesiredStateRecord(wish, self._home.bench.now_iso(), error))

@@ -167,13 +167,13 @@ def _begin_refreshes(
         try:
             for flow in own:
                 refuse_other_kind(flow, flow_state(flow.kind, flow.name, realtime.realtime, offline.offline))
-            spec = home.spec(target)
-            for name in begin_refresh(home.bench, spec, layout, kinds):
+            table = home.table_context(home.table(target))
+            for name in begin_refresh(table, kinds):
                 session.declaration.warnings.append(
                     f"Segment '{name}' of '{target}' held a correction, which goes with the full refresh. "
                     f"Apply it again if it still holds: hybrid replacement list {target}"
                 )
-            clear_moved(home.bench, spec, layout)
+            clear_moved(table)
         except HybridError as error:
             failures.update({str(flow): error for flow in own})
         except Exception as error:  # Spark can raise anything: these flows fail, the others go on

@@ -30,7 +30,7 @@ def ingest_batch(home: Home, table: TableRef) -> BatchReport | None:
     from hybrid.ingest.batch import run_batch
 
     pause_offsets = TableConnectors(home, table).pause_offsets
-    return run_batch(home.bench, table.spec, table.layout, _batch_max(table), pause_offsets)
+    return run_batch(home.table_context(table), _batch_max(table), pause_offsets)
 
 
 def _batch_max(table: TableRef) -> int:
@@ -64,9 +64,9 @@ def ingest(home: Home, table: TableRef, stop: Callable[[], bool] | None = None) 
         if waits is not None or (table.spec.connectors and table.spec.stream is None):
             return IngestReport(0, 0, 0, f"Nothing to ingest: {waits or 'the table has no stream'}.")
         if stop is None:
-            return ingest_until_caught_up(home.bench, table.spec, table.layout, **options)
+            return ingest_until_caught_up(home.table_context(table), **options)
         over = lambda: stop() or is_paused(home, table.name)  # noqa: E731
-        return ingest_forever(home.bench, table.spec, table.layout, over, **options)
+        return ingest_forever(home.table_context(table), over, **options)
 
     report = home.run_recorded(table.name, "ingest", work)
     if done.failed is not None:
@@ -94,8 +94,7 @@ def replay_rejected(home: Home, table: TableRef, *, dry_run: bool = False) -> Re
     from hybrid.ingest import replay
 
     def work() -> ReplayReport:
-        act_id = home.act_id("replay")
-        return replay.replay_rejected(home.bench, table.spec, table.layout, dry_run=dry_run, act_id=act_id)
+        return replay.replay_rejected(home.table_context(table), dry_run=dry_run, act_id=home.act_id("replay"))
 
     return home.run_recorded(table.name, "replay", work, dry_run=dry_run)
 
@@ -107,8 +106,8 @@ def seal(home: Home, table: TableRef, segment: str | None = None) -> SealReport:
 
     def work() -> SealReport:
         pause_offsets = TableConnectors(home, table).pause_offsets
-        ingest_until_caught_up(home.bench, table.spec, table.layout, pause_offsets=pause_offsets)
-        return seal_consuming(home.bench, table.spec, table.layout, segment)
+        ingest_until_caught_up(home.table_context(table), pause_offsets=pause_offsets)
+        return seal_consuming(home.table_context(table), segment)
 
     return home.run_recorded(table.name, "seal", work)
 
@@ -121,7 +120,7 @@ def catch_up(home: Home, table: TableRef) -> list[str]:
     if table.spec.stream is None or is_paused(home, table.name) or connectors.waits() is not None:
         return []
     try:
-        ingest_until_caught_up(home.bench, table.spec, table.layout, pause_offsets=connectors.pause_offsets)
+        ingest_until_caught_up(home.table_context(table), pause_offsets=connectors.pause_offsets)
     except (StreamError, NotFoundError) as error:
         return [f"Went on without what Kafka may hold beyond the last commit: {error}"]
     return []

@@ -18,6 +18,7 @@ from hybrid.operations.ingestion import catch_up
 if TYPE_CHECKING:
     from hybrid.home.home import Home
     from hybrid.home.table_ref import TableRef
+    from hybrid.lake.table_context import TableContext
     from hybrid.move.merging.report import MergeReport
     from hybrid.move.optimize import OptimizeReport
     from hybrid.move.retention.report import RetentionReport
@@ -29,7 +30,7 @@ class Upkeep:
 
     def __init__(self, home: Home, table: TableRef) -> None:
         self._home, self._table = home, table
-        self._spec, self._layout = table.spec, table.layout
+        self._spec = table.spec
 
     def drop_expired(self, *, dry_run: bool = False) -> RetentionReport:
         """Drops the segments that are older than their half keeps rows; see `hybrid.move.retention.run`."""
@@ -40,8 +41,7 @@ class Upkeep:
                 require_clock(self._home, f"Retention of '{self._spec.name}'")
             if not dry_run and self._spec.upsert is not None:  # an older version of a key in Kafka counts, too
                 catch_up(self._home, self._table)
-            share_max = self._home.share_max
-            return run_retention(self._home.bench, self._spec, self._layout, dry_run=dry_run, share_max=share_max)
+            return run_retention(self._context, dry_run=dry_run, share_max=self._home.share_max)
 
         require_retention(self._spec)
         return self._home.run_recorded(self._spec.name, RETENTION_TASK, work, dry_run=dry_run)
@@ -51,7 +51,7 @@ class Upkeep:
         from hybrid.move.merging.run import require_merges, run_merges
 
         def work() -> MergeReport:
-            return run_merges(self._home.bench, self._spec, self._layout, dry_run=dry_run, newest=self._newest)
+            return run_merges(self._context, dry_run=dry_run, newest=self._newest)
 
         require_merges(self._spec)
         return self._home.run_recorded(self._spec.name, MERGE_TASK, work, dry_run=dry_run)
@@ -66,14 +66,7 @@ class Upkeep:
                 require_clock(self._home, f"Compaction of '{self._spec.name}'")
                 # An older version in Kafka keeps a delete marker. If Kafka cannot be read, markers are kept as well.
                 keeps_markers = bool(catch_up(self._home, self._table))
-            return run_compaction(
-                self._home.bench,
-                self._spec,
-                self._layout,
-                dry_run=dry_run,
-                keeps_markers=keeps_markers,
-                newest=self._newest,
-            )
+            return run_compaction(self._context, dry_run=dry_run, keeps_markers=keeps_markers, newest=self._newest)
 
         require_compaction(self._spec)
         return self._home.run_recorded(self._spec.name, COMPACTION_TASK, work, dry_run=dry_run)
@@ -83,8 +76,7 @@ class Upkeep:
         from hybrid.move.optimize import run_optimize
 
         def work() -> OptimizeReport:
-            run_id = self._home.act_id("optimize")
-            return run_optimize(self._home.bench, self._spec, self._layout, dry_run=dry_run, run_id=run_id)
+            return run_optimize(self._context, dry_run=dry_run, run_id=self._home.act_id("optimize"))
 
         return self._home.run_recorded(self._spec.name, OPTIMIZE_TASK, work, dry_run=dry_run)
 
@@ -95,9 +87,13 @@ class Upkeep:
         def work() -> VacuumReport:
             if not dry_run:
                 require_clock(self._home, f"Vacuum of '{self._spec.name}'")
-            return run_vacuum(self._home.bench, self._spec, self._layout, dry_run=dry_run)
+            return run_vacuum(self._context, dry_run=dry_run)
 
         return self._home.run_recorded(self._spec.name, VACUUM_TASK, work, dry_run=dry_run)
+
+    @property
+    def _context(self) -> TableContext:
+        return self._home.table_context(self._table)
 
     def _newest(self) -> TableSpec:
         """The table's current definition: columns may be added while an operation is planned."""

@@ -19,9 +19,7 @@ def move(home: Home, table: TableRef, *, max_buckets: int | None = 1, dry_run: b
 
     def work() -> MoveReport:
         return run_move(
-            home.bench,
-            table.spec,
-            table.layout,
+            home.table_context(table),
             reach=Reach(max_buckets),
             dry_run=dry_run,
             act_id=home.act_id("move"),

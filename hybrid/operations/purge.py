@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from hybrid.catalog.definitions import Definition
 from hybrid.errors import HybridError
 from hybrid.lake.layout import TableLayout
+from hybrid.lake.table_context import TableContext
 from hybrid.operations.connectors.run import TableConnectors
 from hybrid.operations.erasure import Erasure
 from hybrid.operations.ingestion import catch_up
@@ -49,13 +50,13 @@ def purge_table(home: Home, table: TableRef, erasure: Erasure) -> PurgeReport:
     )
     outside = _outside(home, table, request)
     if erasure.dry_run:
-        return purge(home.bench, spec, table.layout, request, outside)
+        return purge(home.table_context(table), request, outside)
 
     def work() -> PurgeReport:
         warnings = catch_up(home, table)
         takes_markers = spec.stream is None or not (warnings or _is_held(home, table))
         asked = replace(request, takes_markers=takes_markers)
-        report = purge(home.bench, spec, table.layout, asked, (*outside, *warnings))
+        report = purge(home.table_context(table), asked, (*outside, *warnings))
         home.catalog.runs.forget_samples(table.name)
         return report
 
@@ -75,7 +76,7 @@ def _copy_words(home: Home, name: str, path: Path, asked: PurgeRequest) -> str |
         sql = row_condition(asked.text, spec, _WHERE)
         reads, values = condition_words(asked.text, spec, _WHERE)
         trial = replace(asked, where=sql, reads=reads, values=values, dry_run=True)
-        report = purge(home.bench, spec, TableLayout(path), trial)
+        report = purge(TableContext(home.bench, spec, TableLayout(path)), trial)
     except (HybridError, OSError, ValueError, TypeError) as error:
         return f"the dropped copy {path.name}, which cannot be looked at ({error}); {options_words}"
     rows = sum(reading.matching for reading in report.before)

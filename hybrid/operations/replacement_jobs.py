@@ -17,6 +17,6 @@ def run_replacement_job(home: Home, table: TableRef, job: JobSpec, options: JobO
     from hybrid.replace.job import run_job
 
     def work() -> JobReport:
-        return run_job(home.bench, table.spec, table.layout, job, options, act_id=home.act_id("replace"))
+        return run_job(home.table_context(table), job, options, act_id=home.act_id("replace"))
 
     return home.run_recorded(table.name, job.job_type, work, dry_run=options.dry_run)

@@ -36,9 +36,7 @@ def revert_replacement(
     def work() -> JobReport:
         with nullcontext() if dry_run else Backfills(home).reverting(table, replacement):
             return revert(
-                home.bench,
-                table.spec,
-                table.layout,
+                home.table_context(table),
                 replacement,
                 dry_run=dry_run,
                 reason=reason,

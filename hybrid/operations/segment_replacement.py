@@ -62,9 +62,7 @@ class Replacing:
         table, replacement = self._table, self.find(entry)
 
         def work() -> JobReport:
-            return end_replacement(
-                self._home.bench, table.spec, table.layout, replacement, segments_to=segments_to, user=user
-            )
+            return end_replacement(self._home.table_context(table), replacement, segments_to=segments_to, user=user)
 
         return self._home.run_recorded(table.name, REPLACE, work)
 

@@ -56,7 +56,6 @@ def clear_boundary(home: Home, table: TableRef) -> BoundaryReport:
 def _change_boundary(home: Home, table: TableRef, wish: OverrideRequest) -> BoundaryReport:
     from hybrid.move.boundary_override import change_boundary
 
-    def work() -> BoundaryReport:
-        return change_boundary(home.bench, table.spec, table.layout, wish, act_id=home.act_id("boundary"))
-
-    return home.run_recorded(table.name, "boundary", work)
+    return home.run_recorded(
+        table.name, "boundary", lambda: change_boundary(home.table_context(table), wish, act_id=home.act_id("boundary"))
+    )

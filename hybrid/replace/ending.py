@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hybrid.config.expectations import ExpectationKind
-from hybrid.config.table_config import BoundaryMode, Half, TableSpec
+from hybrid.config.table_config import BoundaryMode, Half
 from hybrid.errors import ConflictError, UsageError
 from hybrid.lake import pushes
-from hybrid.lake.commit_context import CommitContext
-from hybrid.lake.layout import TableLayout, ddl_of, physical_columns, quoted
-from hybrid.lake.log import HalfSnapshot, open_half
+from hybrid.lake.layout import ddl_of, physical_columns, quoted
+from hybrid.lake.log import HalfSnapshot
 from hybrid.lake.pushes import OpenReplacement, Push, PushedSegment, PushState
+from hybrid.lake.table_context import TableContext
 from hybrid.replace.check_result import CheckResult, change_result, refuse_failed
 from hybrid.replace.diff import Difference, difference
 from hybrid.replace.inherited_arrival import in_taken_places
@@ -43,9 +43,7 @@ _Pushed = tuple[Push, PushedSegment]
 
 
 def end_replacement(
-    bench: CommitContext,
-    spec: TableSpec,
-    layout: TableLayout,
+    table: TableContext,
     entry: OpenReplacement,
     *,
     segments_to: Sequence[str] = (),
@@ -57,42 +55,40 @@ def end_replacement(
     changed since the start, or when the replacement was reverted. DataError when the table's expectations on the
     number of rows fail. In all these cases nothing was changed.
     """
-    with pushes.changing(layout, entry.id):
-        state = pushes.state_of(layout, entry.id)
+    with pushes.changing(table.layout, entry.id):
+        state = pushes.state_of(table.layout, entry.id)
         if state is PushState.REVERTED:
             raise closed(entry, state)
         if state is PushState.COMPLETED:
-            report = _nothing(entry, open_half(layout.half(Half.OFFLINE)))
+            report = _nothing(entry, table.half(Half.OFFLINE))
         else:
-            waiting = _waiting(spec, layout, entry, segments_to)
-            with bench.staging(layout, entry.id) as folder:
-                end = _End(bench, spec, layout, entry, waiting, folder, user)
-                report = bench.until_not_overtaken(spec.name, end.attempt)
-        pushes.close(layout, entry.id, PushState.COMPLETED)
+            waiting = _waiting(table, entry, segments_to)
+            with table.staging(entry.id) as folder:
+                end = _End(table, entry, waiting, folder, user)
+                report = table.until_not_overtaken(end.attempt)
+        pushes.close(table.layout, entry.id, PushState.COMPLETED)
     return report
 
 
-def _waiting(
-    spec: TableSpec, layout: TableLayout, entry: OpenReplacement, segments_to: Sequence[str]
-) -> tuple[_Pushed, ...]:
+def _waiting(table: TableContext, entry: OpenReplacement, segments_to: Sequence[str]) -> tuple[_Pushed, ...]:
     """The pushed segments, in the order of segmentsTo."""
     unknown = [name for name in segments_to if name not in entry.segments_to]
     if unknown:
         raise UsageError(f"segmentsTo: {shown(unknown)} is not in segmentsTo of '{entry.id}', as it was started.")
-    there = pushes.pushed(layout, entry.id)
+    there = pushes.pushed(table.layout, entry.id)
     names = [name for name in entry.segments_to if name in segments_to or not segments_to]
     missing = [name for name in names if name not in there]
     if missing:
         raise ConflictError(
-            f"{capitalized(shown(missing))} of segmentsTo has not been pushed to '{entry.id}' of '{spec.name}'. "
+            f"{capitalized(shown(missing))} of segmentsTo has not been pushed to '{entry.id}' of '{table.name}'. "
             "Nothing was changed.",
             hint='Push it (POST /jobs), or end it with the segments that were: {"segmentsTo": [...]}',
         )
-    stored = user_columns(spec)
+    stored = user_columns(table.spec)
     old = [name for name in names if there[name][0].columns != stored]
     if old:
         raise ConflictError(
-            f"Table '{spec.name}' has other columns than when {shown(old)} was pushed to '{entry.id}'. "
+            f"Table '{table.name}' has other columns than when {shown(old)} was pushed to '{entry.id}'. "
             "Nothing was changed.",
             hint="Push it again: POST /jobs",
         )
@@ -101,9 +97,7 @@ def _waiting(
 
 @dataclass(frozen=True)
 class _End:
-    bench: CommitContext
-    spec: TableSpec
-    layout: TableLayout
+    table: TableContext
     entry: OpenReplacement
     waiting: tuple[_Pushed, ...]
     folder: Path
@@ -111,8 +105,8 @@ class _End:
 
     def attempt(self) -> JobReport:
         """Plans the swap on the newest version and commits it. OvertakenError when another commit came first."""
-        bench, spec, old = self.bench, self.spec, tuple(self.entry.segments_from)
-        base = open_half(self.layout.half(Half.OFFLINE))
+        bench, spec, old = self.table.bench, self.table.spec, tuple(self.entry.segments_from)
+        base = self.table.half(Half.OFFLINE)
         if pushes.is_committed(base, self.entry.id):  # by the JVM of a killed process
             return _nothing(self.entry, base)
         self._refuse_changed(base)
@@ -124,12 +118,12 @@ class _End:
             return in_taken_places(spec, before, self._rows(arrival)) if old else self._rows(arrival)
 
         fresh = placed(NOT_YET)
-        realtime = open_half(self.layout.half(Half.REALTIME)) if Half.REALTIME in spec.halves else None
-        warnings = warn_unseen(bench, spec, base, realtime, old, fresh)
+        realtime = self.table.half(Half.REALTIME) if Half.REALTIME in spec.halves else None
+        warnings = warn_unseen(self.table, base, realtime, old, fresh)
         markers = stage_markers(bench, spec, before, fresh, self.folder) if old else None
         after = fresh if markers is None else fresh.unionByName(markers)
-        refuse_reviving(bench, spec, base, old)
-        refuse_swallowing(bench, spec, self.layout, base, old, after)
+        refuse_reviving(self.table, base, old)
+        refuse_swallowing(self.table, base, old, after)
         diff = difference(spec, before, after)
         results = self._checked(diff)
         names = (old, self._written(markers))
@@ -141,7 +135,7 @@ class _End:
         lineage = self._lineage(base, names, diff, sentence, results)
         bench.progress.say(f"Swapping in {shown(names[1] or names[0])} of '{spec.name}'.")
         swap = Swap(self.entry.id, "replace", base, lineage, rows, lambda current: not self._come(current))
-        version = commit_swap(bench, spec, self.layout, swap)
+        version = commit_swap(self.table, swap)
         details: dict[str, object] = {
             "act": self.entry.id,
             "version": version,
@@ -171,22 +165,22 @@ class _End:
     def _stale(self, why: str, base: HalfSnapshot) -> ConflictError:
         act = base.offline.act
         return ConflictError(
-            f"Replacement '{self.entry.id}' of '{self.spec.name}' was started at {self.entry.created_at}, and {why}; "
+            f"Replacement '{self.entry.id}' of '{self.table.name}' was started at {self.entry.created_at}, and {why}; "
             f"the newest act is '{act.id}' at {act.at}. Nothing was changed.",
-            hint=f"Revert it and start anew: POST /segments/{self.spec.name}/revertReplaceSegments?forceRevert=true",
+            hint=f"Revert it and start anew: POST /segments/{self.table.name}/revertReplaceSegments?forceRevert=true",
         )
 
     def _refuse_unmoved(self, base: HalfSnapshot) -> None:
         """As for jobs: new segments may have any times; replacing segments may not pass the boundary."""
         exact = base.offline.boundary.mode is BoundaryMode.EXACT
-        if Half.REALTIME not in self.spec.halves or not exact or not self.entry.segments_from:
+        if Half.REALTIME not in self.table.spec.halves or not exact or not self.entry.segments_from:
             return
         targets = [
             Target(segment.name, (), segment.rows + segment.deletes, segment.low, segment.high)
             for _, segment in self.waiting
         ]
-        realtime = open_half(self.layout.half(Half.REALTIME))
-        refuse_unmoved(self.bench, self.spec, base, realtime, targets)
+        realtime = self.table.half(Half.REALTIME)
+        refuse_unmoved(self.table, base, realtime, targets)
 
     def _rows(self, arrival: Arrival) -> DataFrame:
         """The pushed rows, all with the arrival of this commit. Of equal versions of a key the later push wins.
@@ -205,22 +199,25 @@ class _End:
                 columns.TIMESTAMP: F.lit(arrival.timestamp).cast("bigint"),
             }
             frames.append(self._pushed_rows(push).withColumns(arrived))
-        stored = physical_columns(self.spec, Half.OFFLINE)
+        stored = physical_columns(self.table.spec, Half.OFFLINE)
         if not frames:
-            return self.bench.spark.createDataFrame([], ddl_of(stored))
+            return self.table.bench.spark.createDataFrame([], ddl_of(stored))
         whole = reduce(lambda rows, more: rows.unionByName(more), frames)
         return whole.select(*(quoted(name) for name, _ in stored))
 
     def _pushed_rows(self, number: int) -> DataFrame:
         own = (columns.SEGMENT, columns.OFFSET, columns.OP, columns.TIME)
-        users = self.spec.schema.column_names
-        kinds = physical_columns(self.spec, Half.OFFLINE)
+        users = self.table.spec.schema.column_names
+        kinds = physical_columns(self.table.spec, Half.OFFLINE)
         ddl = ddl_of((name, kind) for name, kind in kinds if name in own or name in users)
         mine = [(push, segment) for push, segment in self.waiting if push.number == number and not segment.is_empty]
-        reader = self.bench.spark.read.schema(ddl)
-        reader = reader.option("basePath", str(pushes.rows_folder(self.layout, self.entry.id, mine[0][0])))
+        reader = self.table.bench.spark.read.schema(ddl)
+        reader = reader.option("basePath", str(pushes.rows_folder(self.table.layout, self.entry.id, mine[0][0])))
         return reader.parquet(
-            *(str(pushes.segment_folder(self.layout, self.entry.id, push, segment.name)) for push, segment in mine)
+            *(
+                str(pushes.segment_folder(self.table.layout, self.entry.id, push, segment.name))
+                for push, segment in mine
+            )
         )
 
     def _written(self, markers: DataFrame | None) -> tuple[str, ...]:
@@ -233,11 +230,11 @@ class _End:
         """Results of the expectations: those on rows from each push, those on the row count from now."""
         of_count = [
             expectation
-            for expectation in self.spec.expectations
+            for expectation in self.table.spec.expectations
             if expectation.kind is ExpectationKind.ROW_COUNT_CHANGE
         ]
         now = [change_result(expectation, found.rows_before, found.rows_after) for expectation in of_count]
-        refuse_failed(self.spec.name, now)
+        refuse_failed(self.table.name, now)
         return (*(CheckResult.from_json(doc) for push in self._pushes for doc in push.checks), *now)
 
     @property

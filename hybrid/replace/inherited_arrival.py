@@ -18,10 +18,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hybrid.config.table_config import Half, TableSpec
-from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.layout import physical_columns, quoted
 from hybrid.lake.log import HalfSnapshot
 from hybrid.lake.spark_upsert_order import beats, best, best_by, key_struct, order_struct
+from hybrid.lake.table_context import TableContext
 from hybrid.progress import counted
 from hybrid.replace.stale_rows import compared
 from hybrid.replace.swap import rows_that_stay
@@ -99,8 +99,7 @@ def _in_places_of_versions(spec: TableSpec, before: DataFrame, after: DataFrame)
 
 
 def hidden_by_earlier(
-    bench: CommitContext,
-    spec: TableSpec,
+    table: TableContext,
     base: HalfSnapshot,
     realtime: HalfSnapshot | None,
     replaced: Sequence[str],
@@ -109,14 +108,14 @@ def hidden_by_earlier(
     """On a dedup table, a warning of keys whose row in `after` is not visible because another row arrived before it."""
     from pyspark.sql import functions as F
 
-    if not first_wins(spec):
+    if not first_wins(table.spec):
         return ()
-    key, order = key_struct(spec).alias(_KEY), order_struct(spec).alias(_ORDER)
-    others = rows_that_stay(bench, spec, base, realtime, replaced, (key, order))
+    key, order = key_struct(table.spec).alias(_KEY), order_struct(table.spec).alias(_ORDER)
+    others = rows_that_stay(table, base, realtime, replaced, (key, order))
     rows = after.where(quoted(columns.OP) == columns.OP_ROW).select(key, order)
-    mine = rows.groupBy(_KEY).agg(best(spec, F.col(_ORDER)).alias(_ORDER))
-    first = others.groupBy(_KEY).agg(best(spec, F.col(_ORDER)).alias(_FIRST))
-    count = mine.join(first, _KEY).where(beats(spec, F.col(_FIRST), F.col(_ORDER))).count()
+    mine = rows.groupBy(_KEY).agg(best(table.spec, F.col(_ORDER)).alias(_ORDER))
+    first = others.groupBy(_KEY).agg(best(table.spec, F.col(_ORDER)).alias(_FIRST))
+    count = mine.join(first, _KEY).where(beats(table.spec, F.col(_FIRST), F.col(_ORDER))).count()
     if not count:
         return ()
     return (

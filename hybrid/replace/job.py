@@ -24,9 +24,8 @@ from hybrid.files.csvfile import ends_line
 from hybrid.files.inputs import DataFormat, InputFile, inspect
 from hybrid.formats.csv_format import CsvFormat, multi_value_columns, text_columns
 from hybrid.lake.commit_context import CommitContext, new_act_id
-from hybrid.lake.layout import TableLayout
-from hybrid.lake.log import open_half
 from hybrid.lake.pushes import OpenReplacement
+from hybrid.lake.table_context import TableContext
 from hybrid.replace.check_result import CheckResult, refuse_failed
 from hybrid.replace.diff import Difference
 from hybrid.replace.duplicates import refuse_duplicate_keys
@@ -62,9 +61,7 @@ _NO_OPTIONS = JobOptions()
 class _Run:
     """The parameters that every step of one run needs."""
 
-    bench: CommitContext
-    spec: TableSpec
-    layout: TableLayout
+    table: TableContext
     job: JobSpec
     act_id: str
     files: tuple[InputFile, ...]
@@ -75,9 +72,7 @@ class _Run:
 
 
 def run_job(
-    bench: CommitContext,
-    spec: TableSpec,
-    layout: TableLayout,
+    table: TableContext,
     job: JobSpec,
     options: JobOptions = _NO_OPTIONS,
     *,
@@ -91,45 +86,45 @@ def run_job(
     segments of the same times exist beside the new ones, or when the rows reach past the boundary. Nothing was changed
     then. Rows of segments that an open replacement waits for are staged for it instead.
     """
-    require_offline(spec)
-    _check_table(spec, job)
+    require_offline(table.spec)
+    _check_table(table.spec, job)
     check_fixed_name(job)
     csv_format = CsvFormat.of(
-        job.reader_configs, multi_value_columns(spec.schema), job.source, texts=text_columns(spec.schema)
+        job.reader_configs, multi_value_columns(table.spec.schema), job.source, texts=text_columns(table.spec.schema)
     )
-    expectations = expectations_of(spec, job, options.expect)
+    expectations = expectations_of(table.spec, job, options.expect)
     act_id = act_id or new_act_id("replace")
-    files = _inspect_all(bench, job)
-    with bench.staging(layout, act_id) as folder:
-        bench.progress.say(f"Reading {_files_shown(files)}.")
-        staged = stage(bench, spec, files, csv_format, folder / "rows", watched(expectations))
+    files = _inspect_all(table.bench, job)
+    with table.staging(act_id) as folder:
+        table.bench.progress.say(f"Reading {_files_shown(files)}.")
+        staged = stage(table.bench, table.spec, files, csv_format, folder / "rows", watched(expectations))
         if not options.allow_empty:
             _refuse_hollow(staged, files)
-        staged, checked = check_staged(bench, spec, staged, expectations)
+        staged, checked = check_staged(table.bench, table.spec, staged, expectations)
         if checked.failed and not options.dry_run:
-            counted = check_count(bench, spec, layout, job, staged, expectations)
-            refuse_failed(spec.name, (*checked.results, *counted))
+            counted = check_count(table, job, staged, expectations)
+            refuse_failed(table.name, (*checked.results, *counted))
         if staged.is_empty and not (options.allow_empty or options.dry_run):
             raise _empty(job, files, staged.filtered, checked.dropped)
-        refuse_duplicate_keys(spec, files, csv_format, staged)
-        run = _Run(bench, spec, layout, job, act_id, files, folder, options, expectations, checked.results)
-        return bench.until_not_overtaken(spec.name, lambda: _attempt(run, staged), job.push_attempts)
+        refuse_duplicate_keys(table.spec, files, csv_format, staged)
+        run = _Run(table, job, act_id, files, folder, options, expectations, checked.results)
+        return table.until_not_overtaken(lambda: _attempt(run, staged), job.push_attempts)
 
 
 def _attempt(run: _Run, staged: StagedRows) -> JobReport:
-    targets = targets_of(run.spec, run.job, staged)
-    awaiting = awaited_by(run.layout, run.job, targets)
+    targets = targets_of(run.table.spec, run.job, staged)
+    awaiting = awaited_by(run.table.layout, run.job, targets)
     if awaiting is not None:
         return _push(run, staged, targets, awaiting)
-    counted = check_count(run.bench, run.spec, run.layout, run.job, staged, run.expectations)
+    counted = check_count(run.table, run.job, staged, run.expectations)
     results = (*run.checked, *counted)
     if not run.options.dry_run:
-        refuse_failed(run.spec.name, results)
-    run.bench.progress.say(f"Comparing {staged.rows} rows with what '{run.spec.name}' holds.")
-    plan = plan_job(run.bench, run.spec, run.layout, run.job, staged, append=run.options.append, folder=run.folder)
+        refuse_failed(run.table.name, results)
+    run.table.bench.progress.say(f"Comparing {staged.rows} rows with what '{run.table.name}' holds.")
+    plan = plan_job(run.table, run.job, staged, append=run.options.append, folder=run.folder)
     warnings = (
         *run.job.warnings,
-        *_warnings(run.spec, staged),
+        *_warnings(run.table.spec, staged),
         *naming_warnings(run.job, staged.files),
         *_cut_warnings(run),
         *plan.warnings,
@@ -139,44 +134,44 @@ def _attempt(run: _Run, staged: StagedRows) -> JobReport:
     details: dict[str, object] = {"warnings": warnings, "expectations": results, "dry_run": run.options.dry_run}
     if plan.is_nothing:
         sentence = _nothing_sentence(run.job, plan, staged.filtered)
-        return report_of(run.spec.name, names, plan.found, sentence + refused(results), **details)
-    refuse_reviving(run.bench, run.spec, plan.base, plan.segments_from)
-    refuse_swallowing(run.bench, run.spec, run.layout, plan.base, plan.segments_from, plan.rows(NOT_YET))
+        return report_of(run.table.name, names, plan.found, sentence + refused(results), **details)
+    refuse_reviving(run.table, plan.base, plan.segments_from)
+    refuse_swallowing(run.table, plan.base, plan.segments_from, plan.rows(NOT_YET))
     sentence = sentence_of_job(plan.segments_from, plan.segments_to, plan.found, run.options.dry_run, staged.filtered)
     if run.options.dry_run:
-        return report_of(run.spec.name, names, plan.found, sentence + refused(results), **details)
-    run.bench.progress.say(f"Swapping in {shown(plan.segments_to or plan.segments_from)} of '{run.spec.name}'.")
+        return report_of(run.table.name, names, plan.found, sentence + refused(results), **details)
+    run.table.bench.progress.say(f"Swapping in {shown(plan.segments_to or plan.segments_from)} of '{run.table.name}'.")
     swap = Swap(run.act_id, "replace", plan.base, _lineage(run, plan, sentence, results), plan.rows, plan.holds)
-    version = commit_swap(run.bench, run.spec, run.layout, swap)
-    return report_of(run.spec.name, names, plan.found, sentence, act=run.act_id, version=version, **details)
+    version = commit_swap(run.table, swap)
+    return report_of(run.table.name, names, plan.found, sentence, act=run.act_id, version=version, **details)
 
 
 def _push(run: _Run, staged: StagedRows, targets: Sequence[Target], entry: OpenReplacement) -> JobReport:
     """Stages the rows for the open replacement that waits for them. The row count is checked when it ends."""
     if not run.options.dry_run:
-        refuse_failed(run.spec.name, run.checked)
-    offline = open_half(run.layout.half(Half.OFFLINE))
-    refuse_outdated(run.spec, run.job, offline)
+        refuse_failed(run.table.name, run.checked)
+    offline = run.table.half(Half.OFFLINE)
+    refuse_outdated(run.table.spec, run.job, offline)
     if run.job.segment_name_type == "fixed" and not run.options.append:
-        step_ms = rounded_to(run.spec, offline.offline.boundary)
-        refuse_times_outside_name(run.spec, step_ms, targets[0].name, staged, offline.files)
+        step_ms = rounded_to(run.table.spec, offline.offline.boundary)
+        refuse_times_outside_name(run.table.spec, step_ms, targets[0].name, staged, offline.files)
     names = tuple(target.name for target in targets)
     diff = Difference(0, staged.rows, added=staged.rows)
     sentence = sentence_of_push(names, staged.rows, entry.id, run.options.dry_run, staged.filtered)
-    warnings = (*run.job.warnings, *_warnings(run.spec, staged), *naming_warnings(run.job, staged.files),
-                *_cut_warnings(run), *notices(run.checked), *uncounted(run.spec, run.expectations))  # fmt: skip
+    warnings = (*run.job.warnings, *_warnings(run.table.spec, staged), *naming_warnings(run.job, staged.files),
+                *_cut_warnings(run), *notices(run.checked), *uncounted(run.table.spec, run.expectations))  # fmt: skip
     details: dict[str, object] = {"warnings": warnings, "expectations": run.checked, "dry_run": run.options.dry_run}
     if run.options.dry_run:
-        return report_of(run.spec.name, ((), names), diff, sentence + refused(run.checked), **details)
+        return report_of(run.table.name, ((), names), diff, sentence + refused(run.checked), **details)
     folder = run.folder / "push"
     push = replace(
-        stage_push(run.bench, run.spec, staged, targets, folder),
+        stage_push(run.table, staged, targets, folder),
         source=run.job.source,
         inputs=tuple(_input(run.job, file) for file in run.files),
         checks=tuple(result.to_json() for result in run.checked),
     )
-    publish_push(run.layout, entry, push, folder)
-    return report_of(run.spec.name, ((), names), diff, sentence, staged_for=entry.id, **details)
+    publish_push(run.table.layout, entry, push, folder)
+    return report_of(run.table.name, ((), names), diff, sentence, staged_for=entry.id, **details)
 
 
 def _lineage(run: _Run, plan: JobPlan, sentence: str, results: Sequence[CheckResult]) -> Lineage:

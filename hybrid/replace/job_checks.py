@@ -16,8 +16,8 @@ from hybrid.config.expectations import (
 from hybrid.config.job_spec import JobSpec
 from hybrid.config.table_config import Half, TableSpec
 from hybrid.lake.commit_context import CommitContext
-from hybrid.lake.layout import TableLayout, quoted
-from hybrid.lake.log import open_half
+from hybrid.lake.layout import quoted
+from hybrid.lake.table_context import TableContext
 from hybrid.replace.check_result import CheckResult, CheckState, change_result
 from hybrid.replace.checks import Checked, check
 from hybrid.replace.stage import FILE, StagedFile, StagedRows
@@ -63,9 +63,7 @@ def check_staged(
 
 
 def check_count(
-    bench: CommitContext,
-    spec: TableSpec,
-    layout: TableLayout,
+    table: TableContext,
     job: JobSpec,
     staged: StagedRows,
     expectations: Sequence[Expectation],
@@ -74,7 +72,7 @@ def check_count(
     of_count = [expectation for expectation in expectations if expectation.kind is _CHANGE]
     if not of_count:
         return ()
-    before = _rows_replaced(bench, spec, layout, job, staged)
+    before = _rows_replaced(table, job, staged)
     return tuple(change_result(expectation, before, staged.rows) for expectation in of_count)
 
 
@@ -104,11 +102,11 @@ def refused(results: Sequence[CheckResult]) -> str:
     return f" It would be refused: {', '.join(failed)} failed." if failed else ""
 
 
-def _rows_replaced(bench: CommitContext, spec: TableSpec, layout: TableLayout, job: JobSpec, staged: StagedRows) -> int:
+def _rows_replaced(table: TableContext, job: JobSpec, staged: StagedRows) -> int:
     """The number of rows in the segments that the job replaces, without delete markers."""
-    base = open_half(layout.half(Half.OFFLINE))
-    replaced = replaced_names(targets_of(spec, job, staged), base.files)
-    rows = newest_rows(bench, base).where(quoted(columns.SEGMENT).isin(list(replaced)))
+    base = table.half(Half.OFFLINE)
+    replaced = replaced_names(targets_of(table.spec, job, staged), base.files)
+    rows = newest_rows(table.bench, base).where(quoted(columns.SEGMENT).isin(list(replaced)))
     return rows.where(quoted(columns.OP) == columns.OP_ROW).count() if replaced else 0
 
 

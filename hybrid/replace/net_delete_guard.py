@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from hybrid.config.table_config import Half, TableSpec
+from hybrid.config.table_config import Half
 from hybrid.errors import ConflictError
-from hybrid.lake.commit_context import CommitContext
-from hybrid.lake.layout import TableLayout, quoted
-from hybrid.lake.log import HalfSnapshot, open_half
+from hybrid.lake.layout import quoted
+from hybrid.lake.log import HalfSnapshot
+from hybrid.lake.table_context import TableContext
 from hybrid.replace.swap import newest_rows, unmoved_rows
 from hybrid.table import columns
 
@@ -23,44 +23,37 @@ if TYPE_CHECKING:
 _INSERTS, _DELETES, _LOST = "_hy_inserts", "_hy_deletes", "_hy_lost"
 
 
-def refuse_swallowing(
-    bench: CommitContext,
-    spec: TableSpec,
-    layout: TableLayout,
-    base: HalfSnapshot,
-    replaced: Sequence[str],
-    after: DataFrame,
-) -> None:
+def refuse_swallowing(table: TableContext, base: HalfSnapshot, replaced: Sequence[str], after: DataFrame) -> None:
     """ConflictError when replacing the segments `replaced` by `after` leaves deletes without their rows."""
-    if not spec.nets_deletes or not replaced or Half.REALTIME not in spec.halves:
+    if not table.spec.nets_deletes or not replaced or Half.REALTIME not in table.spec.halves:
         return
-    realtime = open_half(layout.half(Half.REALTIME))
+    realtime = table.half(Half.REALTIME)
     if not realtime.realtime.deletes and not base.offline.deletes:
         return
-    stored, users = newest_rows(bench, base), [quoted(name) for name in spec.schema.column_names]
+    stored, users = newest_rows(table.bench, base), [quoted(name) for name in table.spec.schema.column_names]
     gone = quoted(columns.SEGMENT).isin(list(replaced))
-    live = unmoved_rows(bench, spec, realtime, base)
+    live = unmoved_rows(table, realtime, base)
     compared = [*users, quoted(columns.OP)]
     beside = stored.where(~gone).select(*compared).unionByName(live.select(*compared))
     count = _swallowing(stored.where(gone).select(*compared), after.select(*compared), beside, users)
     if count:
         raise ConflictError(
             f"{count} of the rows that would go {'is' if count == 1 else 'are'} already deleted on "
-            f"'{spec.name}': the deletes would stay and swallow equal rows that come later. Nothing was changed.",
+            f"'{table.name}': the deletes would stay and swallow equal rows that come later. Nothing was changed.",
             hint="Leave these rows in the correction: the deletes hide them.",
         )
 
 
-def refuse_reviving(bench: CommitContext, spec: TableSpec, base: HalfSnapshot, replaced: Sequence[str]) -> None:
+def refuse_reviving(table: TableContext, base: HalfSnapshot, replaced: Sequence[str]) -> None:
     """ConflictError when replaced segments hold deletes of equal rows: these rows would become visible again."""
-    if not spec.nets_deletes or not replaced:
+    if not table.spec.nets_deletes or not replaced:
         return
-    stored = newest_rows(bench, base).where(f"{columns.OP} = '{columns.OP_DELETE}'")
+    stored = newest_rows(table.bench, base).where(f"{columns.OP} = '{columns.OP_DELETE}'")
     count = stored.where(quoted(columns.SEGMENT).isin(list(replaced))).count()
     if count:
         raise ConflictError(
             f"The segments that would be replaced hold {count} delete{'s' * (count != 1)}, which take equal rows "
-            f"of '{spec.name}' away, wherever these lie: they would come back. Nothing was changed.",
+            f"of '{table.name}' away, wherever these lie: they would come back. Nothing was changed.",
             hint="Add rows with --append, or send what is to go as deletes to the topic.",
         )
 

@@ -11,8 +11,9 @@ from hybrid.config.job_spec import JobSpec
 from hybrid.config.table_config import BoundaryMode, Half, TableSpec
 from hybrid.errors import ConflictError
 from hybrid.lake.commit_context import CommitContext, new_act_id
-from hybrid.lake.layout import TableLayout, physical_columns, physical_ddl, quoted
-from hybrid.lake.log import HalfSnapshot, acts_between, open_half
+from hybrid.lake.layout import physical_columns, physical_ddl, quoted
+from hybrid.lake.log import HalfSnapshot, acts_between
+from hybrid.lake.table_context import TableContext
 from hybrid.replace.diff import Difference, difference
 from hybrid.replace.inherited_arrival import hidden_by_earlier, in_taken_places
 from hybrid.replace.markers import removed_winners
@@ -56,65 +57,55 @@ class JobPlan:
         return self.found.identical and stay and set(self.segments_to) <= set(self.segments_from)
 
 
-def plan_job(
-    bench: CommitContext,
-    spec: TableSpec,
-    layout: TableLayout,
-    job: JobSpec,
-    staged: StagedRows,
-    *,
-    append: bool,
-    folder: Path,
-) -> JobPlan:
+def plan_job(table: TableContext, job: JobSpec, staged: StagedRows, *, append: bool, folder: Path) -> JobPlan:
     """Plans the swap of `staged`. ConflictError when segments of the same times would exist beside its rows.
 
     On an upsert table markers for removed winners are staged in `folder`.
     """
-    base = open_half(layout.half(Half.OFFLINE))
-    refuse_outdated(spec, job, base)
-    realtime = open_half(layout.half(Half.REALTIME)) if Half.REALTIME in spec.halves else None
-    targets = targets_of(spec, job, staged)
-    step_ms = rounded_to(spec, base.offline.boundary)
-    stretch = replaced_range(spec, step_ms, job, staged)
+    base = table.half(Half.OFFLINE)
+    refuse_outdated(table.spec, job, base)
+    realtime = table.half(Half.REALTIME) if Half.REALTIME in table.spec.halves else None
+    targets = targets_of(table.spec, job, staged)
+    step_ms = rounded_to(table.spec, base.offline.boundary)
+    stretch = replaced_range(table.spec, step_ms, job, staged)
 
     def going(half: HalfSnapshot) -> _Going:
-        return _going(spec, targets, stretch, half, append)
+        return _going(table.spec, targets, stretch, half, append)
 
     if stretch is None and not append:
-        refuse_merged(spec.name, base, [target.name for target in targets])
+        refuse_merged(table.name, base, [target.name for target in targets])
     gone = going(base)
     # Mode pinot shows each time from one half only, so rows of any time may be pushed.
     if realtime is not None and base.offline.boundary.mode is BoundaryMode.EXACT:
         kept_apart = [target for target in targets if target.name in gone.replaced or not append]
-        refuse_unmoved(bench, spec, base, realtime, kept_apart)
+        refuse_unmoved(table, base, realtime, kept_apart)
     if job.segment_name_type == "fixed" and not append:
-        refuse_times_outside_name(spec, step_ms, targets[0].name, staged, base.files)
-    before = newest_rows(bench, base).where(quoted(columns.SEGMENT).isin(list(gone.replaced)))
-    arriving = _new_rows(bench, spec, staged, targets)
+        refuse_times_outside_name(table.spec, step_ms, targets[0].name, staged, base.files)
+    before = newest_rows(table.bench, base).where(quoted(columns.SEGMENT).isin(list(gone.replaced)))
+    arriving = _new_rows(table, staged, targets)
 
     def fresh(arrival: Arrival) -> DataFrame:
-        return in_taken_places(spec, before, arriving(arrival)) if gone.replaced else arriving(arrival)
+        return in_taken_places(table.spec, before, arriving(arrival)) if gone.replaced else arriving(arrival)
 
-    markers = stage_markers(bench, spec, before, fresh(NOT_YET), folder) if gone.replaced else None
+    markers = stage_markers(table.bench, table.spec, before, fresh(NOT_YET), folder) if gone.replaced else None
 
     def rows(arrival: Arrival) -> DataFrame:
         return fresh(arrival) if markers is None else fresh(arrival).unionByName(markers)
 
     def holds(current: HalfSnapshot) -> bool:
-        _refuse_purged(spec, job, current)
+        _refuse_purged(table.spec, job, current)
         return _version_read(job) in (None, current.version) and going(current) == gone
 
     marked = {row[0] for row in markers.select(columns.SEGMENT).distinct().collect()} if markers is not None else set()
     to = tuple(target.name for target in targets if target.rows or target.name in marked)
     remaining = tuple(name for name in gone.covered if name in marked)
-    diff = difference(spec, before, rows(NOT_YET))
-    warnings = warn_unseen(bench, spec, base, realtime, gone.replaced, fresh(NOT_YET))
+    diff = difference(table.spec, before, rows(NOT_YET))
+    warnings = warn_unseen(table, base, realtime, gone.replaced, fresh(NOT_YET))
     return JobPlan(base, gone.replaced, (*to, *remaining), diff, rows, holds, stretch is not None, warnings)
 
 
 def warn_unseen(
-    bench: CommitContext,
-    spec: TableSpec,
+    table: TableContext,
     base: HalfSnapshot,
     realtime: HalfSnapshot | None,
     replaced: Sequence[str],
@@ -124,10 +115,10 @@ def warn_unseen(
 
     On a dedup table these are keys with an earlier row elsewhere; where rows are combined, rows that are ignored.
     """
-    if not spec.folds:
-        return hidden_by_earlier(bench, spec, base, realtime, replaced, fresh)
-    others = rows_that_stay(bench, spec, base, realtime, replaced, compared(spec))
-    return ignored_warnings(spec, fresh, others, replacement_topic(NOT_YET.act_number))
+    if not table.spec.folds:
+        return hidden_by_earlier(table, base, realtime, replaced, fresh)
+    others = rows_that_stay(table, base, realtime, replaced, compared(table.spec))
+    return ignored_warnings(table.spec, fresh, others, replacement_topic(NOT_YET.act_number))
 
 
 @dataclass(frozen=True)
@@ -176,19 +167,17 @@ def _version_read(job: JobSpec) -> int | None:
     return job.statement.offline_version if job.statement is not None else None
 
 
-def _new_rows(
-    bench: CommitContext, spec: TableSpec, staged: StagedRows, targets: Sequence[Target]
-) -> Callable[[Arrival], DataFrame]:
+def _new_rows(table: TableContext, staged: StagedRows, targets: Sequence[Target]) -> Callable[[Arrival], DataFrame]:
     """The staged rows under their segments' names, with one common arrival in one partition."""
     from pyspark.sql import functions as F
 
-    named = under_names(bench, staged, targets)
+    named = under_names(table.bench, staged, targets)
     constants = {
         columns.CONNECTOR: F.lit(REPLACEMENT_CONNECTOR),
         columns.EPOCH: F.lit(0),
         columns.PARTITION: F.lit(0),
     }
-    stored_columns = [quoted(name) for name, _ in physical_columns(spec, Half.OFFLINE)]
+    stored_columns = [quoted(name) for name, _ in physical_columns(table.spec, Half.OFFLINE)]
 
     def at(arrival: Arrival) -> DataFrame:
         arrived = {
@@ -223,26 +212,24 @@ def stage_markers(
     return bench.spark.read.schema(physical_ddl(spec, Half.OFFLINE)).parquet(path)
 
 
-def refuse_unmoved(
-    bench: CommitContext, spec: TableSpec, base: HalfSnapshot, realtime: HalfSnapshot, targets: Sequence[Target]
-) -> None:
+def refuse_unmoved(table: TableContext, base: HalfSnapshot, realtime: HalfSnapshot, targets: Sequence[Target]) -> None:
     """ConflictError when rows reach T or beyond where REALTIME still shows rows: both would be visible."""
     boundary_ms = base.offline.boundary.time_ms
     for target in targets:
         if target.low is None or target.high is None:
             continue
         low = target.low if boundary_ms is None else max(target.low, boundary_ms)
-        if low > target.high or not _may_hold(spec, realtime, low, target.high):
+        if low > target.high or not _may_hold(table.spec, realtime, low, target.high):
             continue
-        rows = unmoved_rows(bench, spec, realtime, base)
+        rows = unmoved_rows(table, realtime, base)
         count = rows.where(quoted(columns.TIME).between(low, target.high)).count()
         if count:
-            first, last = time_value(spec, low), time_value(spec, target.high)
+            first, last = time_value(table.spec, low), time_value(table.spec, target.high)
             raise ConflictError(
                 f"The rows for segment '{target.name}' reach {last}, past the boundary, and the REALTIME half still "
                 f"shows {count} row{'s' * (count != 1)} with times from {first} to {last}, which would stand beside "
                 "them. Nothing was changed.",
-                hint=f"Move them first: hybrid move {spec.name}",
+                hint=f"Move them first: hybrid move {table.name}",
             )
 
 

@@ -13,9 +13,9 @@ from hybrid.config.job_spec import JobSpec
 from hybrid.config.table_config import TableSpec
 from hybrid.errors import ConflictError
 from hybrid.lake import pushes
-from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.layout import TableLayout, quoted
 from hybrid.lake.pushes import OpenReplacement, Push, PushedSegment, PushState
+from hybrid.lake.table_context import TableContext
 from hybrid.replace.opening import closed
 from hybrid.replace.plan import under_names
 from hybrid.replace.report import shown
@@ -52,15 +52,13 @@ def awaited_by(layout: TableLayout, job: JobSpec, targets: Sequence[Target]) -> 
     return None
 
 
-def stage_push(
-    bench: CommitContext, spec: TableSpec, staged: StagedRows, targets: Sequence[Target], folder: Path
-) -> Push:
+def stage_push(table: TableContext, staged: StagedRows, targets: Sequence[Target], folder: Path) -> Push:
     """Writes a job's rows by segment to `folder`, which `publish_push` then turns into a push."""
     own = [quoted(name) for name in (columns.SEGMENT, columns.OFFSET, columns.OP, columns.TIME)]
-    user = [quoted(name) for name in spec.schema.column_names]
-    rows = under_names(bench, staged, targets).select(*own, *user)
+    user = [quoted(name) for name in table.spec.schema.column_names]
+    rows = under_names(table.bench, staged, targets).select(*own, *user)
     rows.write.partitionBy(columns.SEGMENT).parquet(str(folder / pushes.ROWS))
-    return Push(0, "", user_columns(spec), tuple(_segment(staged, target) for target in targets))
+    return Push(0, "", user_columns(table.spec), tuple(_segment(staged, target) for target in targets))
 
 
 def publish_push(layout: TableLayout, entry: OpenReplacement, push: Push, folder: Path) -> None:

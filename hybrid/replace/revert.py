@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hybrid.config.compaction_json import COMPACTION_TASK
-from hybrid.config.table_config import Half, TableSpec
+from hybrid.config.table_config import Half
 from hybrid.errors import ConflictError, DataError, NotFoundError
-from hybrid.lake.commit_context import CommitContext, new_act_id
-from hybrid.lake.layout import TableLayout, physical_columns, physical_ddl, quoted
+from hybrid.lake.commit_context import new_act_id
+from hybrid.lake.layout import physical_columns, physical_ddl, quoted
 from hybrid.lake.log import HalfSnapshot, acts_between, has_entry, open_half, read_commit
+from hybrid.lake.table_context import TableContext
 from hybrid.progress import counted
 from hybrid.replace.diff import Difference, difference
 from hybrid.replace.lineage import EntryState, ReplacementEntry, entries_of, find_entry, lineage_of
@@ -65,9 +66,7 @@ class _RevertRequest:
 
 
 def revert(
-    bench: CommitContext,
-    spec: TableSpec,
-    layout: TableLayout,
+    table: TableContext,
     entry_id: str,
     *,
     dry_run: bool = False,
@@ -80,26 +79,24 @@ def revert(
     NotFoundError when there is no such entry. ConflictError when it is reverted already, when newer work has touched
     its segments, or when the old rows are no longer retained. Nothing was changed then.
     """
-    require_offline(spec)
+    require_offline(table.spec)
     arguments = _RevertRequest(dry_run, reason, user, act_id or new_act_id("revert"))
 
     def attempt() -> JobReport:
-        base = open_half(layout.half(Half.OFFLINE))
+        base = table.half(Half.OFFLINE)
         entries = entries_of(base)
         entry = find_entry(entries, entry_id)
         if entry.state is EntryState.REVERTED:
             names = {entry.id, entry.lineage.backfill} - {None}
             by = next(e for e in entries if e.state is EntryState.ACTIVE and e.lineage.reverts in names)
             raise ConflictError(f"'{entry.id}' has been reverted already, by '{by.id}' at {by.created_at}.")
-        return _revert(bench, spec, layout, _Taken(entry.id, (entry,)), base, entries, arguments)
+        return _revert(table, _Taken(entry.id, (entry,)), base, entries, arguments)
 
-    return bench.until_not_overtaken(spec.name, attempt)
+    return table.until_not_overtaken(attempt)
 
 
 def revert_backfill(
-    bench: CommitContext,
-    spec: TableSpec,
-    layout: TableLayout,
+    table: TableContext,
     backfill: str,
     *,
     reason: str | None = None,
@@ -110,23 +107,21 @@ def revert_backfill(
     arguments = _RevertRequest(False, reason, user, act_id or new_act_id("revert"))
 
     def attempt() -> JobReport:
-        base = open_half(layout.half(Half.OFFLINE))
+        base = table.half(Half.OFFLINE)
         entries = entries_of(base)
         mine = [entry for entry in entries if entry.lineage.backfill == backfill]
         if not mine:
-            raise NotFoundError(f"Backfill '{backfill}' has corrected nothing of '{spec.name}' yet.")
+            raise NotFoundError(f"Backfill '{backfill}' has corrected nothing of '{table.name}' yet.")
         standing = tuple(entry for entry in mine if entry.state is EntryState.ACTIVE)
         if not standing:
             raise ConflictError(f"All that backfill '{backfill}' has corrected has been reverted already.")
-        return _revert(bench, spec, layout, _Taken(backfill, standing), base, entries, arguments)
+        return _revert(table, _Taken(backfill, standing), base, entries, arguments)
 
-    return bench.until_not_overtaken(spec.name, attempt)
+    return table.until_not_overtaken(attempt)
 
 
 def _revert(
-    bench: CommitContext,
-    spec: TableSpec,
-    layout: TableLayout,
+    table: TableContext,
     taken: _Taken,
     base: HalfSnapshot,
     entries: Sequence[ReplacementEntry],
@@ -137,20 +132,20 @@ def _revert(
             raise _expired(taken, f"its commit {entry.version} has left the log")
         _refuse_if_not_newest(entry, entries, base)
         _refuse_if_superseding_went(entry, base)
-    restored = _old_rows(bench, spec, base.path, taken)
-    bench.progress.say(f"Comparing what '{taken.id}' replaced with what '{spec.name}' holds.")
+    restored = _old_rows(table, base.path, taken)
+    table.bench.progress.say(f"Comparing what '{taken.id}' replaced with what '{table.name}' holds.")
     names = (taken.new, taken.old)
     for entry in taken.entries:
-        refuse_refreshed(bench, base, entry, entries, restored)
+        refuse_refreshed(table.bench, base, entry, entries, restored)
         _refuse_if_written_anew(entry, entries, base)
-    refuse_swallowing(bench, spec, layout, base, names[0], restored)
-    diff = difference(spec, _of(newest_rows(bench, base), names[0]), restored)
+    refuse_swallowing(table, base, names[0], restored)
+    diff = difference(table.spec, _of(newest_rows(table.bench, base), names[0]), restored)
     sentence = _sentence(taken, diff, asked.dry_run)
     if asked.dry_run:
-        return report_of(spec.name, names, diff, sentence, dry_run=True)
+        return report_of(table.name, names, diff, sentence, dry_run=True)
     who = {"reason": asked.reason, "user": asked.user}
     lineage = lineage_of(base, names, diff, sentence, **who, reverts=taken.id)
-    bench.progress.say(f"Putting {shown(names[1] or names[0])} of '{spec.name}' back.")
+    table.bench.progress.say(f"Putting {shown(names[1] or names[0])} of '{table.name}' back.")
 
     def holds(now: HalfSnapshot) -> bool:
         for entry in taken.entries:
@@ -158,8 +153,8 @@ def _revert(
         return refreshes_of(now) == refreshes_of(base)
 
     swap = Swap(asked.act_id, "revert", base, lineage, lambda _: restored, holds)
-    version = commit_swap(bench, spec, layout, swap)
-    return report_of(spec.name, names, diff, sentence, act=asked.act_id, version=version)
+    version = commit_swap(table, swap)
+    return report_of(table.name, names, diff, sentence, act=asked.act_id, version=version)
 
 
 def _refuse_if_not_newest(entry: ReplacementEntry, entries: Sequence[ReplacementEntry], base: HalfSnapshot) -> None:
@@ -240,13 +235,13 @@ def _refuse_if_superseding_went(entry: ReplacementEntry, base: HalfSnapshot) -> 
         )
 
 
-def _old_rows(bench: CommitContext, spec: TableSpec, path: Path, taken: _Taken) -> DataFrame:
+def _old_rows(table: TableContext, path: Path, taken: _Taken) -> DataFrame:
     """The rows of the old segments as they were. ConflictError when they are no longer retained."""
     from pyspark.sql import functions as F
 
     names, version = taken.old, taken.first.lineage.version_before
     if not names:  # only new segments were added; nothing to restore
-        return bench.spark.createDataFrame([], physical_ddl(spec, Half.OFFLINE))
+        return table.bench.spark.createDataFrame([], physical_ddl(table.spec, Half.OFFLINE))
     try:
         old = open_half(path, version)
     except DataError as error:
@@ -255,12 +250,12 @@ def _old_rows(bench: CommitContext, spec: TableSpec, path: Path, taken: _Taken) 
     if missing:
         raise _expired(taken, f"data file {missing[0]} has been removed")
     try:
-        rows = _of(rows_as_of(bench, old), names)
+        rows = _of(rows_as_of(table.bench, old), names)
         existing = set(rows.columns)  # a column may have been added or widened since
         return rows.select(
             *(
                 (quoted(name) if name in existing else F.lit(None)).cast(kind).alias(name)
-                for name, kind in physical_columns(spec, Half.OFFLINE)
+                for name, kind in physical_columns(table.spec, Half.OFFLINE)
             )
         )
     except Exception as error:  # pyspark has one class for all errors of Delta; only the text distinguishes them

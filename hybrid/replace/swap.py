@@ -10,8 +10,9 @@ from hybrid.config.table_config import Half, TableSpec
 from hybrid.errors import OvertakenError, SpecError
 from hybrid.lake.commit import commit_act
 from hybrid.lake.commit_context import CommitContext
-from hybrid.lake.layout import TableLayout, in_files, physical_columns, quoted
+from hybrid.lake.layout import in_files, physical_columns, quoted
 from hybrid.lake.log import HalfSnapshot, open_half
+from hybrid.lake.table_context import TableContext
 from hybrid.replace.conflict_check import is_overtaken
 from hybrid.table import columns
 from hybrid.table.coverage_sql import covered_sql, visible_offline_sql, visible_realtime_sql
@@ -61,34 +62,32 @@ class Ready:
     frame: DataFrame
 
 
-def commit_swap(bench: CommitContext, spec: TableSpec, layout: TableLayout, swap: Swap) -> int:
+def commit_swap(table: TableContext, swap: Swap) -> int:
     """The version of the commit. OvertakenError, without a change, on a conflict since the swap's base."""
 
     def ready(current: HalfSnapshot) -> Ready:
         names = (swap.lineage.segments_from, swap.lineage.segments_to)
-        if is_overtaken(spec, swap.base, current, names, swap.act_id) or not swap.holds(current):
-            raise OvertakenError(f"Another act committed to OFFLINE of '{spec.name}' first.")
+        if is_overtaken(table.spec, swap.base, current, names, swap.act_id) or not swap.holds(current):
+            raise OvertakenError(f"Another act committed to OFFLINE of '{table.name}' first.")
         lineage = replace(swap.lineage, version_before=current.version, previous=current.offline.last_lineage)
-        arrival = Arrival(arrival_timestamp(spec, layout), current.offline.act.number + 1)
-        stored_columns = [quoted(name) for name, _ in physical_columns(spec, Half.OFFLINE)]
-        return Ready(lineage, in_files(spec, swap.rows(arrival).select(*stored_columns)))
+        arrival = Arrival(arrival_timestamp(table), current.offline.act.number + 1)
+        stored_columns = [quoted(name) for name, _ in physical_columns(table.spec, Half.OFFLINE)]
+        return Ready(lineage, in_files(table.spec, swap.rows(arrival).select(*stored_columns)))
 
-    return commit_under_lock(bench, layout, swap.act_id, swap.kind, ready)
+    return commit_under_lock(table, swap.act_id, swap.kind, ready)
 
 
-def commit_under_lock(
-    bench: CommitContext, layout: TableLayout, act_id: str, kind: str, ready: Callable[[HalfSnapshot], Ready]
-) -> int:
+def commit_under_lock(table: TableContext, act_id: str, kind: str, ready: Callable[[HalfSnapshot], Ready]) -> int:
     """Replaces segments by rows, with a lineage entry, in one commit; returns its version.
 
     `ready` gets the newest state under the OFFLINE lock and checks the plan against it. It must be quick.
     """
-    path = layout.half(Half.OFFLINE)
-    with bench.lock(layout, Half.OFFLINE):
+    path = table.layout.half(Half.OFFLINE)
+    with table.lock(Half.OFFLINE):
         current = open_half(path)
         made = ready(current)
         lineage = made.lineage
-        act = next_act(current.offline, act_id, kind, bench.now_iso(), lineage.to_json())
+        act = next_act(current.offline, act_id, kind, table.bench.now_iso(), lineage.to_json())
         state = with_entry(current.offline, act, current.version)
         places = tuple(dict.fromkeys([*lineage.segments_from, *lineage.segments_to])) if lineage.segments_from else ()
         return commit_act(made.frame, path, state, planned=current.version, replacing=places)
@@ -116,19 +115,18 @@ def rows_as_of(bench: CommitContext, half: HalfSnapshot) -> DataFrame:
     return bench.spark.read.format("delta").option("versionAsOf", half.version).load(str(half.path))
 
 
-def good_realtime_rows(bench: CommitContext, spec: TableSpec, realtime: HalfSnapshot) -> DataFrame:
+def good_realtime_rows(table: TableContext, realtime: HalfSnapshot) -> DataFrame:
     """The rows of REALTIME that are not rejected."""
-    return newest_rows(bench, realtime).where(columns.rows_sql(spec.name))
+    return newest_rows(table.bench, realtime).where(columns.rows_sql(table.name))
 
 
-def unmoved_rows(bench: CommitContext, spec: TableSpec, realtime: HalfSnapshot, offline: HalfSnapshot) -> DataFrame:
+def unmoved_rows(table: TableContext, realtime: HalfSnapshot, offline: HalfSnapshot) -> DataFrame:
     """The good rows of REALTIME that no move has taken over."""
-    return good_realtime_rows(bench, spec, realtime).where(f"NOT {covered_sql(offline.offline.boundary)}")
+    return good_realtime_rows(table, realtime).where(f"NOT {covered_sql(offline.offline.boundary)}")
 
 
 def rows_that_stay(
-    bench: CommitContext,
-    spec: TableSpec,
+    table: TableContext,
     offline: HalfSnapshot,
     realtime: HalfSnapshot | None,
     replaced: Sequence[str],
@@ -140,18 +138,18 @@ def rows_that_stay(
     replaced segments are included.
     """
     goes = quoted(columns.SEGMENT).isin(list(replaced))
-    if spec.folds:
+    if table.spec.folds:
         goes &= quoted(columns.OP) == columns.OP_ROW
-    stay = newest_rows(bench, offline).where(~goes)
+    stay = newest_rows(table.bench, offline).where(~goes)
     if realtime is None:
         return stay.select(*wanted)
-    shown = offline.effective_boundary(spec.boundary_lag_ms)
-    late = good_realtime_rows(bench, spec, realtime).where(visible_realtime_sql(shown))
+    shown = offline.effective_boundary(table.spec.boundary_lag_ms)
+    late = good_realtime_rows(table, realtime).where(visible_realtime_sql(shown))
     return stay.where(visible_offline_sql(shown)).select(*wanted).unionByName(late.select(*wanted))
 
 
-def arrival_timestamp(spec: TableSpec, layout: TableLayout) -> int:
+def arrival_timestamp(table: TableContext) -> int:
     """The highest committed Kafka timestamp, so that swapped rows arrive after every committed offset."""
-    if Half.REALTIME not in spec.halves:
+    if Half.REALTIME not in table.spec.halves:
         return 0
-    return open_half(layout.half(Half.REALTIME)).realtime.timestamp_max or 0
+    return table.half(Half.REALTIME).realtime.timestamp_max or 0

@@ -19,6 +19,7 @@ from hybrid.kafka.topics import TopicRecord, produce
 from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import open_half
+from hybrid.lake.table_context import TableContext
 from hybrid.move.boundary_override import BoundaryReport, OverrideRequest, change_boundary
 from hybrid.move.move import MoveReport, run_move
 from hybrid.move.plan import Reach
@@ -117,6 +118,10 @@ class LiveTable:
     def __post_init__(self) -> None:
         self.bench = CommitContext(lambda: self.shared.spark, lambda: self.now, self.said, lock_timeout_s=120.0)
 
+    @property
+    def context(self) -> TableContext:
+        return TableContext(self.bench, self.spec, self.layout)
+
     def create(self) -> LiveTable:
         create_halves(self.layout, self.spec, self.now)
         return self
@@ -128,10 +133,10 @@ class LiveTable:
         produce(self.spec.stream.brokers, self.spec.stream.topics[0], records)
 
     def ingest(self, **options: int) -> IngestReport:
-        return ingest_until_caught_up(self.bench, self.spec, self.layout, **options)
+        return ingest_until_caught_up(self.context, **options)
 
     def move(self, max_buckets: int | None = 1, **options: bool) -> MoveReport:
-        return run_move(self.bench, self.spec, self.layout, reach=Reach(max_buckets), **options)
+        return run_move(self.context, reach=Reach(max_buckets), **options)
 
     def lenient(self, where: str | None = None) -> LiveTable:
         """Values that do not fit become nulls from now on; what matches `where` is dropped."""
@@ -139,13 +144,13 @@ class LiveTable:
         return self
 
     def replay(self, **options: bool) -> ReplayReport:
-        return replay_rejected(self.bench, self.spec, self.layout, **options)
+        return replay_rejected(self.context, **options)
 
     def set_boundary(self, time_ms: int | None) -> BoundaryReport:
-        return change_boundary(self.bench, self.spec, self.layout, OverrideRequest(time_ms, accepted=True))
+        return change_boundary(self.context, OverrideRequest(time_ms, accepted=True))
 
     def clear_boundary(self) -> BoundaryReport:
-        return change_boundary(self.bench, self.spec, self.layout, OverrideRequest(clear=True))
+        return change_boundary(self.context, OverrideRequest(clear=True))
 
     def replace(self, segment: str, rows: Iterable[Mapping[str, object]], **options: object) -> JobReport:
         """A replacement job that puts these rows into one segment."""
@@ -156,13 +161,13 @@ class LiveTable:
             source="job-spec.yml", job_type="SegmentCreationAndTarPush", input_dir=folder, table_name="t",
             data_format="json", segment_name_type="fixed", segment_name=segment,
         )  # fmt: skip
-        return run_job(self.bench, self.spec, self.layout, job, JobOptions(**options))
+        return run_job(self.context, job, JobOptions(**options))
 
     def reset(self, to: str, *, dry_run: bool = False) -> ResetReport:
         """Has the stream read on from a place, whatever that costs now."""
         topic = self.spec.stream.topics[0]
         told = resolve_reset(self.spec, self.layout, topic, parse_place(to, topic, self.now, "--to"))
-        return told if dry_run else reset_stream(self.bench, self.spec, self.layout, told)
+        return told if dry_run else reset_stream(self.context, told)
 
     # What is there
 

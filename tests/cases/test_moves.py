@@ -214,7 +214,7 @@ def test_a_move_names_no_segment_that_a_revert_may_bring_back(new_table):
     table.produce(row(3, 5), row(4, 6))
     table.ingest()
     assert table.move().segments == ("t_5_6_1",)
-    back = revert(table.bench, table.spec, table.layout, emptied.act)
+    back = revert(table.context, emptied.act)
     assert table.visible() == table.queried() == [1, 2, 3, 4]
-    revert(table.bench, table.spec, table.layout, back.act)
+    revert(table.context, back.act)
     assert table.visible() == table.queried() == [3, 4]

@@ -30,7 +30,7 @@ def aging(new_table: New, **options: object) -> LiveTable:
 
 
 def retain(table: LiveTable) -> RetentionReport:
-    return run_retention(table.bench, table.spec, table.layout)
+    return run_retention(table.context)
 
 
 def test_nothing_goes_before_it_has_moved(new_table: New) -> None:
@@ -87,8 +87,8 @@ def test_a_replacement_whose_segments_have_expired_cannot_be_reverted(new_table:
     newest, older = list_replacements(table.layout)
     assert retain(table).rows == {"OFFLINE": 1, "REALTIME": 1}
     with pytest.raises(ConflictError, match="does not exist any more"):
-        revert(table.bench, table.spec, table.layout, older.id)
-    assert revert(table.bench, table.spec, table.layout, newest.id).committed
+        revert(table.context, older.id)
+    assert revert(table.context, newest.id).committed
     assert table.visible() == table.queried() == [1, 2, 3]
 
 
@@ -117,7 +117,7 @@ def test_a_scheduled_run_drops_a_share_of_the_rows_and_the_rest_later(new_table:
     table.move(None)
     table.now = 1000 * HOUR
     for share, left in ((0.5, [2, 3]), (0.5, [3]), (0.1, [])):
-        report = run_retention(table.bench, table.spec, table.layout, share_max=share)
+        report = run_retention(table.context, share_max=share)
         assert report.rows["OFFLINE"] == report.rows["REALTIME"] and table.visible() == left
         assert ("left to the next run" in report.sentence) == bool(left)
     assert not retain(table).committed

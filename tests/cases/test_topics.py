@@ -175,7 +175,7 @@ def test_a_topic_that_comes_later_and_one_that_is_made_anew(new_topics: NewTopic
     with pytest.raises(StreamError, match=f"Topic '{second}' was recreated"):
         KafkaStream(table.spec, table.half(Half.REALTIME).realtime, table.spec.stream.brokers)
     told = resolve_reset(table.spec, table.layout, second, parse_place("earliest", second, table.now, "--to"))
-    done = reset_stream(table.bench, table.spec, table.layout, told)
+    done = reset_stream(table.context, told)
     assert (done.topic, [one.epoch for one in done.partitions]) == (second, [1])
     assert table.queried() == [1, 2, 3, 4, 11, 21, 22]
     table.ingest()

@@ -293,9 +293,9 @@ def test_lineage_outlives_the_log(tmp_path: Path) -> None:
     assert is_committed(newest, first) and not is_committed(newest, "other")
     bench = CommitContext(lambda: pytest.fail("no JVM is needed"), lambda: 0, Silent())
     with pytest.raises(ConflictError, match="no longer retained"):
-        revert(bench, halves.spec, halves.layout, last)
+        revert(halves.context(bench), last)
     with pytest.raises(ConflictError, match="has been reverted already"):
-        revert(bench, halves.spec, halves.layout, second)
+        revert(halves.context(bench), second)
     assert next(act.id for _, act in lineage_acts(newest)) == last
     assert len(list(lineage_acts(newest))) == 4 and not kept_acts(path, "another table")
 

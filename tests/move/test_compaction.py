@@ -12,6 +12,7 @@ import pytest
 from hybrid.config.table_config import BoundaryMode, CompactionConfig, UpsertConfig
 from hybrid.errors import ConflictError, SpecError
 from hybrid.lake.commit_context import CommitContext
+from hybrid.lake.table_context import TableContext
 from hybrid.move.compaction import run_compaction
 from hybrid.move.merging.report import MergeReport
 from hybrid.table.boundary import Boundary
@@ -41,7 +42,7 @@ def make(workbench: CommitContext, tmp_path: Path) -> Make:
 
 
 def compact(table: Merging, **options: Any) -> MergeReport:
-    return run_compaction(table.bench, table.halves.spec, table.halves.layout, **options)
+    return run_compaction(table.halves.context(table.bench), **options)
 
 
 def old_and_new(table: Merging) -> None:
@@ -159,4 +160,4 @@ def test_where_the_boundary_hides_rows_nothing_is_superseded_for_good(make: Make
 def test_a_table_without_the_task_says_so(make: Make) -> None:
     table = make()
     with pytest.raises(SpecError, match="has no UpsertCompactionTask"):
-        run_compaction(table.bench, orders_spec(upsert=True), table.halves.layout)
+        run_compaction(TableContext(table.bench, orders_spec(upsert=True), table.halves.layout))

@@ -55,7 +55,7 @@ def live(table: Merging, *events: tuple[int, int, float], start: int = 0) -> Non
 
 
 def move(table: Merging) -> None:
-    run_move(table.bench, table.halves.spec, table.halves.layout, reach=Reach(None))
+    run_move(table.halves.context(table.bench), reach=Reach(None))
 
 
 @pytest.mark.parametrize("merge", [MergeType.LATEST, MergeType.DEDUP, MergeType.CONCAT])
@@ -83,9 +83,9 @@ def test_merges_and_compaction_leave_out_what_came_later(make: Make) -> None:
     table.add(row(2, 5, 3, "b", 2.0), row(3, 5, 4, "b", 2.0), row(4, 5, 5, "b"))
     before = table.ask()
     assert [found[:2] for found in before] == [(1, 1.0), (2, 1.0), (3, 1.0), (4, 1.0)]
-    (merged,) = run_merges(table.bench, table.halves.spec, table.halves.layout).merged
+    (merged,) = run_merges(table.halves.context(table.bench)).merged
     assert (merged.rows_read, merged.rows_written) == (5, 4) and table.ask() == before
-    (compacted,) = run_compaction(table.bench, table.halves.spec, table.halves.layout).merged
+    (compacted,) = run_compaction(table.halves.context(table.bench)).merged
     assert (compacted.rows_read, compacted.rows_written) == (4, 3), "key 3 came first in another bucket"
     assert table.ask() == before
     table.revert(str(compacted.act))
@@ -101,11 +101,11 @@ def test_a_first_row_that_expires_takes_the_later_ones_with_it(make: Make) -> No
     table.add(row(1, 8 * DAY, 3, "o8", 2.0), row(2, 9, 4, "o0", 2.0), row(4, 8 * DAY, 5, "o8"))
     table.halves.commit_realtime([row(1, 11 * DAY, 1000, REALTIME, 3.0)], offsets={KEY: 1001})
     assert [found[0] for found in table.ask()] == [1, 2, 3, 4]
-    report = run_retention(table.bench, table.halves.spec, table.halves.layout)
+    report = run_retention(table.halves.context(table.bench))
     assert "1 delete marker" in report.sentence
     assert [found[0] for found in table.ask()] == [4], "key 1 does not come up as if it were new"
     table.now = 19 * DAY
-    run_retention(table.bench, table.halves.spec, table.halves.layout)
+    run_retention(table.halves.context(table.bench))
     assert table.ask() == [], "its realtime row has not expired yet, and stays hidden"
     table.add(kind="move")
     live(table, (2, 18 * DAY, 5.0), start=1001)
@@ -116,5 +116,5 @@ def test_a_later_row_that_expires_leaves_the_first_alone(make: Make) -> None:
     table = make(retention={Half.OFFLINE: 10 * DAY})
     table.now = 12 * DAY
     table.halves.commit_offline([row(1, 8 * DAY, 0, "o8"), row(1, DAY, 1, "o1", 2.0)], Boundary(9 * DAY, {KEY: 1000}))
-    run_retention(table.bench, table.halves.spec, table.halves.layout)
+    run_retention(table.halves.context(table.bench))
     assert table.ask() == [(1, 1.0, 8 * DAY)] and table.segments() == ["o8"]

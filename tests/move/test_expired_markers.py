@@ -47,7 +47,7 @@ def make(workbench: CommitContext, tmp_path: Path) -> Make:
 
 
 def compact(table: Merging, **options: Any) -> MergeReport:
-    return run_compaction(table.bench, table.halves.spec, table.halves.layout, **options)
+    return run_compaction(table.halves.context(table.bench), **options)
 
 
 def marker(key: int, offset: int, segment: str, amount: float, time: int = 5) -> Any:
@@ -126,7 +126,7 @@ def test_a_realtime_row_below_the_floor_keeps_no_marker(make: Make) -> None:
     table.halves.commit_realtime([row(1, 5, 0, LIVE, 1.0, op="row")], offsets={KEY: 2})
     table.now = FAR
     assert not compact(table).committed
-    run_retention(table.bench, table.halves.spec, table.halves.layout)
+    run_retention(table.halves.context(table.bench))
     assert not open_half(table.halves.layout.half(Half.REALTIME)).files
     assert compact(table).committed and marked(table) == []
 

@@ -15,6 +15,7 @@ import pytest
 
 from hybrid.config.table_config import Half, MergeLevel, MoveConfig, Partial, Strategy, TableSpec, UpsertConfig
 from hybrid.lake.commit_context import CommitContext
+from hybrid.lake.table_context import TableContext
 from hybrid.move.merging.run import run_merges
 from hybrid.move.move import run_move
 from hybrid.move.plan import Reach
@@ -96,12 +97,12 @@ def test_the_same_answer_wherever_the_rows_are(workbench: CommitContext, tmp_pat
     table.halves.commit_realtime([table.row(event) for event in rest], offsets={KEY: 30, OTHER: 30})
     table.check("in REALTIME")
     for day in range(DAYS):
-        report = run_move(table.bench, spec, table.halves.layout, reach=Reach(1))
+        report = run_move(TableContext(table.bench, spec, table.halves.layout), reach=Reach(1))
         assert report.moved, report.sentence
         table.check(f"moved up to day {day}")
     rows = sum(not event.is_delete for event in table.events)
     assert table.stored() == rows, "every row is kept"
-    merged = run_merges(table.bench, spec, table.halves.layout)
+    merged = run_merges(TableContext(table.bench, spec, table.halves.layout))
     assert merged.committed, merged.sentence
     table.check("merged")
     assert table.stored() == rows
@@ -127,7 +128,7 @@ def test_a_delete_marker_stays_while_a_row_of_its_key_does(workbench: CommitCont
     shown = "select order_id, customer from orders order by 1"
     options = QueryOptions(tail=ListTail(), now_ms=lambda: table.now)
     assert [tuple(one) for one in run(shown, table.halves, options).rows] == [(3, "c3")]
-    report = run_retention(table.bench, spec, table.halves.layout)
+    report = run_retention(TableContext(table.bench, spec, table.halves.layout))
     assert "1 delete marker" in report.sentence, report.sentence
     assert [tuple(one) for one in run(shown, table.halves, options).rows] == [(3, "c4")], "its first row has expired"
 

@@ -59,7 +59,7 @@ class FoldingRandom(Random):
     def retain(self) -> None:
         """Rows of segments that are dropped go; delete markers may stay, in other segments."""
         before = self.visible(self.stored(Half.OFFLINE))
-        report = run_retention(self.table.bench, self.table.halves.spec, self.table.halves.layout)
+        report = run_retention(self.table.halves.context(self.table.bench))
         dropped = {name for names in report.segments.values() for name in names}
         left = self.visible(self.stored(Half.OFFLINE))
         stay = sorted(one.seen for one in before if not one.deleted and one.segment not in dropped)

@@ -16,6 +16,7 @@ from hybrid.lake import commit as lake_commit
 from hybrid.lake import plans
 from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.log import open_half
+from hybrid.lake.table_context import TableContext
 from hybrid.move.merging import rewrite
 from hybrid.move.merging import run as merging_run
 from hybrid.move.merging.merge_exclusions import HIDDEN
@@ -57,7 +58,7 @@ class Merging(Clocked):
         self.halves.commit_offline(rows, Boundary(9 * DAY, {KEY: 1000}, mode=self.half().offline.boundary.mode), kind)
 
     def run(self, **options: Any) -> MergeReport:
-        return run_merges(self.bench, self.halves.spec, self.halves.layout, **options)
+        return run_merges(self.halves.context(self.bench), **options)
 
     def ask(self, sql: str = SHOWN) -> list[tuple[Any, ...]]:
         return [
@@ -71,7 +72,7 @@ class Merging(Clocked):
         return sorted({file.segment for file in self.half().files})
 
     def revert(self, entry: str) -> Any:
-        return revert(self.bench, self.halves.spec, self.halves.layout, entry)
+        return revert(self.halves.context(self.bench), entry)
 
 
 @pytest.fixture
@@ -336,7 +337,7 @@ def test_a_plan_of_a_backfill_keeps_the_segments_of_its_buckets(make: Callable[.
 def test_a_table_without_the_task_says_so(make: Callable[..., Merging]) -> None:
     table = make()
     with pytest.raises(SpecError, match="has no MergeRollupTask"):
-        run_merges(table.bench, orders_spec(), table.halves.layout)
+        run_merges(TableContext(table.bench, orders_spec(), table.halves.layout))
 
 
 def test_foreign_segments_names_are_quoted(make: Callable[..., Merging]) -> None:

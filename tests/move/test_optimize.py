@@ -90,10 +90,10 @@ def test_nothing_else_notices(workbench: CommitContext, tmp_path: Path, upsert: 
     bench, cache = bench_of(workbench), SteppedCache(halves, NOW)
     shown, state, before = rows(halves), open_half(path).realtime, open_half(path).version
     assert step(cache) == shown and cache.built == 1
-    dry = run_optimize(bench_of(None), halves.spec, halves.layout, dry_run=True)
+    dry = run_optimize(halves.context(bench_of(None)), dry_run=True)
     assert open_half(path).version == before and dry.sentence.startswith("Would write 6 small files (")
 
-    report = run_optimize(bench, halves.spec, halves.layout, run_id="optimize-1")
+    report = run_optimize(halves.context(bench), run_id="optimize-1")
     assert vars(report) == {**vars(dry), "versions": (before + 1,), "sentence": report.sentence, "dry_run": False}
     assert (report.segments, report.files, report.files_after) == ((FULL,), 6, 1)
     assert counts(halves) == {FULL: 1, OPEN: 5, rejected_segment("orders"): 11}
@@ -105,7 +105,7 @@ def test_nothing_else_notices(workbench: CommitContext, tmp_path: Path, upsert: 
     info = json.loads(line)["commitInfo"]
     assert json.loads(info["userMetadata"]) == {"task": "OptimizeTask", "run": "optimize-1"}
     assert workbench.spark.conf.get("spark.databricks.delta.commitInfo.userMetadata", "none") == "none"
-    again = run_optimize(bench_of(None), halves.spec, halves.layout)
+    again = run_optimize(halves.context(bench_of(None)))
     assert not again.versions and again.sentence.startswith("Nothing to optimize in 'orders': no sealed segment")
 
     late = Row({"order_id": 9, "customer": "late", "amount": 1.0, "ts": DAY}, DAY, 22, segment=OPEN)
@@ -113,9 +113,9 @@ def test_nothing_else_notices(workbench: CommitContext, tmp_path: Path, upsert: 
     halves.commit_realtime([late], offsets={KEY: 23})
     shown = rows(halves)
     assert len(shown) == (5 if upsert else 12) and step(cache) == shown
-    moved = run_move(bench, halves.spec, halves.layout, reach=Reach(None))
+    moved = run_move(halves.context(bench), reach=Reach(None))
     assert moved.moved and rows(halves) == shown == step(cache)
-    dropped = run_retention(bench, halves.spec, halves.layout)
+    dropped = run_retention(halves.context(bench))
     assert dropped.segments == {"REALTIME": (FULL,)} and rows(halves) == shown == step(cache)
 
 
@@ -131,9 +131,9 @@ def test_it_goes_on_by_holds_and_waits_for_others(
     bench = bench_of(workbench)
     (part,) = heaps(halves.spec, open_half(halves.layout.half(REALTIME)))
     assert part.files_after == 2 or len(part.files) < 6, "more than one hold can write"
-    dry = run_optimize(bench, halves.spec, halves.layout, dry_run=True)
+    dry = run_optimize(halves.context(bench), dry_run=True)
     with bench.lock(halves.layout, OFFLINE):
-        report = run_optimize(bench, halves.spec, halves.layout)
+        report = run_optimize(halves.context(bench))
     assert (report.files, report.files_after) == (dry.files, dry.files_after)
     assert counts(halves)[FULL] == 6 - report.files + report.files_after
     assert rows(halves) == shown
@@ -144,13 +144,13 @@ def test_it_goes_on_by_holds_and_waits_for_others(
         monkeypatch.setattr(module, "_TURNS", {})
         monkeypatch.setattr(optimize, "HOLD_BYTES", heap.bytes * 2)
         with pytest.raises(ConflictError, match="Nothing was changed"):
-            run_optimize(bench, halves.spec, halves.layout)
+            run_optimize(halves.context(bench))
 
 
 def test_a_table_without_realtime_has_nothing_to_optimize(tmp_path: Path) -> None:
     halves = Halves.create(tmp_path, orders_spec(halves=[OFFLINE]))
     with pytest.raises(SpecError, match="no REALTIME half"):
-        run_optimize(bench_of(None), halves.spec, halves.layout)
+        run_optimize(halves.context(bench_of(None)))
 
 
 class Fake:

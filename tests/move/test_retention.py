@@ -50,7 +50,7 @@ class Aging(Clocked):
     """A table whose rows expire."""
 
     def run(self, **options: bool) -> RetentionReport:
-        return run_retention(self.bench, self.halves.spec, self.halves.layout, **options)
+        return run_retention(self.halves.context(self.bench), **options)
 
     def ids(self, sql: str = ALL) -> list[int]:
         options = QueryOptions(tail=NoTail(), now_ms=lambda: self.now)
@@ -67,7 +67,7 @@ class Aging(Clocked):
 
     def set_boundary(self, time_ms: int | None) -> Any:
         wish = OverrideRequest(clear=True) if time_ms is None else OverrideRequest(time_ms)
-        return change_boundary(self.bench, self.halves.spec, self.halves.layout, wish)
+        return change_boundary(self.halves.context(self.bench), wish)
 
 
 @pytest.fixture

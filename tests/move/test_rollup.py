@@ -27,6 +27,7 @@ from hybrid.config.table_config import (
 from hybrid.errors import ConflictError, DataError
 from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.log import ADDED, open_half
+from hybrid.lake.table_context import TableContext
 from hybrid.move.boundary_override import OverrideRequest, change_boundary
 from hybrid.move.merging.merge_exclusions import DIVIDED, HIDDEN
 from hybrid.move.merging.run import run_merges
@@ -92,6 +93,10 @@ class Rolling(Merging):
     """A table that moves."""
 
     @property
+    def context(self) -> TableContext:
+        return TableContext(self.bench, self.spec, self.halves.layout)
+
+    @property
     def spec(self) -> TableSpec:
         return self.halves.spec
 
@@ -103,10 +108,10 @@ class Rolling(Merging):
 
     def move(self, **options: Any) -> Any:
         options = {"reach": Reach(None), **options}
-        return run_move(self.bench, self.spec, self.halves.layout, **options)
+        return run_move(self.context, **options)
 
     def merge(self, **options: Any) -> Any:
-        return run_merges(self.bench, self.spec, self.halves.layout, **options)
+        return run_merges(self.context, **options)
 
     def rows(self, half: str = "orders_OFFLINE", what: str = "*") -> list[dict[str, Any]]:
         names = [field.name for field in self.spec.schema.fields] if what == "*" else what.split(", ")
@@ -189,7 +194,7 @@ def test_late_rows_come_beside_and_a_merge_rolls_them_up_until_it_is_reverted(ma
     assert (rolled["rows"], rolled["long"], rolled["price"]) == (6, 6, 26 / 6)
     assert table.sums() == before
     assert not table.merge().committed
-    revert(table.bench, table.spec, table.halves.layout, report.merged[0].act)
+    revert(table.context, report.merged[0].act)
     assert sorted(row["rows"] for row in table.rows()) == [1, 2, 4]
     assert table.sums() == before
 
@@ -313,16 +318,16 @@ def test_limits_in_effect_divide_no_hour(make: Callable[..., Rolling], mode: Bou
     assert table.sums() == before
     assert 0 < len(table.rows("orders")) < 20
     for limit in (2 * HOUR, 4 * HOUR, 0):
-        change_boundary(table.bench, table.spec, table.halves.layout, OverrideRequest(limit, accepted=True))
+        change_boundary(table.context, OverrideRequest(limit, accepted=True))
         assert table.sums() == before
     with pytest.raises(ConflictError, match="times of its OFFLINE half are rounded") as caught:
-        change_boundary(table.bench, table.spec, table.halves.layout, OverrideRequest(2 * HOUR + 1))
+        change_boundary(table.context, OverrideRequest(2 * HOUR + 1))
     assert caught.value.hint == "Set it to 1970-01-01T02:00:00Z or 1970-01-01T03:00:00Z."
     if mode is BoundaryMode.PINOT:
-        change_boundary(table.bench, table.spec, table.halves.layout, OverrideRequest())
+        change_boundary(table.context, OverrideRequest())
         assert table.half().offline.boundary.override_ms == 7 * HOUR
         assert table.sums() == before
-    change_boundary(table.bench, table.spec, table.halves.layout, OverrideRequest(clear=True))
+    change_boundary(table.context, OverrideRequest(clear=True))
     assert table.sums() == before
 
 
@@ -372,15 +377,15 @@ def test_where_rows_are_pushed_a_rounding_hides_nothing_that_was_not_pushed(make
     table.live(*sales)
     table.halves.commit_offline([replace(one, segment=f"pushed_{at}") for at, one in enumerate(sales[:36])])
     before = table.sums()
-    change_boundary(table.bench, table.spec, table.halves.layout, OverrideRequest(35 * HOUR + 1))  # all that was pushed
+    change_boundary(table.context, OverrideRequest(35 * HOUR + 1))  # all that was pushed
     assert table.merge().sentence.endswith(f"12 segments stay as they are: {HIDDEN}.")
     assert [row["long"] for row in table.rows() if row["ts"] < DAY] == [24]
     assert (table.sums(), table.half().effective_boundary(HOUR).limit_ms) == (before, DAY)
     with pytest.raises(ConflictError, match="covers times before 1970-01-02T00:00:00Z"):
-        change_boundary(table.bench, table.spec, table.halves.layout, OverrideRequest(2 * DAY))
-    change_boundary(table.bench, table.spec, table.halves.layout, OverrideRequest(clear=True))
+        change_boundary(table.context, OverrideRequest(2 * DAY))
+    change_boundary(table.context, OverrideRequest(clear=True))
     assert (table.sums(), table.half().effective_boundary(HOUR).limit_ms) == (before, DAY)
-    run_retention(table.bench, table.spec, table.halves.layout)
+    run_retention(table.context)
     assert table.sums() == before
 
 
@@ -400,7 +405,7 @@ def test_retention_waits_for_the_end_of_what_became_one_time(make: Callable[...,
     table.move()
     for now, left in ((6 * DAY - 1, 2), (6 * DAY, 1)):
         table.now = now
-        run_retention(table.bench, table.spec, table.halves.layout)
+        run_retention(table.context)
         assert len(table.rows("orders")) == left
 
 

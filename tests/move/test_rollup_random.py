@@ -78,11 +78,11 @@ class Random:
         if covered is not None:
             limit = (covered - self.dice.randrange(3 * DAY)) // step * step
             wish = OverrideRequest(clear=True) if self.dice.random() < 0.4 else OverrideRequest(limit, accepted=True)
-            change_boundary(table.bench, table.spec, table.halves.layout, wish)
+            change_boundary(table.context, wish)
 
     def retain(self) -> None:
         before = self.table.ask(SUMS)
-        report = run_retention(self.table.bench, self.table.spec, self.table.halves.layout)
+        report = run_retention(self.table.context)
         dropped = {name for names in report.segments.values() for name in names}
         for segment, shop, time, value, rows in before:
             if segment in dropped:

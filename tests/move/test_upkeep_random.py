@@ -143,7 +143,7 @@ class Random:
         """The limit of mode pinot follows the moved rows, and shows corrections that lay past it."""
         table, before = self.table, self.half(Half.OFFLINE).offline.boundary
         offline, realtime = self.stored(Half.OFFLINE), self.stored(Half.REALTIME)
-        run_move(table.bench, table.halves.spec, table.halves.layout, reach=Reach(None))
+        run_move(table.halves.context(table.bench), reach=Reach(None))
         after = self.half(Half.OFFLINE).offline.boundary
         moved = [one for one in realtime if one.covered_by(after) and not one.covered_by(before)]
         seen = self.shown(self.visible([*offline, *moved]))
@@ -152,16 +152,16 @@ class Random:
 
     def merge(self) -> None:
         table = self.table
-        run_merges(table.bench, table.halves.spec, table.halves.layout)
+        run_merges(table.halves.context(table.bench))
 
     def compact(self) -> None:
         table = self.table
-        run_compaction(table.bench, table.halves.spec, table.halves.layout)
+        run_compaction(table.halves.context(table.bench))
 
     def retain(self) -> None:
         table = self.table
         before = [tuple(found) for found in table.ask(WHERE)]
-        report = run_retention(table.bench, table.halves.spec, table.halves.layout)
+        report = run_retention(table.halves.context(table.bench))
         dropped = {name for names in report.segments.values() for name in names}
         for found in before:
             if found[0] in dropped:
@@ -218,13 +218,13 @@ class Random:
 
     def _replace(self, segment: str, rows: Iterable[Seen]) -> str | None:
         self.jobs.write_rows([{"order_id": key, "amount": amount, "ts": ts} for key, amount, ts in rows])
-        bench, spec, layout = self.table.bench, self.table.halves.spec, self.table.halves.layout
+        table = self.table.halves.context(self.table.bench)
         if self.dice.random() < 0.5:
-            return run_job(bench, spec, layout, self.jobs.job(segment)).act
+            return run_job(table, self.jobs.job(segment)).act
         new = f"pushed_{len(self.done)}"
-        entry = open_replacement(spec, layout, ([segment], [new]), created_at=bench.now_iso())
-        run_job(bench, spec, layout, self.jobs.job(new))
-        return end_replacement(bench, spec, layout, entry).act
+        entry = open_replacement(table.spec, table.layout, ([segment], [new]), created_at=table.bench.now_iso())
+        run_job(table, self.jobs.job(new))
+        return end_replacement(table, entry).act
 
     def revert(self) -> None:
         """The newest merge or compaction that stands is taken back, if it can be."""

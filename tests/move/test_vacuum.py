@@ -20,6 +20,7 @@ from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.create import arrow_schema, commit_state
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import newest_version, open_half
+from hybrid.lake.table_context import TableContext
 from hybrid.move.vacuum import run as vacuum_run
 from hybrid.move.vacuum.report import VacuumReport
 from hybrid.move.vacuum.run import run_vacuum
@@ -85,7 +86,7 @@ def bench_of(shared: CommitContext | None, now: Callable[[], int] | None = None)
 
 
 def vacuumed(table: Halves, shared: CommitContext | None, **options: Any) -> VacuumReport:
-    return run_vacuum(bench_of(shared), table.spec, table.layout, **options)
+    return run_vacuum(TableContext(bench_of(shared), table.spec, table.layout), **options)
 
 
 def ids(table: Halves) -> list[int]:
@@ -123,12 +124,12 @@ def test_files_and_commits_go_that_no_version_in_the_window_needs(
 
     before = everything(table)
     now = round(time.time() * 1000)
-    dry = run_vacuum(bench_of(None, lambda: now), table.spec, table.layout, dry_run=True)
+    dry = run_vacuum(TableContext(bench_of(None, lambda: now), table.spec, table.layout), dry_run=True)
     assert dry.files == {"OFFLINE": 2, "REALTIME": 0} and dry.bytes["OFFLINE"] == sizes and not dry.removed
     assert dry.commits["OFFLINE"] == newest - 1 and dry.commits["REALTIME"] == 0
     assert dry.sentence.startswith("Would remove 2 data files (") and everything(table) == before
 
-    report = run_vacuum(bench_of(workbench, lambda: now), table.spec, table.layout)
+    report = run_vacuum(TableContext(bench_of(workbench, lambda: now), table.spec, table.layout))
     assert report.sentence == dry.sentence.replace("Would remove", "Removed")
     assert vars(report) == {**vars(dry), "sentence": report.sentence, "dry_run": False}
     assert not files_of(table, GONE) and not orphan.exists()
@@ -182,14 +183,14 @@ def test_a_purge_between_look_and_clean_up_is_noticed(table: Halves) -> None:
 def test_an_idle_table_needs_no_jvm_and_changes_nothing(table: Halves) -> None:
     only = replace(table.spec, halves=frozenset([REALTIME]))
     before = everything(table)
-    report = run_vacuum(bench_of(None), only, table.layout)
+    report = run_vacuum(TableContext(bench_of(None), only, table.layout))
     assert (report.removed, report.files, report.commits) == (False, {"REALTIME": 0}, {"REALTIME": 0})
     assert "no commit is old enough" in report.sentence and everything(table) == before
 
 
 def test_a_clock_that_jumps_back_removes_no_commit(table: Halves) -> None:
     bench = bench_of(None, lambda: round(time.time() * 1000) - 20 * 86_400_000)
-    assert not any(run_vacuum(bench, table.spec, table.layout, dry_run=True).commits.values())
+    assert not any(run_vacuum(TableContext(bench, table.spec, table.layout), dry_run=True).commits.values())
 
 
 def test_a_window_below_an_hour_is_left_alone(table: Halves) -> None:
@@ -204,10 +205,7 @@ def test_a_window_below_an_hour_is_left_alone(table: Halves) -> None:
 def test_it_waits_for_whoever_lays_files_in_the_half(workbench: CommitContext, table: Halves) -> None:
     other = bench_of(workbench)
     held = everything(table)
-    with (
-        other.lock(table.layout, OFFLINE),
-        pytest.raises(ConflictError, match="Nothing was changed"),
-    ):
+    with other.lock(table.layout, OFFLINE), pytest.raises(ConflictError, match="Nothing was changed"):
         _in_another_thread(lambda: vacuumed(table, workbench))
     assert everything(table) == held
 
@@ -236,7 +234,7 @@ def test_dying_between_files_and_log_leaves_the_rest_to_the_next_run(
     monkeypatch.setattr(vacuum_run, "vacuum", killed)
     monkeypatch.setattr(CommitContext, "lock", _free)
     with pytest.raises(KeyboardInterrupt):
-        run_vacuum(bench_of(_Any()), table.spec, table.layout)
+        run_vacuum(TableContext(bench_of(_Any()), table.spec, table.layout))
     assert ids(table) == shown
     report = vacuumed(table, None)
     assert report.files["OFFLINE"] == 0 and report.commits["OFFLINE"] > 20 and ids(table) == shown

@@ -11,6 +11,7 @@ from hybrid.jvm.jars import spark_jars
 from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.spark import SparkSettings
+from hybrid.lake.table_context import TableContext
 from hybrid.move.merging.run import run_merges
 from hybrid.move.retention.run import run_retention
 from hybrid.progress import Silent
@@ -31,7 +32,7 @@ def main() -> None:
     run, folder, now = RUNS[sys.argv[1]], Path(sys.argv[2]), int(sys.argv[3])
     settings = SparkSettings(spark_jars(), folder / "logs", driver_memory="600m")
     bench = CommitContext(session_of_dying(settings), lambda: now, Silent(), lock_timeout_s=120.0)
-    sys.stdout.write(run(bench, worker_spec(), TableLayout(folder / "orders")).sentence)
+    sys.stdout.write(run(TableContext(bench, worker_spec(), TableLayout(folder / "orders"))).sentence)
 
 
 if __name__ == "__main__":

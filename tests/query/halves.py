@@ -10,9 +10,11 @@ import pyarrow as pa
 from deltalake import CommitProperties, write_deltalake
 
 from hybrid.config.table_config import BoundaryMode, BucketConfig, Half, StreamConfig, TableSpec, UpsertConfig
+from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.create import arrow_schema, create_half
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import open_half
+from hybrid.lake.table_context import TableContext
 from hybrid.query.plan import QueryTable
 from hybrid.query.tail import Tail, TailMessage
 from hybrid.schema.schema import FieldKind, FieldSpec, Schema
@@ -102,6 +104,9 @@ class Halves:
         for half in spec.halves:
             create_half(built.layout.half(half), spec, half, built.state(half))
         return built
+
+    def context(self, bench: CommitContext) -> TableContext:
+        return TableContext(bench, self.spec, self.layout)
 
     def state(self, half: Half) -> RealtimeState | OfflineState:
         return self.realtime if half is Half.REALTIME else self.offline

@@ -10,6 +10,7 @@ from kafka import KafkaAdminClient, TopicPartition
 import hybrid
 from hybrid.doctor.backfills import check_backfills
 from hybrid.errors import ConflictError
+from hybrid.lake.table_context import TableContext
 from hybrid.replace.backfill.claims import claim
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
@@ -185,7 +186,7 @@ def test_a_cancelled_backfill_gives_back_what_it_took(make_recipe, tmp_path):
     made = home.run("backfill", "plan", "orders", *WINDOW, "--from-rejected")["id"]
     hy = hybrid.connect(home.home)
     table, found = hy.table("orders"), hy.backfills.show(made)
-    claim(hy.context.bench, table.spec, table.layout, found, found.units)  # a run that dies here
+    claim(TableContext(hy.context.bench, table.spec, table.layout), found, found.units)  # a run that dies here
     assert home.run("backfill", "status", made)["taken"] == 1 and offsets(home) == []
     assert home.run("rejected", "replay", "orders")["replayed"] == 0
     with pytest.raises(ConflictError, match="may go on"):

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from hybrid.lake.layout import TableLayout
+from hybrid.lake.table_context import TableContext
 from hybrid.replace.job import run_job
 from hybrid.replace.lineage import list_replacements
 from hybrid.replace.revert import revert
@@ -16,9 +17,9 @@ def main(folder: Path, verb: str) -> None:
     spec = recipe_spec("orders")
     table = Table(new_workbench(folder / "log"), spec, TableLayout(folder / "warehouse" / spec.name), folder)
     if verb == "replace":
-        run_job(table.bench, spec, table.layout, table.job())
+        run_job(TableContext(table.bench, spec, table.layout), table.job())
     else:
-        revert(table.bench, spec, table.layout, list_replacements(table.layout)[0].id)
+        revert(TableContext(table.bench, spec, table.layout), list_replacements(table.layout)[0].id)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from hybrid.lake.create import create_half
 from hybrid.lake.layout import TableLayout, physical_columns
 from hybrid.lake.log import open_half
 from hybrid.lake.spark import SparkSettings
+from hybrid.lake.table_context import TableContext
 from hybrid.progress import Silent
 from hybrid.records.decode import Decoded, Decoder
 from hybrid.table.boundary import Boundary, PartitionKey
@@ -57,6 +58,10 @@ class Table:
     spec: TableSpec
     layout: TableLayout
     folder: Path
+
+    @property
+    def context(self) -> TableContext:
+        return TableContext(self.bench, self.spec, self.layout)
 
     @classmethod
     def create(cls, bench: CommitContext, folder: Path, spec: TableSpec) -> Table:

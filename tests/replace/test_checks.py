@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame
 from hybrid.config.expectations import EXPECTATIONS, Expectation, parse_expect, parse_expectations
 from hybrid.errors import DataError, HybridError, SpecError, UsageError
 from hybrid.lake.commit_context import CommitContext
+from hybrid.lake.table_context import TableContext
 from hybrid.replace.check_result import CheckResult, CheckState
 from hybrid.replace.check_rows import repeated
 from hybrid.replace.checks import Checked, check
@@ -178,7 +179,7 @@ BAD: dict[str, object] = {**GOOD, "customer_id": None, "order_status": "LOST", "
 
 
 def run(table: Table, *expect: str, **more: object):  # type: ignore[no-untyped-def]
-    return run_job(table.bench, table.spec, table.layout, table.job(), JobOptions(expect=expect, **more))  # type: ignore[arg-type]
+    return run_job(table.context, table.job(), JobOptions(expect=expect, **more))  # type: ignore[arg-type]
 
 
 def test_a_failed_expectation_stops_a_job(orders: Table) -> None:
@@ -248,9 +249,7 @@ def test_when_all_rows_are_left_out_the_input_is_empty(orders: Table) -> None:
 def test_names_of_segments_come_from_the_rows_that_are_left(orders: Table) -> None:
     orders.write_rows([GOOD, {**BAD, "ts": "1632463359000"}])
     job = orders.job(None)
-    report = run_job(
-        orders.bench, orders.spec, orders.layout, job, JobOptions(append=True, expect=["drop: amount > 0"])
-    )
+    report = run_job(orders.context, job, JobOptions(append=True, expect=["drop: amount > 0"]))
     assert report.segments_to == ("orders_1632463351000_1632463351000_0",)
 
 
@@ -262,13 +261,13 @@ def test_those_of_the_table_and_of_the_job_hold_as_well(orders: Table) -> None:
     spec = replace(orders.spec, expectations=parse_expectations(section("amount < 0"), orders.spec.schema))
     job = replace(orders.job(), expectations=section("amount < 1"))
     with pytest.raises(DataError) as refused:
-        run_job(orders.bench, spec, orders.layout, job, JobOptions(expect=["amount < 2"]))
+        run_job(TableContext(orders.bench, spec, orders.layout), job, JobOptions(expect=["amount < 2"]))
     for name in ("amount < 0", "amount < 1", "amount < 2"):
         assert f"Expectation '{name}'" in str(refused.value)
     wrong = replace(job, expectations=section("amout < 1"))
     where = r"^job.yml: executionFrameworkSpec.extraConfigs.hybrid.expectations\[0\].sql: Table 'orders' has no column"
     with pytest.raises(SpecError, match=where):
-        run_job(orders.bench, orders.spec, orders.layout, wrong)
+        run_job(orders.context, wrong)
 
 
 @pytest.mark.parametrize("given", [{"amount": None}, {}])

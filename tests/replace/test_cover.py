@@ -125,7 +125,7 @@ def test_a_day_with_fewer_segments_leaves_no_stale_ones(orders: Table) -> None:
         orders.write_rows([row], f"{number}.json")
 
     def push(**fields: object) -> Any:
-        return run_job(orders.bench, orders.spec, orders.layout, orders.job(None, covers="day", **fields))
+        return run_job(orders.context, orders.job(None, covers="day", **fields))
 
     first = push()
     before, segments = orders.rows(), orders.segments()
@@ -142,5 +142,5 @@ def test_a_day_with_fewer_segments_leaves_no_stale_ones(orders: Table) -> None:
         f"Added segment '{new}' and removed 3 segments '{first.segments_to[0]}' to '{first.segments_to[2]}': "
         "3 rows before, 2 after; 1 added, 2 removed, 0 changed."
     )
-    revert(orders.bench, orders.spec, orders.layout, second.act)
+    revert(orders.context, second.act)
     assert orders.rows() == before and orders.segments() == segments

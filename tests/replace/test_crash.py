@@ -34,7 +34,7 @@ def test_a_killed_replacement(orders: Table, position: str) -> None:
     done = list_replacements(orders.layout)
     assert len(orders.rows()) == (1 if done else 7)
     assert bool(done) == (position == "after") or position == "inside"
-    again = run_job(orders.bench, orders.spec, orders.layout, orders.job())
+    again = run_job(orders.context, orders.job())
     assert (again.version is None) == bool(done)
     assert len(orders.rows()) == 1 and len(list_replacements(orders.layout)) == 1
 
@@ -43,14 +43,14 @@ def test_a_killed_replacement(orders: Table, position: str) -> None:
 def test_a_killed_revert(orders: Table, position: str) -> None:
     before = orders.rows(hidden=True)
     orders.write_rows(ROWS)
-    replaced = run_job(orders.bench, orders.spec, orders.layout, orders.job())
+    replaced = run_job(orders.context, orders.job())
     assert replaced.act is not None
     _die(orders, "revert", position)
     done = len(list_replacements(orders.layout)) == 2
     assert (orders.rows(hidden=True) == before) == done
     if done:
         with pytest.raises(ConflictError, match="reverted already"):
-            revert(orders.bench, orders.spec, orders.layout, replaced.act)
+            revert(orders.context, replaced.act)
     else:
-        revert(orders.bench, orders.spec, orders.layout, replaced.act)
+        revert(orders.context, replaced.act)
     assert orders.rows(hidden=True) == before

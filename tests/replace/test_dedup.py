@@ -39,7 +39,7 @@ class Deduped(Table):
 
     def correct(self, segment: str | None, *rows: dict[str, object], **options: Any) -> JobReport:
         self.write_rows(rows)
-        return run_job(self.bench, self.spec, self.layout, self.job(segment), JobOptions(**options))
+        return run_job(self.context, self.job(segment), JobOptions(**options))
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_a_correction_of_the_first_row_is_seen_and_can_be_reverted(table: Dedupe
     assert not table.correct("b1", *job).committed, "the same job twice changes nothing"
     assert table.correct("b1", *job[:2], fixed(1, 6, 10.0)).committed and table.ask() == seen
     for entry in list_replacements(table.layout):
-        revert(table.bench, table.spec, table.layout, entry.id)
+        revert(table.context, entry.id)
     assert table.ask() == before
 
 
@@ -90,8 +90,8 @@ def test_a_first_row_that_is_removed_takes_the_later_ones_with_it(table: Deduped
     assert [found[0] for found in table.ask()] == [2, 3, 4], "what comes later is not seen either"
     assert table.correct("b1", fixed(3, 6, 1.0), fixed(1, 5, 4.0)).warnings == ()
     assert (1, "fixed", 4.0) in table.ask(), "its place is known"
-    revert(table.bench, table.spec, table.layout, list_replacements(table.layout)[0].id)
-    revert(table.bench, table.spec, table.layout, str(report.act))
+    revert(table.context, list_replacements(table.layout)[0].id)
+    revert(table.context, str(report.act))
     assert table.ask() == before
 
 
@@ -101,7 +101,7 @@ def test_pinots_protocol_gives_places_too(table: Deduped) -> None:
     )
     table.correct("n2", fixed(1, DAY + 1, 5.0), fixed(2, DAY, 5.0), fixed(2, DAY, 6.0))
     table.correct("n1", fixed(1, 5, 7.0))
-    report = end_replacement(table.bench, table.spec, table.layout, entry)
+    report = end_replacement(table.context, entry)
     assert report.warnings == ()
     assert table.ask() == [(1, "fixed", 7.0), (2, "fixed", 5.0), (4, "b3", 1.0)], "by bucket, then as they came"
 

@@ -63,14 +63,14 @@ def test_a_job_in_the_place_of_old_rows(workbench: CommitContext, tmp_path: Path
     rows = [event(1, 10, 10, 9.0), event(2, 11, 20, 9.0), event(2, 11, 15, 9.0), event(3, 12, 10, 9.0),
             event(3, 12, 15, 9.0), event(4, 13, 5, 1.0), event(4, 13, 6, 1.0)]  # fmt: skip
     table.write_rows(rows)
-    report = run_job(table.bench, table.spec, table.layout, table.job("one"))
+    report = run_job(table.context, table.job("one"))
     assert (report.rows_before, report.rows_after, report.added, report.removed) == (3, 7, 7, 3), report.sentence
     assert [warning.partition(":")[0] for warning in report.warnings] == ["2 rows of the input will be ignored"]
     assert shown(table) == [(1, 30, 11.0), (2, 20, 13.0), (4, 6, 2.0)], "key 3 stays deleted"
-    again = run_job(table.bench, table.spec, table.layout, table.job("one"))
+    again = run_job(table.context, table.job("one"))
     assert not again.committed and "already holds exactly these 7 rows" in again.sentence
     (entry,) = list_replacements(table.layout)
-    revert(table.bench, table.spec, table.layout, entry.id)
+    revert(table.context, entry.id)
     assert shown(table) == before
 
 
@@ -89,9 +89,9 @@ def test_rows_that_a_job_brings_again_keep_their_arrival(workbench: CommitContex
     assert shown(table) == [(1, 30, 3.0), (2, 20, 5.0), (3, 20, 8.0), (4, 10, 3.0)]
 
     table.write_rows([*reversed(old[2:]), event(2, 11, 10, 7.0), old[0]])
-    report = run_job(table.bench, table.spec, table.layout, table.job("one"))
+    report = run_job(table.context, table.job("one"))
     assert (report.added, report.removed, report.warnings) == (1, 1, ()), report.sentence
     assert shown(table) == [(1, 30, 3.0), (2, 20, 11.0), (3, 20, 8.0), (4, 10, 3.0)]
     found = run("select customer from orders where order_id = 4", Source(table), QueryOptions(tail=ListTail()))
     assert [tuple(one) for one in found.rows] == [("last",)]
-    assert not run_job(table.bench, table.spec, table.layout, table.job("one")).committed, "the marker stands once"
+    assert not run_job(table.context, table.job("one")).committed, "the marker stands once"

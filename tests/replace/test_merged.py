@@ -9,6 +9,7 @@ import pytest
 from hybrid.config.table_config import Half, MergeLevel
 from hybrid.errors import ConflictError
 from hybrid.lake.log import open_half
+from hybrid.lake.table_context import TableContext
 from hybrid.move.merging.report import MergeReport
 from hybrid.move.merging.run import run_merges
 from hybrid.replace.job import run_job
@@ -25,12 +26,12 @@ ROW = {"order_id": 1, "customer_id": 1, "order_status": "X", "amount": 1.0, "ts"
 
 def _push(table: Table, segment: str, *amounts: float, **options: bool) -> JobReport:
     table.write_rows([{**ROW, "order_id": 100 + place, "amount": amount} for place, amount in enumerate(amounts)])
-    return run_job(table.bench, table.spec, table.layout, table.job(segment), JobOptions(**options))  # type: ignore[arg-type]
+    return run_job(table.context, table.job(segment), JobOptions(**options))  # type: ignore[arg-type]
 
 
 def _merge(table: Table) -> MergeReport:
     levels = (MergeLevel(bucket_ms=86_400_000, buffer_ms=0, name="1day"),)
-    return run_merges(table.bench, replace(table.spec, merge_levels=levels), table.layout)
+    return run_merges(TableContext(table.bench, replace(table.spec, merge_levels=levels), table.layout))
 
 
 def test_a_job_that_names_a_merged_segment_says_what_would_do(orders: Table) -> None:
@@ -41,7 +42,7 @@ def test_a_job_that_names_a_merged_segment_says_what_would_do(orders: Table) -> 
         _push(orders, "beside", 2.0, 2.0)
     assert f"hybrid replacement revert orders {merged.act}. " in str(caught.value.hint)
     assert orders.segments() == set(merged.into)
-    revert(orders.bench, orders.spec, orders.layout, str(merged.act))
+    revert(orders.context, str(merged.act))
     _push(orders, "beside", 2.0, 2.0)
     assert orders.segments() == {SEGMENT, "beside"} and len(orders.rows()) == 9
     (again,) = _merge(orders).merged
@@ -54,7 +55,7 @@ def test_a_job_that_covers_the_time_replaces_what_was_merged(orders: Table) -> N
     _merge(orders)
     orders.write_rows([{**ROW, "order_id": 100, "amount": 2.0}])
     job = replace(orders.job("beside"), covers="day")
-    run_job(orders.bench, orders.spec, orders.layout, job)
+    run_job(orders.context, job)
     assert orders.segments() == {"beside"} and len(orders.rows()) == 1
 
 
@@ -64,10 +65,10 @@ def test_a_correction_is_reverted_after_the_merge(orders: Table) -> None:
     _push(orders, "beside", 2.0, append=True)
     (merged,) = _merge(orders).merged
     with pytest.raises(ConflictError, match=f"changed again since, by '{merged.act}'") as caught:
-        revert(orders.bench, orders.spec, orders.layout, str(done.act))
+        revert(orders.context, str(done.act))
     assert str(merged.act) in str(caught.value.hint)
-    revert(orders.bench, orders.spec, orders.layout, str(merged.act))
-    revert(orders.bench, orders.spec, orders.layout, str(done.act))
+    revert(orders.context, str(merged.act))
+    revert(orders.context, str(done.act))
     assert [row for row in orders.rows(hidden=True) if row["_hy_segment"] == SEGMENT] == before
 
 

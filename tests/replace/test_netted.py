@@ -45,7 +45,7 @@ def table(workbench, tmp_path_factory):
 
 def correct(table, *numbers, segment=OLD, **options):
     table.write_rows([row(number) for number in numbers])
-    return run_job(table.bench, table.spec, table.layout, table.job(segment), JobOptions(**options))
+    return run_job(table.context, table.job(segment), JobOptions(**options))
 
 
 def test_deletes_keep_the_rows_that_they_are_of(table):
@@ -54,7 +54,7 @@ def test_deletes_keep_the_rows_that_they_are_of(table):
     assert ids(table) == [1, 2, 3, 3]
     first = correct(table, 1, 3, 5)
     assert ids(table) == [1, 3, 5], "of two equal rows one may go: the delete has the other"
-    revert(table.bench, table.spec, table.layout, first.act)
+    revert(table.context, first.act)
     assert ids(table) == [1, 2, 3, 3]
 
 
@@ -62,4 +62,4 @@ def test_a_revert_leaves_no_delete_alone_either(table):
     added = correct(table, 7, segment="orders_new", append=True)
     table.ingest([{"delete": row(7)}], start=6)
     with pytest.raises(ConflictError, match="already deleted on"):
-        revert(table.bench, table.spec, table.layout, added.act)
+        revert(table.context, added.act)

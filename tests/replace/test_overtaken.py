@@ -17,6 +17,7 @@ from hybrid.errors import ConflictError
 from hybrid.lake.commit_context import CommitContext, new_act_id
 from hybrid.lake.create import arrow_schema
 from hybrid.lake.log import HalfSnapshot, open_half
+from hybrid.lake.table_context import TableContext
 from hybrid.replace import swap
 from hybrid.replace.conflict_check import is_overtaken
 from hybrid.replace.ending import end_replacement
@@ -157,7 +158,7 @@ def test_a_job_ends_at_its_first_try_however_many_swaps_of_others_come_first(
 
     # The same of its revert, which brings back what it replaced and nothing else.
     interrupted = Interrupted(monkeypatch, "revert", lambda: correct(lab, "s1", 5.0))
-    undone = revert(workbench, lab.spec, table.layout, job.act)
+    undone = revert(TableContext(workbench, lab.spec, table.layout), job.act)
     assert interrupted.tries == 1 and undone.version == lab.offline.version
     assert [one[1:3] for one in lab.rows()] == [("a", 1.0), ("a", 5.0), ("a", 2.0)]
 
@@ -213,9 +214,9 @@ def test_the_end_of_a_replacement_steps_over_others(orders: Table, monkeypatch: 
     interrupted = Interrupted(
         monkeypatch, "ending", lambda: orders.add_offline("other", [({"order_id": 90, "ts": TIME}, 90)])
     )
-    end_replacement(orders.bench, orders.spec, orders.layout, entry)
+    end_replacement(orders.context, entry)
     assert interrupted.tries == 1 and orders.segments() == {"n", "other"}
 
 
 def replace_segment(table: Table, segment: str = SEGMENT, **fields: object) -> JobReport:
-    return run_job(table.bench, table.spec, table.layout, table.job(segment, **fields))
+    return run_job(table.context, table.job(segment, **fields))

@@ -31,11 +31,11 @@ def start(table: Table, old: list[str], new: list[str]) -> OpenReplacement:
 
 def push(table: Table, segment: str, *rows: dict[str, object], **options: Any) -> JobReport:
     table.write_rows(rows)
-    return run_job(table.bench, table.spec, table.layout, table.job(segment), JobOptions(**options))
+    return run_job(table.context, table.job(segment), JobOptions(**options))
 
 
 def end(table: Table, entry: OpenReplacement) -> JobReport:
-    return end_replacement(table.bench, table.spec, table.layout, entry)
+    return end_replacement(table.context, entry)
 
 
 def test_pushes_to_an_upsert_table(concat: Table) -> None:

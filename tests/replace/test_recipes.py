@@ -20,9 +20,7 @@ def _job(name: str) -> JobSpec:
 
 
 def test_orders_shows_the_corrected_amounts_under_the_same_name(orders: Table) -> None:
-    report = run_job(
-        orders.bench, orders.spec, orders.layout, _job("orders"), JobOptions(reason="late prices", user="ann")
-    )
+    report = run_job(orders.context, _job("orders"), JobOptions(reason="late prices", user="ann"))
     rows = sorted(orders.rows(), key=lambda row: row["order_id"])  # type: ignore[arg-type, return-value]
     amounts = [15.948, 251.22, 239.22, 3.888, 11.724, 66.624, 63.048]
     assert [row["amount"] for row in rows] == pytest.approx(amounts, rel=1e-6)
@@ -36,7 +34,7 @@ def test_orders_shows_the_corrected_amounts_under_the_same_name(orders: Table) -
 
 
 def test_arrived_after_everything_committed(orders: Table) -> None:
-    run_job(orders.bench, orders.spec, orders.layout, _job("orders"))
+    run_job(orders.context, _job("orders"))
     rows = orders.rows(hidden=True)
     assert {row["_hy_timestamp"] for row in rows} == {13_000}
     assert {row["_hy_connector"] for row in rows} == {"~replacement"}
@@ -45,9 +43,9 @@ def test_arrived_after_everything_committed(orders: Table) -> None:
 
 
 def test_twice_changes_nothing(orders: Table) -> None:
-    run_job(orders.bench, orders.spec, orders.layout, _job("orders"))
+    run_job(orders.context, _job("orders"))
     before = orders.fingerprint()
-    again = run_job(orders.bench, orders.spec, orders.layout, _job("orders"))
+    again = run_job(orders.context, _job("orders"))
     assert again.sentence == f"Nothing to change: segment '{SEGMENT}' already holds exactly these 7 rows."
     assert (again.act, again.version) == (None, None)
     assert orders.fingerprint() == before
@@ -55,7 +53,7 @@ def test_twice_changes_nothing(orders: Table) -> None:
 
 def test_a_dry_run_touches_nothing(orders: Table) -> None:
     before = orders.fingerprint()
-    report = run_job(orders.bench, orders.spec, orders.layout, _job("orders"), JobOptions(dry_run=True))
+    report = run_job(orders.context, _job("orders"), JobOptions(dry_run=True))
     assert report.dry_run and report.version is None and report.added == 7
     assert report.sentence.startswith("Would replace") and report.sentence.endswith("Nothing was touched.")
     assert orders.fingerprint() == before
@@ -63,7 +61,7 @@ def test_a_dry_run_touches_nothing(orders: Table) -> None:
 
 
 def test_upsert_keeps_nine_orders(upsert: Table) -> None:
-    report = run_job(upsert.bench, upsert.spec, upsert.layout, _job("orders_upsert"))
+    report = run_job(upsert.context, _job("orders_upsert"))
     # The corrected file holds what the move kept: nothing to change.
     assert report.version is None and "already holds exactly these 4 rows" in report.sentence
     assert len(upsert.rows()) == 4 and len(upsert.visible()) == 9
@@ -72,7 +70,7 @@ def test_upsert_keeps_nine_orders(upsert: Table) -> None:
 
 def test_upsert_of_a_concat_segment(concat: Table) -> None:
     table = concat
-    report = run_job(table.bench, table.spec, table.layout, _job("orders_upsert"))
+    report = run_job(table.context, _job("orders_upsert"))
     assert (report.rows_before, report.rows_after, report.changed) == (7, 4, 0)
     assert len(table.rows()) == 4 and len(table.visible()) == 9
     table.ingest(

@@ -26,7 +26,7 @@ def refused(orders: Table) -> Iterator[Callable[..., HybridError]]:
 
     def run(segment: str | None = SEGMENT, fields: dict[str, object] | None = None) -> HybridError:
         with pytest.raises(HybridError) as caught:
-            run_job(orders.bench, orders.spec, orders.layout, orders.job(segment, **(fields or {})))
+            run_job(orders.context, orders.job(segment, **(fields or {})))
         return caught.value
 
     yield run
@@ -55,7 +55,7 @@ def test_a_bad_row_is_named(orders: Table, refused: Callable[..., HybridError], 
 def test_a_primary_key_is_needed(upsert: Table) -> None:
     upsert.write_rows([{key: value for key, value in GOOD.items() if key != "order_id"}])
     with pytest.raises(DataError, match="line 1: primary key column 'order_id' has no value"):
-        run_job(upsert.bench, upsert.spec, upsert.layout, upsert.job())
+        run_job(upsert.context, upsert.job())
 
 
 def test_the_first_bad_file_is_named_and_others_are_counted(orders: Table, refused: Callable[..., HybridError]) -> None:
@@ -107,11 +107,11 @@ def test_a_file_without_rows_among_others(orders: Table, refused: Callable[..., 
     assert f"a.{data_format} holds no rows ({hollow.stat().st_size} bytes) while" in str(
         refused(fields={"data_format": data_format})
     )
-    report = run_job(orders.bench, orders.spec, orders.layout, job, JobOptions(dry_run=True, allow_empty=True))
+    report = run_job(orders.context, job, JobOptions(dry_run=True, allow_empty=True))
     assert report.rows_after == 1 and any("1 of 2 files hold no rows" in one for one in report.warnings)
     full.write_bytes(hollow.read_bytes())
     assert "2 files" in str(refused(fields={"data_format": data_format}))
-    report = run_job(orders.bench, orders.spec, orders.layout, job, JobOptions(dry_run=True, allow_empty=True))
+    report = run_job(orders.context, job, JobOptions(dry_run=True, allow_empty=True))
     assert report.rows_after == 0
 
 

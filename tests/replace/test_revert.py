@@ -21,12 +21,12 @@ ROW = {"order_id": 1, "customer_id": 1, "order_status": "X", "amount": 1.0, "ts"
 
 def _replace(table: Table, amount: float, segment: str = SEGMENT, **options: bool) -> JobReport:
     table.write_rows([{**ROW, "amount": amount}])
-    return run_job(table.bench, table.spec, table.layout, table.job(segment), JobOptions(**options))  # type: ignore[arg-type]
+    return run_job(table.context, table.job(segment), JobOptions(**options))  # type: ignore[arg-type]
 
 
 def _revert(table: Table, report: JobReport, **options: bool) -> JobReport:
     assert report.act is not None
-    return revert(table.bench, table.spec, table.layout, report.act, **options)  # type: ignore[arg-type]
+    return revert(table.context, report.act, **options)  # type: ignore[arg-type]
 
 
 def test_there_and_back_again(orders: Table) -> None:
@@ -67,7 +67,7 @@ def test_newer_work_comes_first(orders: Table) -> None:
     _revert(orders, first)
     assert orders.rows(hidden=True) == before
     with pytest.raises(NotFoundError, match="Replacement 'replace-x' does not exist"):
-        revert(orders.bench, orders.spec, orders.layout, "replace-x")
+        revert(orders.context, "replace-x")
 
 
 def test_old_rows_that_are_gone(orders: Table) -> None:

@@ -33,7 +33,7 @@ def _corrected(name: str = "orders") -> list[dict[str, Any]]:
 def _run(
     table: Table, segment: str | None = SEGMENT, fields: dict[str, Any] | None = None, **options: Any
 ) -> JobReport:
-    return run_job(table.bench, table.spec, table.layout, table.job(segment, **(fields or {})), JobOptions(**options))
+    return run_job(table.context, table.job(segment, **(fields or {})), JobOptions(**options))
 
 
 def test_every_format_gives_the_same_rows(orders: Table) -> None:

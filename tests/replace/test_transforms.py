@@ -46,7 +46,7 @@ def given(table: Table, *steps: Transform, where: str | None = None, lenient: bo
 
 def run(table: Table, **options: object) -> JobReport:
     fields = {key: options.pop(key) for key in ("data_format", "reader_configs") if key in options}
-    return run_job(table.bench, table.spec, table.layout, table.job(**fields), JobOptions(**options))  # type: ignore[arg-type]
+    return run_job(table.context, table.job(**fields), JobOptions(**options))  # type: ignore[arg-type]
 
 
 def record(number: int, **more: object) -> dict[str, object]:

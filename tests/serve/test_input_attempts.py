@@ -114,7 +114,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
     monkeypatch.setattr("hybrid.replace.job.stage", lambda bench, spec, files, *_: show(files))
     monkeypatch.setattr(
         "hybrid.replace.backfill.planning.plan_backfill",
-        lambda bench, spec, layout, halves, request, plan: show(request.files),
+        lambda table, halves, request, plan: show(request.files),
     )
     yield found
     _WATCHED.clear()

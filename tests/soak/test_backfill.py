@@ -86,7 +86,7 @@ class Scene:
             while self.done < self.buckets * number // (MOVES + 1) or self.arrivals.committed < moved + 10:
                 if stop.wait(0.2):
                     return
-            report = run_move(self.lab.bench, self.lab.spec, self.lab.halves.layout, reach=Reach(None))
+            report = run_move(self.lab.context, reach=Reach(None))
             self.moved.append(report.sentence)
 
     def run_to_the_end(self, **how: object) -> None:

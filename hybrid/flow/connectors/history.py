@@ -21,9 +21,10 @@ from hybrid.errors import ConflictError, DataError, OvertakenError
 from hybrid.flow.connectors.source import BYTES_PER_ROW, Source, SourcePiece, StagedBatch, raise_to
 from hybrid.flow.segment_layout import SegmentLayout, named_segments, segment_layout_of
 from hybrid.lake.commit import commit_act
-from hybrid.lake.commit_context import CommitContext, new_act_id
-from hybrid.lake.layout import TableLayout, in_files, physical_columns, quoted
+from hybrid.lake.commit_context import new_act_id
+from hybrid.lake.layout import in_files, physical_columns, quoted
 from hybrid.lake.log import HalfSnapshot, open_half
+from hybrid.lake.table_context import TableContext
 from hybrid.table.state import next_act
 
 if TYPE_CHECKING:
@@ -100,9 +101,7 @@ def next_source(opener: Opener, progress: HistoryProgress | None) -> Source | No
 
 
 def load_history(
-    bench: CommitContext,
-    spec: TableSpec,
-    layout: TableLayout,
+    table: TableContext,
     connector: str,
     opener: Opener,
     stop: Callable[[], bool] = lambda: False,
@@ -112,7 +111,7 @@ def load_history(
 
     DataError when a record is no row of the table: earlier commits stay, and the load continues there.
     """
-    path, rows, commits = layout.half(Half.OFFLINE), 0, 0
+    path, rows, commits = table.layout.half(Half.OFFLINE), 0, 0
     half = open_half(path)
     progress = HistoryProgress.of(half, connector)
     if progress is not None and progress.done:
@@ -121,27 +120,27 @@ def load_history(
     while source is not None and not stop():
         before = progress.rows if progress is not None else 0
         try:
-            source.check(spec, connector)
-            progress = _load_chunk(bench, spec, layout, connector, source, half, progress, chunk_rows_max)
+            source.check(table.spec, connector)
+            progress = _load_chunk(table, connector, source, half, progress, chunk_rows_max)
         except OvertakenError:  # another process loads it too, or committed here
             progress = HistoryProgress.of(open_half(path), connector)
             source = next_source(opener, progress)
             continue
         rows, commits = rows + progress.rows - before, commits + 1
-        bench.progress.step(
-            f"loading '{connector}' into '{spec.name}' (files, or runs of rows)", progress.pieces, progress.pieces_all
+        table.bench.progress.step(
+            f"loading '{connector}' into '{table.name}' (files, or runs of rows)",
+            progress.pieces,
+            progress.pieces_all,
         )
         if progress.is_complete:
             source = None if progress.done else opener.after(progress.source)
     done = progress is not None and progress.done
     end = "; stopped before its end" if source is not None else "" if done else "; it is followed"
-    return HistoryReport(rows, commits, done, f"Loaded {rows} rows of '{connector}' into '{spec.name}'{end}.")
+    return HistoryReport(rows, commits, done, f"Loaded {rows} rows of '{connector}' into '{table.name}'{end}.")
 
 
 def _load_chunk(
-    bench: CommitContext,
-    spec: TableSpec,
-    layout: TableLayout,
+    table: TableContext,
     connector: str,
     source: Source,
     begun: HalfSnapshot,
@@ -160,23 +159,23 @@ def _load_chunk(
         )
     numbers = next_chunk(source.pieces, so_far.pieces, chunk_rows_max)
     act_id = new_act_id("history")
-    with bench.staging(layout, act_id) as folder:
-        staged = source.stage(bench.spark, spec, connector, numbers, folder) if numbers else None
-        laying = _laid(spec, staged) if staged is not None else None
-        with bench.lock(layout, Half.OFFLINE):
-            current = open_half(layout.half(Half.OFFLINE))
+    with table.staging(act_id) as folder:
+        staged = source.stage(table.bench.spark, table.spec, connector, numbers, folder) if numbers else None
+        laying = _laid(table.spec, staged) if staged is not None else None
+        with table.lock(Half.OFFLINE):
+            current = table.half(Half.OFFLINE)
             if current.table_id != begun.table_id:
-                raise ConflictError(f"Table '{spec.name}' was dropped and made again while '{connector}' was loaded.")
+                raise ConflictError(f"Table '{table.name}' was dropped and made again while '{connector}' was loaded.")
             if HistoryProgress.of(current, connector) != before:
-                raise OvertakenError(f"Another process loads '{connector}' of '{spec.name}' too.")
+                raise OvertakenError(f"Another process loads '{connector}' of '{table.name}' too.")
             after = _after(so_far, source, numbers, staged)
-            frame, names = _segments(bench, spec, current, laying)
+            frame, names = _segments(table, current, laying)
             detail = {"connector": connector, "rows": after.rows - so_far.rows, "segments": names}
-            act = next_act(current.offline, act_id, "history", bench.now_iso(), detail)
+            act = next_act(current.offline, act_id, "history", table.bench.now_iso(), detail)
             all_progress = {**current.offline.progress, connector: after.to_json()}
             deletes = current.offline.deletes + (staged.deletes if staged is not None else 0)
             state = replace(current.offline, act=act, progress=all_progress, deletes=deletes)
-            commit_act(frame, layout.half(Half.OFFLINE), state, planned=current.version)
+            commit_act(frame, table.layout.half(Half.OFFLINE), state, planned=current.version)
     return after
 
 
@@ -215,16 +214,14 @@ def _laid(spec: TableSpec, staged: StagedBatch) -> SegmentLayout:
     return segment_layout_of(spec, staged.frame, F.lit(0))
 
 
-def _segments(
-    bench: CommitContext, spec: TableSpec, offline: HalfSnapshot, laying: SegmentLayout | None
-) -> tuple[DataFrame, list[str]]:
+def _segments(table: TableContext, offline: HalfSnapshot, laying: SegmentLayout | None) -> tuple[DataFrame, list[str]]:
     """The rows under the names of their segments."""
-    stored_columns = [quoted(name) for name, _ in physical_columns(spec, Half.OFFLINE)]
+    stored_columns = [quoted(name) for name, _ in physical_columns(table.spec, Half.OFFLINE)]
     if laying is None:
-        nothing = bench.spark.read.format("delta").load(str(offline.path)).limit(0)
+        nothing = table.bench.spark.read.format("delta").load(str(offline.path)).limit(0)
         return nothing.select(*stored_columns), []
-    rows, names = named_segments(bench, spec, offline, laying)
-    return in_files(spec, rows.select(*stored_columns)), names
+    rows, names = named_segments(table, offline, laying)
+    return in_files(table.spec, rows.select(*stored_columns)), names
 
 
 def _loaded(progress: HistoryProgress) -> str:

@@ -14,9 +14,9 @@ from hybrid.flow.declared.processed_files import ledger_rows
 from hybrid.flow.declared.progress import INCREMENTAL, FlowProgress, realtime_progress, with_realtime
 from hybrid.flow.declared.stage import StagedStream, laid_out
 from hybrid.lake.commit import commit_act
-from hybrid.lake.commit_context import CommitContext, new_act_id
-from hybrid.lake.layout import TableLayout
+from hybrid.lake.commit_context import new_act_id
 from hybrid.lake.log import open_half
+from hybrid.lake.table_context import TableContext
 from hybrid.table import columns
 from hybrid.table.names import realtime_segment
 from hybrid.table.state import RealtimeState, next_act
@@ -36,27 +36,25 @@ class MicroBatch:
     planned: FlowProgress | None
 
 
-def commit_batch(bench: CommitContext, spec: TableSpec, layout: TableLayout, batch: MicroBatch) -> FlowProgress:
+def commit_batch(table: TableContext, batch: MicroBatch) -> FlowProgress:
     """Commits a micro-batch; returns the flow's new progress. OvertakenError when the flow ran elsewhere in between."""
-    path = layout.half(Half.REALTIME)
-    with bench.lock(layout, Half.REALTIME):
+    path = table.layout.half(Half.REALTIME)
+    with table.lock(Half.REALTIME):
         current = open_half(path)
         state = current.realtime
         if state.progress.get(batch.flow) != (batch.planned.to_json() if batch.planned else None):
-            raise OvertakenError(f"Flow '{batch.flow}' of table '{spec.name}' ran in another process meanwhile.")
-        after, frame = _planned(bench, spec, state, batch)
+            raise OvertakenError(f"Flow '{batch.flow}' of table '{table.name}' ran in another process meanwhile.")
+        after, frame = _planned(table, state, batch)
         commit_act(frame, path, after, planned=current.version)
     return realtime_progress(after, batch.flow, INCREMENTAL)
 
 
-def _planned(
-    bench: CommitContext, spec: TableSpec, state: RealtimeState, batch: MicroBatch
-) -> tuple[RealtimeState, DataFrame]:
+def _planned(table: TableContext, state: RealtimeState, batch: MicroBatch) -> tuple[RealtimeState, DataFrame]:
     """The state after the batch, and all rows to store."""
     before, staged = realtime_progress(state, batch.flow, INCREMENTAL), batch.staged
     key, newest_ms = before.key(batch.flow), max(file.modified_ms for file in batch.files)
     first, sequence = state.offsets.get(key, 0), state.sequences.get(key._replace(epoch=0), 0)
-    segment = realtime_segment(spec.name, key.partition, sequence, bench.now_ms())
+    segment = realtime_segment(table.name, key.partition, sequence, table.bench.now_ms())
     progress = replace(
         before,
         rows=before.rows + staged.rows,
@@ -64,7 +62,7 @@ def _planned(
         files=before.files + len(batch.files),
         batches=before.batches + 1,
         schema=batch.schema,
-        at=bench.now_iso(),
+        at=table.bench.now_iso(),
     )
     detail = {
         "flow": batch.flow,
@@ -75,14 +73,14 @@ def _planned(
     }
     after = replace(
         with_realtime(state, batch.flow, progress),
-        act=next_act(state, new_act_id("flow"), "flow", bench.now_iso(), detail),
+        act=next_act(state, new_act_id("flow"), "flow", table.bench.now_iso(), detail),
         offsets={**state.offsets, key: first + staged.total},
         sequences={**state.sequences, key._replace(epoch=0): sequence + (staged.rows > 0)},
         timestamp_max=max(newest_ms, state.timestamp_max or newest_ms),
         rejected=state.rejected + staged.rejected,
     )
-    read = ledger_rows(bench.spark, batch.files, before.files)
-    return after, _stored(spec, staged, read, _hidden(batch.flow, before, newest_ms), segment, first)
+    read = ledger_rows(table.bench.spark, batch.files, before.files)
+    return after, _stored(table.spec, staged, read, _hidden(batch.flow, before, newest_ms), segment, first)
 
 
 def _hidden(flow: str, progress: FlowProgress, newest_ms: int) -> dict[str, Column | str | int | None]:

@@ -29,9 +29,10 @@ from hybrid.flow.declared.progress import (
 from hybrid.flow.declared.stage import StagedStream, laid_out
 from hybrid.flow.segment_layout import named_segments, segment_layout_of
 from hybrid.lake.commit import commit_act
-from hybrid.lake.commit_context import CommitContext, new_act_id
-from hybrid.lake.layout import TableLayout, in_files, physical_columns, quoted
+from hybrid.lake.commit_context import new_act_id
+from hybrid.lake.layout import in_files, physical_columns, quoted
 from hybrid.lake.log import open_half
+from hybrid.lake.table_context import TableContext
 from hybrid.table import columns
 from hybrid.table.state import OfflineState, RealtimeState, next_act
 
@@ -50,15 +51,15 @@ class Load:
     staged: StagedStream
 
 
-def commit_rejected(bench: CommitContext, spec: TableSpec, layout: TableLayout, load: Load) -> None:
+def commit_rejected(table: TableContext, load: Load) -> None:
     """Stores the load's rejected rows in REALTIME. They replace rejected rows of another attempt at this refresh.
 
     OvertakenError when the flow has run elsewhere in the meantime. Nothing was changed then.
     """
-    path, staged = layout.half(Half.REALTIME), load.staged
+    path, staged = table.layout.half(Half.REALTIME), load.staged
     # In the same order as a drop, to prevent a deadlock.
-    with bench.lock(layout, Half.OFFLINE), bench.lock(layout, Half.REALTIME):
-        _refuse_done(spec, open_half(layout.half(Half.OFFLINE)).offline, load)
+    with table.lock(Half.OFFLINE), table.lock(Half.REALTIME):
+        _refuse_done(table.spec, table.half(Half.OFFLINE).offline, load)
         current = open_half(path)
         state = current.realtime
         before = progress_of(state, load.flow) or FlowProgress(ONCE)
@@ -72,38 +73,38 @@ def commit_rejected(bench: CommitContext, spec: TableSpec, layout: TableLayout, 
         detail = {"flow": load.flow, "rows": 0, "rejected": staged.rejected, "files": 0, "refresh": load.refresh}
         after = replace(
             with_realtime(state, load.flow, progress),
-            act=next_act(state, new_act_id("flow"), "flow", bench.now_iso(), detail),
+            act=next_act(state, new_act_id("flow"), "flow", table.bench.now_iso(), detail),
             rejected=state.rejected + staged.rejected - earlier,
         )
-        name = columns.rejected_segment(spec.name)
+        name = columns.rejected_segment(table.name)
         hidden = {**_hidden(load), columns.SEGMENT: name, columns.TIME: None}
-        frame = laid_out(spec, Half.REALTIME, staged.bad, hidden, bare=True)
+        frame = laid_out(table.spec, Half.REALTIME, staged.bad, hidden, bare=True)
         if tried:
-            others = _stored(bench, spec, layout, Half.REALTIME, [name]).where(quoted(columns.CONNECTOR) != load.flow)
+            others = _stored(table, Half.REALTIME, [name]).where(quoted(columns.CONNECTOR) != load.flow)
             frame = union_all([others, frame])
         commit_act(frame.coalesce(1), path, after, planned=current.version, replacing=[name] if tried else ())
 
 
-def commit_load(bench: CommitContext, spec: TableSpec, layout: TableLayout, load: Load) -> list[str]:
+def commit_load(table: TableContext, load: Load) -> list[str]:
     """Commits the load's rows, which replace what the flow brought before; returns the names of its segments.
 
     OvertakenError when the flow ran, or was attempted, elsewhere in the meantime. Nothing was changed then.
     """
-    path = layout.half(Half.OFFLINE)
-    laying = segment_layout_of(spec, load.staged.good, _split(spec))
-    with bench.lock(layout, Half.OFFLINE):
+    path = table.layout.half(Half.OFFLINE)
+    laying = segment_layout_of(table.spec, load.staged.good, _split(table.spec))
+    with table.lock(Half.OFFLINE):
         current = open_half(path)
         state, staged = current.offline, load.staged
         before = progress_of(state, load.flow)
-        _refuse_done(spec, state, load)
-        _refuse_tried(spec, open_half(layout.half(Half.REALTIME)).realtime, load)
-        old = brought_by(bench, current, {load.flow: load.refresh}) if before is not None else FlowProvenance()
-        rows, names = named_segments(bench, spec, current, laying)
-        frame = in_files(spec, laid_out(spec, Half.OFFLINE, rows, _hidden(load)))
+        _refuse_done(table.spec, state, load)
+        _refuse_tried(table.spec, table.half(Half.REALTIME).realtime, load)
+        old = brought_by(table.bench, current, {load.flow: load.refresh}) if before is not None else FlowProvenance()
+        rows, names = named_segments(table, current, laying)
+        frame = in_files(table.spec, laid_out(table.spec, Half.OFFLINE, rows, _hidden(load)))
         if old.segments:
-            remaining = old.kept(_stored(bench, spec, layout, Half.OFFLINE, old.segments))
-            frame = in_files(spec, union_all([remaining, frame]))
-        now = bench.now_iso()
+            remaining = old.kept(_stored(table, Half.OFFLINE, old.segments))
+            frame = in_files(table.spec, union_all([remaining, frame]))
+        now = table.bench.now_iso()
         progress = FlowProgress(
             ONCE, load.refresh, rows=staged.rows, rejected=staged.rejected, files=load.files, batches=1, at=now
         )
@@ -154,8 +155,8 @@ def _hidden(load: Load) -> dict[str, Column | str | int | None]:
     }
 
 
-def _stored(bench: CommitContext, spec: TableSpec, layout: TableLayout, half: Half, names: Sequence[str]) -> DataFrame:
+def _stored(table: TableContext, half: Half, names: Sequence[str]) -> DataFrame:
     """The stored rows of some segments."""
-    rows = bench.spark.read.format("delta").load(str(layout.half(half)))
-    stored_columns = [quoted(name) for name, _ in physical_columns(spec, half)]
+    rows = table.bench.spark.read.format("delta").load(str(table.layout.half(half)))
+    stored_columns = [quoted(name) for name, _ in physical_columns(table.spec, half)]
     return rows.where(quoted(columns.SEGMENT).isin(list(names))).select(*stored_columns)

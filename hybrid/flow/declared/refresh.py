@@ -16,13 +16,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from hybrid.config.table_config import Half, TableSpec
+from hybrid.config.table_config import Half
 from hybrid.flow.declared.flow_provenance import brought_by
 from hybrid.flow.declared.progress import INCREMENTAL, FlowProgress, all_progress, with_offline, with_realtime
 from hybrid.lake.commit import commit_act
-from hybrid.lake.commit_context import CommitContext, new_act_id
-from hybrid.lake.layout import TableLayout, in_files, physical_columns, quoted
+from hybrid.lake.commit_context import new_act_id
+from hybrid.lake.layout import in_files, physical_columns, quoted
 from hybrid.lake.log import HalfSnapshot, open_half
+from hybrid.lake.table_context import TableContext
 from hybrid.table import columns
 from hybrid.table.state import OfflineState, RealtimeState, next_act
 
@@ -30,22 +31,20 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def begin_refresh(
-    bench: CommitContext, spec: TableSpec, layout: TableLayout, kinds: Mapping[str, str]
-) -> tuple[str, ...]:
+def begin_refresh(table: TableContext, kinds: Mapping[str, str]) -> tuple[str, ...]:
     """Begins a refresh of flows (kinds by name) that have brought rows to the table, in one commit to REALTIME.
 
     Returns their segments with corrections, which are removed too. ConflictError when a correction covers rows of
     others as well; nothing was changed then.
     """
-    corrected = brought_by(bench, open_half(layout.half(Half.OFFLINE)), dict.fromkeys(kinds, 0)).replaced
-    path = layout.half(Half.REALTIME)
-    with bench.lock(layout, Half.REALTIME):
+    corrected = brought_by(table.bench, table.half(Half.OFFLINE), dict.fromkeys(kinds, 0)).replaced
+    path = table.layout.half(Half.REALTIME)
+    with table.lock(Half.REALTIME):
         current = open_half(path)
         state = current.realtime
-        places, remaining = _without(bench, spec, current, set(kinds))
+        places, remaining = _without(table, current, set(kinds))
         removed = sum(progress.rejected for name, progress in all_progress(state).items() if name in kinds)
-        act = next_act(state, new_act_id("refresh"), "refresh", bench.now_iso(), {"flows": sorted(kinds)})
+        act = next_act(state, new_act_id("refresh"), "refresh", table.bench.now_iso(), {"flows": sorted(kinds)})
         after = replace(_renumbered(state, kinds), act=act, rejected=max(0, state.rejected - removed))
         commit_act(remaining, path, after, planned=current.version, replacing=places)
     return corrected
@@ -59,14 +58,12 @@ def _renumbered(state: RealtimeState, kinds: Mapping[str, str]) -> RealtimeState
     return state
 
 
-def _without(
-    bench: CommitContext, spec: TableSpec, realtime: HalfSnapshot, flows: set[str]
-) -> tuple[list[str], DataFrame]:
+def _without(table: TableContext, realtime: HalfSnapshot, flows: set[str]) -> tuple[list[str], DataFrame]:
     """The partitions of REALTIME that hold rows of the flows, and the rows in them that stay."""
-    stored = bench.spark.read.format("delta").load(str(realtime.path))
+    stored = table.bench.spark.read.format("delta").load(str(realtime.path))
     pairs = {(row[0], row[1]) for row in stored.select(columns.SEGMENT, columns.CONNECTOR).distinct().collect()}
     places = sorted({segment for segment, connector in pairs if connector in flows})
-    stored_columns = [quoted(name) for name, _ in physical_columns(spec, Half.REALTIME)]
+    stored_columns = [quoted(name) for name, _ in physical_columns(table.spec, Half.REALTIME)]
     rows = stored.where(quoted(columns.SEGMENT).isin(places)).select(*stored_columns)
     return places, rows.where(~quoted(columns.CONNECTOR).isin(sorted(flows))).repartition(columns.SEGMENT)
 
@@ -81,30 +78,30 @@ def uncleared(realtime: RealtimeState, offline: OfflineState) -> list[str]:
     ]
 
 
-def clear_moved(bench: CommitContext, spec: TableSpec, layout: TableLayout) -> list[str]:
+def clear_moved(table: TableContext) -> list[str]:
     """Removes the moved OFFLINE rows of flows whose refresh has begun, in one commit. Returns their names.
 
     It commits even without such rows, so that a move planned before conflicts with it.
     """
-    path = layout.half(Half.OFFLINE)
-    realtime = open_half(layout.half(Half.REALTIME)).realtime
+    path = table.layout.half(Half.OFFLINE)
+    realtime = table.half(Half.REALTIME).realtime
     if not uncleared(realtime, open_half(path).offline):
         return []
-    with bench.lock(layout, Half.OFFLINE):
+    with table.lock(Half.OFFLINE):
         current = open_half(path)
         state = current.offline
         flows = uncleared(realtime, state)
         if not flows:
             return []
         progress = all_progress(realtime)
-        old = brought_by(bench, current, {name: progress[name].refresh for name in flows})
+        old = brought_by(table.bench, current, {name: progress[name].refresh for name in flows})
         # All stored columns: others' rows may have some that this definition does not have yet.
-        stored = bench.spark.read.format("delta").load(str(path))
+        stored = table.bench.spark.read.format("delta").load(str(path))
         remaining = old.kept(stored.where(quoted(columns.SEGMENT).isin(list(old.segments))))
         detail = {"flows": flows, "segments_from": list(old.segments), "replaced": list(old.replaced)}
-        act = next_act(state, new_act_id("refresh"), "refresh", bench.now_iso(), detail)
+        act = next_act(state, new_act_id("refresh"), "refresh", table.bench.now_iso(), detail)
         after = replace(state, act=act)
         for name in flows:
             after = with_offline(after, name, FlowProgress(INCREMENTAL, progress[name].refresh))
-        commit_act(in_files(spec, remaining), path, after, planned=current.version, replacing=old.segments)
+        commit_act(in_files(table.spec, remaining), path, after, planned=current.version, replacing=old.segments)
     return flows

@@ -29,6 +29,7 @@ from hybrid.flow.declared.targets import Keeper
 from hybrid.lake.commit_context import CommitContext, new_act_id
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import open_half
+from hybrid.lake.table_context import TableContext
 from hybrid.progress import counted
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ class FlowRun:
         with in_session(self.session, binding):
             return frame_of(self.flow, self.flow.query())
 
-    def _staged(self, frame: DataFrame, bound: Bound, folder: Any) -> tuple[TableSpec, StagedStream]:
+    def _staged(self, frame: DataFrame, bound: Bound, folder: Any) -> tuple[TableContext, StagedStream]:
         """Stages the frame's rows in the table's columns; new columns are added to the table first."""
         spec = self._spec()
         new = new_columns(spec, column_types(frame.schema))
@@ -112,7 +113,7 @@ class FlowRun:
         for file in bound.files:
             file.check_unchanged()
         self.warnings += bound.warnings
-        return spec, staged
+        return TableContext(self.bench, spec, self._layout), staged
 
     # Once
 
@@ -134,10 +135,10 @@ class FlowRun:
             raise SpecError(f"Flow '{self.flow.name}' is once and returns a streaming frame.")
         attempt = new_act_id("flow")
         with self.bench.staging(self._layout, attempt) as folder:
-            spec, staged = self._staged(frame, bound, folder)
+            table, staged = self._staged(frame, bound, folder)
             load = Load(attempt, self.flow.name, state.wanted, len(bound.files), staged)
-            commit_rejected(self.bench, spec, self._layout, load)
-            names = commit_load(self.bench, spec, self._layout, load)
+            commit_rejected(table, load)
+            names = commit_load(table, load)
         again = " again (full refresh)" if state.wanted else ""
         sentence = (
             f"Loaded {counted(staged.rows, 'row')} of {counted(load.files, 'file')} into "
@@ -153,7 +154,7 @@ class FlowRun:
         overtaken = 0
         while True:
             if self._state().is_refreshing:  # another process may have begun it; this one continues it
-                clear_moved(self.bench, self._spec(), self._layout)
+                clear_moved(TableContext(self.bench, self._spec(), self._layout))
             snapshot = open_half(self._layout.half(Half.REALTIME))
             before = progress_of(snapshot.realtime, self.flow.name)
             if ledger is None:
@@ -198,11 +199,9 @@ class FlowRun:
         refuse_per_batch(self.flow, frame)
         self.bench.progress.say(f"{self.flow.name}: reading {counted(len(bound.files), 'file')}.")
         with self.bench.staging(self._layout, new_act_id("flow")) as folder:
-            spec, staged = self._staged(frame, bound, folder)
+            table, staged = self._staged(frame, bound, folder)
             schema = json.dumps(bound.schema.jsonValue()) if bound.schema is not None else None
-            commit_batch(
-                self.bench, spec, self._layout, MicroBatch(self.flow.name, bound.files, staged, schema, before)
-            )
+            commit_batch(table, MicroBatch(self.flow.name, bound.files, staged, schema, before))
         return staged
 
     def _caught_up(self, done: FlowReport, before: FlowProgress | None, nothing: NothingNew) -> FlowReport:

@@ -11,12 +11,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hybrid.config.table_config import BucketConfig, Half, MergeType, TableSpec
+from hybrid.config.table_config import BucketConfig, Half, MergeType
 from hybrid.errors import DataError, OvertakenError
 from hybrid.lake.commit import FileAct, Written, commit_files
-from hybrid.lake.commit_context import CommitContext, new_act_id
-from hybrid.lake.layout import TableLayout
+from hybrid.lake.commit_context import new_act_id
 from hybrid.lake.log import HalfSnapshot, acts_between, open_half, segments_named_by
+from hybrid.lake.table_context import TableContext
 from hybrid.move.merging.plan import Group
 from hybrid.move.merging.report import Merged, left_out
 from hybrid.move.rollup import sums_that_fit
@@ -39,9 +39,7 @@ class Rewrite:
     still valid for a later version; it is called under the lock. `change` is the requested change in the lineage entry.
     """
 
-    bench: CommitContext
-    layout: TableLayout
-    spec: TableSpec
+    table: TableContext
     config: BucketConfig
     base: HalfSnapshot
     lineage: Sequence[Act]
@@ -60,8 +58,8 @@ class Rewrite:
         counts = {group.start: group.rows for group in groups}
         end_ms = max(counts) + config.bucket_ms
         cuts = borders(counts, config.bucket_ms, lying, end_ms, rows_per_task(config.max_records_per_segment))
-        with sums_that_fit(self.spec):
-            files = write_files(rows, self.spec, config, folder, cuts)
+        with sums_that_fit(self.table.spec):
+            files = write_files(rows, self.table.spec, config, folder, cuts)
         return task_splits_of(files, config.bucket_ms, config.max_records_per_segment)
 
     def commit(self, group: Group, parts: Sequence[TaskSplit], folder: Path) -> Merged:
@@ -69,16 +67,16 @@ class Rewrite:
 
         Raises OvertakenError when these have changed, and DataError when rows are missing; they stay unchanged then.
         """
-        written, half = sum(part.rows for part in parts), self.layout.half(Half.OFFLINE)
-        with self.bench.lock(self.layout, Half.OFFLINE):
+        written, half = sum(part.rows for part in parts), self.table.layout.half(Half.OFFLINE)
+        with self.table.lock(Half.OFFLINE):
             current = open_half(half)
             newer = acts_between(half, self.base.version, current.version)
             if newer is None or not self._is_as_planned(group, current) or not self.holds(current):
-                raise OvertakenError(f"Another act concerned segments of OFFLINE of '{self.spec.name}' first.")
+                raise OvertakenError(f"Another act concerned segments of OFFLINE of '{self.table.name}' first.")
             if not group.allows(written):
                 raise self._lacking(group, written)
             taken = {file.segment for file in current.files} | self._names | segments_named_by(newer)
-            names = tuple(names_of(self.spec, self.config, parts, {group.start: group.times}, taken))
+            names = tuple(names_of(self.table.spec, self.config, parts, {group.start: group.times}, taken))
             act_id = new_act_id(MERGE)
             entry = Lineage(
                 segments_from=group.names,
@@ -94,7 +92,7 @@ class Rewrite:
                 change=self.change,
                 previous=current.offline.last_lineage,
             )
-            act = next_act(current.offline, act_id, "merge", self.bench.now_iso(), entry.to_json())
+            act = next_act(current.offline, act_id, "merge", self.table.bench.now_iso(), entry.to_json())
             state = with_entry(current.offline.with_task(self.config), act, current.version)
 
             def put() -> Written:
@@ -102,7 +100,7 @@ class Rewrite:
 
             gone = {name: self.base.files_of(name) for name in group.names}
             version = commit_files(
-                self.bench.spark, FileAct(half, "merge", act_id, written_columns(self.spec), gone), put
+                self.table.bench.spark, FileAct(half, "merge", act_id, written_columns(self.table.spec), gone), put
             )
         return Merged(self.source, group.start, group.names, names, group.rows, written, act_id, version)
 
@@ -113,7 +111,7 @@ class Rewrite:
 
     def _lacking(self, group: Group, written: int) -> DataError:
         return DataError(
-            f"Of {group.rows} rows in {counted(len(group.segments), 'segment')} of '{self.spec.name}' a merge "
+            f"Of {group.rows} rows in {counted(len(group.segments), 'segment')} of '{self.table.name}' a merge "
             f"({self.how}) wrote {written}. These segments stay as they are.",
             hint="hybrid doctor",
         )

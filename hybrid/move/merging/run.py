@@ -20,9 +20,10 @@ from hybrid.config.merge_json import MERGE_TASK
 from hybrid.config.rollup_json import AGGREGATION_SUFFIX
 from hybrid.config.table_config import Half, MergeLevel, MergeType, MoveConfig, TableSpec
 from hybrid.errors import DataError, OvertakenError, SpecError
-from hybrid.lake.commit_context import CommitContext, new_act_id
-from hybrid.lake.layout import TableLayout, quoted
+from hybrid.lake.commit_context import new_act_id
+from hybrid.lake.layout import quoted
 from hybrid.lake.log import HalfSnapshot, lineage_acts, open_half, texts
+from hybrid.lake.table_context import TableContext
 from hybrid.move.merge import merge
 from hybrid.move.merging.merge_exclusions import claims_on, hidden_from, merge_exclusions
 from hybrid.move.merging.plan import LONGER, Group, MergePlan, first_batch, plan_merges
@@ -38,9 +39,7 @@ from hybrid.table.state import Act
 
 
 def run_merges(
-    bench: CommitContext,
-    spec: TableSpec,
-    layout: TableLayout,
+    table: TableContext,
     *,
     dry_run: bool = False,
     newest: Callable[[], TableSpec] | None = None,
@@ -51,13 +50,13 @@ def run_merges(
     no such task, OvertakenError when other operations kept committing first, and DataError when segments lacked rows.
     Commits made before the error stay.
     """
-    require_merges(spec)
-    run = _Run(bench, newest or (lambda: spec), layout)
-    for level in spec.merge_levels:
-        run.merge_level(level, dry_run, is_longest=level is spec.merge_levels[-1])
+    require_merges(table.spec)
+    run = _Run(table, newest)
+    for level in table.spec.merge_levels:
+        run.merge_level(level, dry_run, is_longest=level is table.spec.merge_levels[-1])
     if run.failed:
         raise run.failed[0]
-    return run.told.report(_said(spec, run.told.merged, dry_run), dry_run=dry_run)
+    return run.told.report(_said(table.spec, run.told.merged, dry_run), dry_run=dry_run)
 
 
 def require_merges(spec: TableSpec) -> None:
@@ -73,9 +72,9 @@ def require_merges(spec: TableSpec) -> None:
 class _Run:
     """One run. It reads the clock once. `failed` are the errors of segments that lacked rows, which need a person."""
 
-    def __init__(self, bench: CommitContext, definition: Callable[[], TableSpec], layout: TableLayout) -> None:
-        self._bench, self._definition, self._layout = bench, definition, layout
-        self._half, self._now_ms = layout.half(Half.OFFLINE), bench.now_ms()
+    def __init__(self, table: TableContext, newest: Callable[[], TableSpec] | None) -> None:
+        self._table, self._newest = table, newest
+        self._half, self._now_ms = table.layout.half(Half.OFFLINE), table.bench.now_ms()
         # Names that this run skips from now on. A merge result is not merged with the rest of its bucket in the same
         # run, because a task has a limit.
         self._done: set[str] = set()
@@ -89,14 +88,14 @@ class _Run:
         self._groups_max = None
         if dry_run:
             base = open_half(self._half)
-            plan = self._plan(self._definition(), level, base, _lineage(base))
+            plan = self._plan(self._table.renewed(self._newest).spec, level, base, _lineage(base))
             self.told.merged += [
                 Merged(_source(level), group.start, group.names, (), group.rows, 0) for group in plan.groups
             ]
         else:
-            table, goes_on = self._layout.root.name, True
+            goes_on = True
             while goes_on:
-                plan, goes_on = self._bench.until_not_overtaken(table, lambda: self._merge_batch(level))
+                plan, goes_on = self._table.until_not_overtaken(lambda: self._merge_batch(level))
         # Segments longer than a short bucket belong to longer levels.
         excluded = {why: names for why, names in plan.kept.items() if is_longest or why != LONGER}
         self.told.kept[level.name] = excluded
@@ -106,8 +105,9 @@ class _Run:
 
         Returns whether there was one. OvertakenError when nothing of it could be committed.
         """
-        claims, base = claims_on(self._layout), open_half(self._half)
-        spec, lineage = self._definition(), _lineage(base)  # last: it has all columns of the rows
+        claims, base = claims_on(self._table.layout), open_half(self._half)
+        table, lineage = self._table.renewed(self._newest), _lineage(base)  # last: it has all columns of the rows
+        spec = table.spec
         plan = self._plan(spec, level, base, lineage)
         batch = first_batch(plan.groups, level.max_records_per_task)[: self._groups_max]
         if not batch:
@@ -115,18 +115,16 @@ class _Run:
 
         def holds(current: HalfSnapshot) -> bool:
             same = level.keeps_rows or hidden_from(spec, current) == hidden_from(spec, base)
-            return same and claims_on(self._layout) == claims
+            return same and claims_on(self._table.layout) == claims
 
         how = f"{level.name}, {level.merge_type.value}"
-        rewrite = Rewrite(
-            self._bench, self._layout, spec, level, base, lineage, _source(level), how, holds, _form(level)
-        )
+        rewrite = Rewrite(table, level, base, lineage, _source(level), how, holds, _form(level))
         names, read = [name for group in batch for name in group.names], sum(group.rows for group in batch)
         what = f"{counted(len(names), 'segment')} of {counted(len(batch), 'bucket')} with {counted(read, 'row')}"
-        self._bench.progress.say(f"Merging {what} of '{spec.name}' ({how}).")
+        self._table.bench.progress.say(f"Merging {what} of '{spec.name}' ({how}).")
         overtaken: list[OvertakenError] = []
-        with self._bench.staging(self._layout, new_act_id(MERGE)) as folder:
-            stored = self._bench.spark.read.format("delta").load(str(self._half))
+        with self._table.staging(new_act_id(MERGE)) as folder:
+            stored = self._table.bench.spark.read.format("delta").load(str(self._half))
             segments = stored.where(quoted(columns.SEGMENT).isin(names))
             rows = merge(segments, spec, level, ceil(read / TASK_ROWS), base.added)
             try:
@@ -145,7 +143,7 @@ class _Run:
                 except DataError as error:
                     self.failed.append(error)
                     self._done.update(group.names)
-                self._bench.progress.step("merging buckets", number, len(batch))
+                self._table.bench.progress.step("merging buckets", number, len(batch))
         if len(overtaken) == len(batch):
             raise overtaken[0]
         return plan, True
@@ -162,7 +160,7 @@ class _Run:
         refuse_rolled_otherwise(spec.name, base.offline.rolled, [level])
         leaves_out, step_ms = not level.keeps_rows, level.step_ms
         exclusions = merge_exclusions(
-            spec, self._layout, base, lineage, self._now_ms, leaves_out=leaves_out, step_ms=step_ms
+            spec, self._table.layout, base, lineage, self._now_ms, leaves_out=leaves_out, step_ms=step_ms
         )
         mine = [act for act in lineage if act.kind == MERGE and act.detail["source"] == _source(level)]
         made = {

@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING
 from hybrid.config.table_config import BoundaryMode, Half, TableSpec
 from hybrid.errors import ConflictError, OvertakenError, SpecError
 from hybrid.lake.commit import commit_act
-from hybrid.lake.commit_context import CommitContext, new_act_id
-from hybrid.lake.layout import TableLayout, in_files, quoted
+from hybrid.lake.commit_context import new_act_id
+from hybrid.lake.layout import in_files, quoted
 from hybrid.lake.log import HalfSnapshot, acts_between, foreign_between, open_half
+from hybrid.lake.table_context import TableContext
 from hybrid.move.retention.markers import Markers, deciding, stage_markers
 from hybrid.move.retention.plan import below_all_others, covered_by_itself, floor_of_offline, never_shown
 from hybrid.move.retention.report import Dropped, KeptSegments, RetentionFindings, RetentionReport
@@ -43,9 +44,7 @@ _ADDING = frozenset({"flow", "ingest", "seal"})
 Halves = Mapping[Half, HalfSnapshot]
 
 
-def run_retention(
-    bench: CommitContext, spec: TableSpec, layout: TableLayout, *, dry_run: bool = False, share_max: float | None = None
-) -> RetentionReport:
+def run_retention(table: TableContext, *, dry_run: bool = False, share_max: float | None = None) -> RetentionReport:
     """Drop the expired segments of each half that has a retention time.
 
     With `share_max`, drop only the oldest segments with at most this share of a half's rows, and at least one. The rest
@@ -54,9 +53,9 @@ def run_retention(
     Raises SpecError when the table has no retention, ConflictError when other operations kept committing first. Commits
     made before the error stay.
     """
-    require_retention(spec)
-    run = _Run(bench, spec, layout, bench.now_ms(), dry_run, share_max)
-    return bench.until_not_overtaken(spec.name, run.attempt)
+    require_retention(table.spec)
+    run = _Run(table, table.bench.now_ms(), dry_run, share_max)
+    return table.until_not_overtaken(run.attempt)
 
 
 def require_retention(spec: TableSpec) -> None:
@@ -107,25 +106,16 @@ class _Plan:
 class _Run:
     """One run. It reads the clock once, and reports commits that it made before a conflict."""
 
-    def __init__(
-        self,
-        bench: CommitContext,
-        spec: TableSpec,
-        layout: TableLayout,
-        now_ms: int,
-        dry_run: bool,
-        share_max: float | None,
-    ) -> None:
-        self._bench, self._spec, self._layout = bench, spec, layout
-        self._now_ms, self._dry_run, self._share_max = now_ms, dry_run, share_max
+    def __init__(self, table: TableContext, now_ms: int, dry_run: bool, share_max: float | None) -> None:
+        self._table, self._now_ms, self._dry_run, self._share_max = table, now_ms, dry_run, share_max
         self._told = RetentionFindings()
 
     def attempt(self) -> RetentionReport:
         findings = self._told
         findings.kept.clear()
         findings.nothing.clear()
-        halves = {half: open_half(self._layout.half(half)) for half in Half if half in self._spec.halves}
-        with self._bench.staging(self._layout, new_act_id(KIND)) as folder:
+        halves = {half: self._table.half(half) for half in Half if half in self._table.spec.halves}
+        with self._table.staging(new_act_id(KIND)) as folder:
             plans = self._plans(halves, folder)
             if self._dry_run:
                 findings.dropped += [plan.dropped(None) for plan in plans.values() if plan.going]
@@ -135,22 +125,22 @@ class _Run:
                 if Half.REALTIME in plans and plans[Half.REALTIME].going:
                     self._realtime(plans[Half.REALTIME])
         if self._has_boundary:
-            findings.floor_ms = open_half(self._layout.half(Half.OFFLINE)).offline.boundary.floor_ms
-        return findings.report(self._spec.name, dry_run=self._dry_run)
+            findings.floor_ms = self._table.half(Half.OFFLINE).offline.boundary.floor_ms
+        return findings.report(self._table.name, dry_run=self._dry_run)
 
     @property
     def _has_boundary(self) -> bool:
-        return len(self._spec.halves) == len(Half)
+        return len(self._table.spec.halves) == len(Half)
 
     # Plans
 
     def _plans(self, halves: Halves, folder: Path) -> dict[Half, _Plan]:
         """The plans by half. REALTIME of two halves first, because rows dropped there need no marker."""
         plans: dict[Half, _Plan] = {}
-        retention = self._spec.retention
+        retention = self._table.spec.retention
         if Half.REALTIME in retention and self._has_boundary:
             plans[Half.REALTIME] = self._covered_plan(halves)
-        shown = Half.OFFLINE if self._has_boundary else next(iter(self._spec.halves))
+        shown = Half.OFFLINE if self._has_boundary else next(iter(self._table.spec.halves))
         if shown in retention:
             plans[shown] = self._shown_plan(shown, halves, plans.get(Half.REALTIME), folder / shown)
         return plans
@@ -161,8 +151,8 @@ class _Run:
         plan, _ = self._expired(Half.REALTIME, base)
         if not plan.expired:
             return plan
-        boundary, lag_ms = offline.offline.boundary, self._spec.boundary_lag_ms
-        covered = covered_by_itself(boundary, offline.last_ms, lag_ms, by_pushes=self._spec.is_pushed)
+        boundary, lag_ms = offline.offline.boundary, self._table.spec.boundary_lag_ms
+        covered = covered_by_itself(boundary, offline.last_ms, lag_ms, by_pushes=self._table.spec.is_pushed)
         self._say(f"Counting what has not moved of {counted(len(plan.expired), 'expired segment')}")
         rows = self._rows(Half.REALTIME).where(_among(plan.expired)).where(visible_realtime_sql(covered))
         unmoved = {row[0]: int(row[1]) for row in rows.groupBy(columns.SEGMENT).count().collect()}
@@ -176,23 +166,23 @@ class _Run:
     def _shown_plan(self, half: Half, halves: Halves, covered: _Plan | None, folder: Path) -> _Plan:
         """The plan for a half whose rows are visible: what is expired, and the markers that stay in its place."""
         plan, staying = self._expired(half, halves[half])
-        deletes = halves[Half.REALTIME].realtime.deletes if self._spec.nets_deletes else 0
-        if self._spec.nets_deletes and Half.OFFLINE in halves:
+        deletes = halves[Half.REALTIME].realtime.deletes if self._table.spec.nets_deletes else 0
+        if self._table.spec.nets_deletes and Half.OFFLINE in halves:
             deletes += halves[Half.OFFLINE].offline.deletes
         if plan.expired and deletes:
             plan = self._netted(plan, staying, halves)
         plan = replace(plan, going=plan.expired, strict=plan.strict or self._is_pinots(halves.get(Half.OFFLINE)))
-        if not plan.expired or self._spec.upsert is None:
+        if not plan.expired or self._table.spec.upsert is None:
             return plan
         self._say(
             f"Looking for older versions of {counted(sum(segment.rows for segment in plan.expired), 'expired row')}"
         )
         rows = self._rows(half)
-        others = rows.where(~_among(plan.expired)).select(*deciding(self._spec))
+        others = rows.where(~_among(plan.expired)).select(*deciding(self._table.spec))
         if half is Half.OFFLINE and self._has_boundary:
             others = self._beside(halves[half], plan, covered, others)
-        spark = self._bench.spark
-        markers = stage_markers(spark, self._spec, rows.where(_among(plan.expired)), others, folder)
+        spark = self._table.bench.spark
+        markers = stage_markers(spark, self._table.spec, rows.where(_among(plan.expired)), others, folder)
         whole = [segment.name for segment in plan.expired if segment.name in markers.whole]
         count = sum(markers.counts[name] for name in whole)
         self._keep(half, whole, f"{counted(count, 'delete marker')} that older versions of their keys need")
@@ -203,8 +193,8 @@ class _Run:
         """The segments that are expired by age and may be dropped, and all other segments of the half."""
         # Times rounded to one step expire together, when the end of the step does.
         step_ms = base.offline.boundary.step_ms if half is Half.OFFLINE else 1
-        before_ms = rounded_down(self._now_ms - self._spec.retention[half], step_ms)
-        segments = by_age(base.files, columns.bookkeeping(self._spec.name) if half is Half.REALTIME else ())
+        before_ms = rounded_down(self._now_ms - self._table.spec.retention[half], step_ms)
+        segments = by_age(base.files, columns.bookkeeping(self._table.name) if half is Half.REALTIME else ())
         consuming = base.realtime.consuming_names() if half is Half.REALTIME else frozenset[str]()
         old = [segment for segment in segments if segment.ends_before(before_ms)]
         self._keep(half, [segment.name for segment in old if segment.name in consuming], "not sealed yet")
@@ -251,14 +241,14 @@ class _Run:
         rows = self._rows(Half.REALTIME).where(visible_realtime_sql(after))
         if covered is not None and covered.going:
             rows = rows.where(~_among(covered.going))
-        return others.unionByName(rows.select(*deciding(self._spec)))
+        return others.unionByName(rows.select(*deciding(self._table.spec)))
 
     def _floored(self, offline: HalfSnapshot, shown: _Plan | None, covered: _Plan | None) -> Boundary:
         """The boundary of an OFFLINE version with the floor that the plans need."""
         boundary = offline.offline.boundary
         dropped_ms = last_of(shown.going) if shown is not None else None
         if dropped_ms is not None:
-            floor = floor_of_offline(boundary, offline.last_ms, self._spec.boundary_lag_ms, dropped_ms)
+            floor = floor_of_offline(boundary, offline.last_ms, self._table.spec.boundary_lag_ms, dropped_ms)
             boundary = boundary if floor is None else boundary.with_floor(floor)
         floor_ms = _floor_of(covered) if covered is not None else None
         return boundary if floor_ms is None else boundary.with_floor(floor_ms)
@@ -272,7 +262,7 @@ class _Run:
         strict = any(segment_plan.strict for segment_plan in plans.values())
         if not names and self._is_floored(base, plans):
             return
-        with self._bench.lock(self._layout, Half.OFFLINE):
+        with self._table.lock(Half.OFFLINE):
             current = open_half(base.path)
             self._refuse_changed(base, current, plan.going if plan is not None else (), strict=strict)
             floored = not self._is_floored(current, plans)
@@ -307,11 +297,11 @@ class _Run:
             self._keep(Half.REALTIME, plan.names, f"left to the next run: {error}")
 
     def _commit_realtime(self, plan: _Plan) -> None:
-        with self._bench.lock(self._layout, Half.REALTIME):
+        with self._table.lock(Half.REALTIME):
             current = open_half(plan.base.path)
             self._refuse_changed(plan.base, current, plan.going, strict=plan.strict and not self._has_boundary)
             # So that nobody combines this version with an OFFLINE version that does not answer for the dropped rows.
-            offline = self._layout.half(Half.OFFLINE)
+            offline = self._table.layout.half(Half.OFFLINE)
             beside = {"offline_version": open_half(offline).version} if self._has_boundary else {}
             state = replace(current.realtime, act=self._act(current.state, {**_detail(plan), **beside}))
             frame = self._frame(Half.REALTIME, plan.markers, plan.names)
@@ -319,14 +309,14 @@ class _Run:
         self._told.dropped.append(plan.dropped(version))
 
     def _act(self, state: HalfState, detail: Mapping[str, object]) -> Act:
-        return next_act(state, new_act_id(KIND), "retention", self._bench.now_iso(), detail)
+        return next_act(state, new_act_id(KIND), "retention", self._table.bench.now_iso(), detail)
 
     def _frame(self, half: Half, markers: Markers | None, names: Iterable[str]) -> DataFrame:
         """The markers in the segments `names`, each segment in one sorted file."""
         if markers is None or not any(markers.counts.get(name) for name in names):
             return self._load(half).limit(0)
         rows = markers.frame.where(quoted(columns.SEGMENT).isin(list(names)))
-        return in_files(self._spec, rows)
+        return in_files(self._table.spec, rows)
 
     def _refuse_changed(
         self, base: HalfSnapshot, current: HalfSnapshot, going: Iterable[Aged], *, strict: bool
@@ -340,7 +330,7 @@ class _Run:
             adding = _ADDING if base.path.name == Half.REALTIME else frozenset[str]()
             same = not foreign and all(act.kind in adding for act in acts or ())
         if not same:
-            raise OvertakenError(f"Another act committed to {base.path.name} of '{self._spec.name}' first.")
+            raise OvertakenError(f"Another act committed to {base.path.name} of '{self._table.name}' first.")
 
     # Helpers
 
@@ -349,19 +339,19 @@ class _Run:
         return offline is not None and offline.offline.boundary.mode is BoundaryMode.PINOT
 
     def _load(self, half: Half) -> DataFrame:
-        return self._bench.spark.read.format("delta").load(str(self._layout.half(half)))
+        return self._table.bench.spark.read.format("delta").load(str(self._table.layout.half(half)))
 
     def _rows(self, half: Half) -> DataFrame:
         """The table's rows in the newest version of a half. The commits check that it holds what the plan saw."""
         rows = self._load(half)
-        return rows.where(columns.rows_sql(self._spec.name)) if half is Half.REALTIME else rows
+        return rows.where(columns.rows_sql(self._table.name)) if half is Half.REALTIME else rows
 
     def _keep(self, half: Half, names: Sequence[str], why: str) -> None:
         if names:
             self._told.kept.append(KeptSegments(half, tuple(names), why))
 
     def _say(self, what: str) -> None:
-        self._bench.progress.say(f"{what} in '{self._spec.name}'.")
+        self._table.bench.progress.say(f"{what} in '{self._table.name}'.")
 
 
 def _among(segments: Iterable[Aged]) -> Column:

@@ -12,13 +12,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hybrid.config.table_config import Half, TableSpec
+from hybrid.config.table_config import Half
 from hybrid.errors import DataError
 from hybrid.lake.cleanup import Expired, expired_log, remove_expired
-from hybrid.lake.commit_context import CommitContext
-from hybrid.lake.layout import TableLayout
-from hybrid.lake.log import HalfSnapshot, open_half
+from hybrid.lake.log import HalfSnapshot
 from hybrid.lake.retention_window import FILES, Unneeded, retention_window_of, unneeded_files
+from hybrid.lake.table_context import TableContext
 from hybrid.move.vacuum.report import Removed, VacuumReport, report_of
 from hybrid.runtime.json_values import utc
 
@@ -30,24 +29,23 @@ _HOUR_MS, _DAY_MS = 3_600_000, 86_400_000
 FLOOR_MS = _HOUR_MS
 
 
-def run_vacuum(bench: CommitContext, spec: TableSpec, layout: TableLayout, *, dry_run: bool = False) -> VacuumReport:
+def run_vacuum(table: TableContext, *, dry_run: bool = False) -> VacuumReport:
     """Remove what is past the revert window of each half: files, then commits of the log.
 
     Raises ConflictError when a half is busy for longer than the lock's timeout; earlier removals stay.
     """
-    halves = [half for half in (Half.OFFLINE, Half.REALTIME) if half in spec.halves]
-    removed = [_Half(bench, spec, layout, half, dry_run).run() for half in halves]
-    return report_of(spec.name, removed, dry_run=dry_run)
+    halves = [half for half in (Half.OFFLINE, Half.REALTIME) if half in table.spec.halves]
+    removed = [_Half(table, half, dry_run).run() for half in halves]
+    return report_of(table.name, removed, dry_run=dry_run)
 
 
 class _Half:
-    def __init__(self, bench: CommitContext, spec: TableSpec, layout: TableLayout, half: Half, dry_run: bool) -> None:
-        self._bench, self._spec, self._layout = bench, spec, layout
-        self._half, self._dry_run = half, dry_run
-        self._now_ms = bench.now_ms()
+    def __init__(self, table: TableContext, half: Half, dry_run: bool) -> None:
+        self._table, self._half, self._dry_run = table, half, dry_run
+        self._now_ms = table.bench.now_ms()
 
     def run(self) -> Removed:
-        base = open_half(self._layout.half(self._half))
+        base = self._table.half(self._half)
         try:
             window, files = retention_window_of(base), unneeded_files(base)
         except DataError as error:
@@ -77,15 +75,17 @@ class _Half:
 
     def _vacuumed(self, base: HalfSnapshot, files: list[Unneeded]) -> list[Unneeded]:
         """Let Delta remove the files. Returns those that it removed."""
-        self._bench.progress.say(f"Removing data files of {self._half} of '{self._spec.name}' that no version needs.")
-        with self._bench.lock(self._layout, self._half):
+        self._table.bench.progress.say(
+            f"Removing data files of {self._half} of '{self._table.name}' that no version needs."
+        )
+        with self._table.lock(self._half):
             pass  # the last holder's files may be older than the window; later holders write younger ones
-        vacuum(self._bench.spark, base.path)
+        vacuum(self._table.bench.spark, base.path)
         return [file for file in files if not file.path.exists()]
 
     def _clean(self, base: HalfSnapshot, log: Expired) -> None:
-        self._bench.progress.say(f"Cleaning the log of {self._half} of '{self._spec.name}'.")
-        with self._bench.lock(self._layout, self._half, with_spark=False):
+        self._table.bench.progress.say(f"Cleaning the log of {self._half} of '{self._table.name}'.")
+        with self._table.lock(self._half, with_spark=False):
             remove_expired(base, log)
 
 

@@ -167,7 +167,7 @@ class TableConnectors:
 
         def work() -> ResetReport:
             act_id = self._home.act_id("reset")
-            done = reset_stream(self._home.bench, self._spec, table.layout, plan, act_id=act_id, holding=self._hold)
+            done = reset_stream(self._home.table_context(table), plan, act_id=act_id, holding=self._hold)
             if done.version is not None:
                 self._hold(done)
             return done
@@ -269,7 +269,7 @@ class TableConnectors:
 
         def work() -> HistoryReport:
             rows_max = opener.rows_max
-            return load_history(home.bench, self._spec, table.layout, one.name, opener, is_over, rows_max)
+            return load_history(home.table_context(table), one.name, opener, is_over, rows_max)
 
         return home.run_recorded(self._spec.name, "connector", work).sentence
 
@@ -305,7 +305,7 @@ class TableConnectors:
         assert stream is not None
         view = require_topics(stream, needed=stream.topics)  # a topic created later would have no defined start
         starts = self._starts(one, view, self._loaded_offsets(one), tells_all=self._tells_all(one))
-        start_stream(self._home.bench, self._spec, table.layout, view, starts)
+        start_stream(self._home.table_context(table), view, starts)
         offsets = ", ".join(f"{place_text(stream.topics, place)}: {offset}" for place, offset in sorted(starts.items()))
         return f"Connector '{one.name}' reads {stream.words} from offset (by partition) {offsets}."
 

@@ -20,6 +20,7 @@ from hybrid.config.table_json import raw_table_name
 from hybrid.errors import SpecError
 from hybrid.lake.evolve import evolve_half, is_behind
 from hybrid.lake.log import open_half
+from hybrid.lake.table_context import TableContext
 from hybrid.operations.tables.create import check_stream, create_halves, creation_lock, settle_boundary_mode
 from hybrid.operations.tables.creation import Creation
 from hybrid.schema.secrets import hides, opens_options, value_without_secrets
@@ -87,7 +88,7 @@ def evolve_halves(home: Home, spec: TableSpec, halves: Collection[Half] = tuple(
     """Evolves the halves to the columns of `spec`, before its definition is stored. Needs the creation lock."""
     for half in (Half.OFFLINE, Half.REALTIME):
         if half in halves:
-            evolve_half(home.bench, spec, home.layout(spec.name), half)
+            evolve_half(TableContext(home.bench, spec, home.layout(spec.name)), half)
 
 
 def _behind(home: Home, spec: TableSpec, halves: Collection[Half]) -> list[Half]:

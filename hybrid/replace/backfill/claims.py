@@ -25,10 +25,11 @@ from hybrid.config.table_config import Half, TableSpec
 from hybrid.errors import ConflictError
 from hybrid.lake import plans
 from hybrid.lake.commit import commit_act
-from hybrid.lake.commit_context import CommitContext, new_act_id
+from hybrid.lake.commit_context import new_act_id
 from hybrid.lake.layout import TableLayout, physical_columns, quoted
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.rejected import MESSAGE, rejected_rows
+from hybrid.lake.table_context import TableContext
 from hybrid.progress import counted
 from hybrid.replace.backfill.base import BUCKET, WHOLE, Base
 from hybrid.replace.lineage import EntryState, ReplacementEntry, entries_of
@@ -58,57 +59,63 @@ def stage_claims(base: Base, rows: DataFrame) -> None:
     counts.coalesce(1).write.parquet(str(base.folder / plans.CLAIMS))
 
 
-def claim(bench: CommitContext, spec: TableSpec, layout: TableLayout, plan: Plan, units: Sequence[Unit]) -> None:
+def claim(table: TableContext, plan: Plan, units: Sequence[Unit]) -> None:
     """Marks the rejected rows of some units as claimed by the plan; rows that it has claimed already stay so.
 
     ConflictError when one of them is no longer rejected. Nothing was changed then.
     """
-    folder = plans.claims_folder(layout, plan.id)
+    folder = plans.claims_folder(table.layout, plan.id)
     expected = _count(folder, _buckets(plan, units)) if folder is not None else 0
     if folder is None or not expected:
         return
-    with bench.lock(layout, Half.REALTIME):
-        current = open_half(layout.half(Half.REALTIME))
-        rows = _rows(bench, spec, current, folder, _buckets(plan, units))
+    with table.lock(Half.REALTIME):
+        current = table.half(Half.REALTIME)
+        rows = _rows(table, current, folder, _buckets(plan, units))
         by_mark = {row[0]: row[1] for row in rows.where(_CLAIMED).groupBy(columns.OP).count().collect()}
         free, mine = by_mark.get(columns.OP_ROW, 0), by_mark.get(mark_of(plan.id), 0)
         if free + mine != expected:
             raise ConflictError(
                 f"{expected - free - mine} of {counted(expected, 'rejected row')} that backfill '{plan.id}' of "
-                f"'{spec.name}' brings have been brought otherwise since. Nothing was changed.",
+                f"'{table.name}' brings have been brought otherwise since. Nothing was changed.",
                 hint="Plan it anew: hybrid backfill plan ... --from-rejected",
             )
         if not free:
             return
         state = current.realtime
-        act = next_act(state, new_act_id("claim"), "claim", bench.now_iso(), {"backfill": plan.id, "rows": free})
+        act = next_act(state, new_act_id("claim"), "claim", table.bench.now_iso(), {"backfill": plan.id, "rows": free})
         after = replace(state, act=act, rejected=state.rejected - free)
-        frame = _marked(spec, rows, quoted(_CLAIMED), mark_of(plan.id))
-        commit_act(frame, current.path, after, planned=current.version, replacing=[columns.rejected_segment(spec.name)])
+        frame = _marked(table.spec, rows, quoted(_CLAIMED), mark_of(plan.id))
+        commit_act(
+            frame, current.path, after, planned=current.version, replacing=[columns.rejected_segment(table.name)]
+        )
 
 
-def settle(bench: CommitContext, spec: TableSpec, layout: TableLayout, plan: Plan, *, ended: bool) -> int:
+def settle(table: TableContext, plan: Plan, *, ended: bool) -> int:
     """Marks rows that a plan has claimed but that are not in the table as rejected again; returns their number.
 
     Unless the plan has `ended`, it keeps the rows of units that it has not swapped in yet.
     """
-    folder = plans.claims_folder(layout, plan.id)
+    folder = plans.claims_folder(table.layout, plan.id)
     if folder is None or not _count(folder, _buckets(plan, plan.units)):
         return 0
     # In the same order as a drop, to prevent a deadlock.
-    with bench.lock(layout, Half.OFFLINE), bench.lock(layout, Half.REALTIME):
-        current = open_half(layout.half(Half.REALTIME))
-        claimed = _kept(plan, entries_of(open_half(layout.half(Half.OFFLINE))), ended)
-        rows = _rows(bench, spec, current, folder, _buckets(plan, plan.units) - claimed)
+    with table.lock(Half.OFFLINE), table.lock(Half.REALTIME):
+        current = table.half(Half.REALTIME)
+        claimed = _kept(plan, entries_of(table.half(Half.OFFLINE)), ended)
+        rows = _rows(table, current, folder, _buckets(plan, plan.units) - claimed)
         goes = quoted(_CLAIMED) & (quoted(columns.OP) == mark_of(plan.id))
         count = rows.where(goes).count()
         if not count:
             return 0
         state = current.realtime
-        act = next_act(state, new_act_id("release"), "release", bench.now_iso(), {"backfill": plan.id, "rows": count})
+        act = next_act(
+            state, new_act_id("release"), "release", table.bench.now_iso(), {"backfill": plan.id, "rows": count}
+        )
         after = replace(state, act=act, rejected=state.rejected + count)
-        frame = _marked(spec, rows, goes, columns.OP_ROW)
-        commit_act(frame, current.path, after, planned=current.version, replacing=[columns.rejected_segment(spec.name)])
+        frame = _marked(table.spec, rows, goes, columns.OP_ROW)
+        commit_act(
+            frame, current.path, after, planned=current.version, replacing=[columns.rejected_segment(table.name)]
+        )
     return count
 
 
@@ -188,15 +195,13 @@ def _count(folder: Path, buckets: Collection[int]) -> int:
     return sum(row[ROWS] for row in rows if row[BUCKET] in buckets)
 
 
-def _rows(
-    bench: CommitContext, spec: TableSpec, realtime: HalfSnapshot, folder: Path, buckets: Collection[int]
-) -> DataFrame:
+def _rows(table: TableContext, realtime: HalfSnapshot, folder: Path, buckets: Collection[int]) -> DataFrame:
     """All rejected rows of a half, with CLAIMED: whether the claims of these buckets contain them."""
     from pyspark.sql import functions as F
 
-    rows = rejected_rows(bench, spec, realtime).all
-    starts = F.broadcast(bench.spark.createDataFrame([(start,) for start in buckets], f"{BUCKET} bigint"))
-    claims = bench.spark.read.parquet(str(folder)).join(starts, BUCKET, "left_semi")
+    rows = rejected_rows(table.bench, table.spec, realtime).all
+    starts = F.broadcast(table.bench.spark.createDataFrame([(start,) for start in buckets], f"{BUCKET} bigint"))
+    claims = table.bench.spark.read.parquet(str(folder)).join(starts, BUCKET, "left_semi")
     named = claims.select(*(quoted(name) for name in MESSAGE), F.lit(True).alias(_CLAIMED))
     return rows.join(named, list(MESSAGE), "left").withColumn(_CLAIMED, F.coalesce(F.col(_CLAIMED), F.lit(False)))
 

@@ -13,13 +13,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hybrid.config.table_config import Half, TableSpec
+from hybrid.config.table_config import Half
 from hybrid.errors import OvertakenError
 from hybrid.lake import plans
-from hybrid.lake.commit_context import CommitContext, new_act_id
-from hybrid.lake.layout import TableLayout, physical_columns, physical_ddl, quoted, segment_order
-from hybrid.lake.log import HalfSnapshot, open_half, segments_in_lineage
+from hybrid.lake.commit_context import new_act_id
+from hybrid.lake.layout import physical_columns, physical_ddl, quoted, segment_order
+from hybrid.lake.log import HalfSnapshot, segments_in_lineage
 from hybrid.lake.plans import DesiredState
+from hybrid.lake.table_context import TableContext
 from hybrid.progress import counted
 from hybrid.replace.backfill.claims import claim
 from hybrid.replace.backfill.conflict_monitor import KIND, ConflictMonitor
@@ -65,27 +66,23 @@ class RunReport:
         return self.committed
 
 
-def run_plan(
-    bench: CommitContext, spec: TableSpec, layout: TableLayout, plan: Plan, options: BackfillOptions
-) -> RunReport:
+def run_plan(table: TableContext, plan: Plan, options: BackfillOptions) -> RunReport:
     """Swaps in the remaining units of a plan. ConflictError when what it was planned on has changed.
 
     Units that were committed before stay. Rejected rows that the plan brings are claimed before the first commit, so
     that nothing else brings them. The caller holds the plan's `runner`.
     """
-    run = _Run(bench, spec, layout, plan, options)
-    claim(bench, spec, layout, plan, run.left)
+    run = _Run(table, plan, options)
+    claim(table, plan, run.left)
     return run.all_at_once() if options.atomic else run.one_by_one()
 
 
 class _Run:
-    def __init__(
-        self, bench: CommitContext, spec: TableSpec, layout: TableLayout, plan: Plan, options: BackfillOptions
-    ) -> None:
-        self._bench, self._spec, self._layout, self._plan, self._options = bench, spec, layout, plan, options
+    def __init__(self, table: TableContext, plan: Plan, options: BackfillOptions) -> None:
+        self._table, self._plan, self._options = table, plan, options
         self._started, self._written, self._acts, self._now = time.monotonic(), 0, list[str](), 0
-        self._watch = ConflictMonitor(layout.half(Half.OFFLINE), plan)
-        half = open_half(layout.half(Half.OFFLINE))
+        self._watch = ConflictMonitor(table.layout.half(Half.OFFLINE), plan)
+        half = table.half(Half.OFFLINE)
         self._watch.look(half)
         if self.left:
             self._watch.refuse_changed(self.left, half)
@@ -103,12 +100,12 @@ class _Run:
 
     def one_by_one(self) -> RunReport:
         while self.left:
-            wish = plans.desired_state_of(self._layout, self._plan.id).wish
+            wish = plans.desired_state_of(self._table.layout, self._plan.id).wish
             if wish in {DesiredState.PAUSE, DesiredState.CANCEL}:
                 return self._report(wish)
             unit = self.left[0]
             self._commit([unit])
-            self._bench.progress.step("correcting buckets", self._count_done(), self._count_all())
+            self._table.bench.progress.step("correcting buckets", self._count_done(), self._count_all())
             if self.left:
                 self._keep_pace()
         return self._report(None)
@@ -145,12 +142,12 @@ class _Run:
             return Ready(lineage, self._frame(units, names, current))
 
         try:
-            commit_under_lock(self._bench, self._layout, act_id, "backfill", ready)
+            commit_under_lock(self._table, act_id, "backfill", ready)
         except OvertakenError:
             if self._are_left(units):
                 raise
             return
-        self._watch.look(open_half(self._layout.half(Half.OFFLINE)))
+        self._watch.look(self._table.half(Half.OFFLINE))
         self._acts.append(act_id)
         self._written += sum(segment.rows for unit in units for segment in unit.written)
         self._now += len(self._buckets(units))
@@ -159,19 +156,19 @@ class _Run:
         """The staged rows of some units. Rows that arrive now arrive after everything that is committed."""
         from pyspark.sql import functions as F
 
-        stored, ddl = physical_columns(self._spec, Half.OFFLINE), physical_ddl(self._spec, Half.OFFLINE)
-        files = plans.staged_files(self._layout, self._plan, units)
+        stored, ddl = physical_columns(self._table.spec, Half.OFFLINE), physical_ddl(self._table.spec, Half.OFFLINE)
+        files = plans.staged_files(self._table.layout, self._plan, units)
         if not files:
-            return self._bench.spark.createDataFrame([], ddl)
-        folder = str(plans.rows_folder(self._layout, self._plan.id))
-        reader = self._bench.spark.read.schema(ddl).option("basePath", folder)
+            return self._table.bench.spark.createDataFrame([], ddl)
+        folder = str(plans.rows_folder(self._table.layout, self._plan.id))
+        reader = self._table.bench.spark.read.schema(ddl).option("basePath", folder)
         frame = reader.parquet(*sorted({file.path.rsplit("/", 1)[0] for file in files}))
         if not any(written.is_new for unit in units for written in unit.written):
             return self._laid_out(frame.select(*(quoted(name) for name, _ in stored)), units)
         fresh = (F.col(columns.CONNECTOR) == REPLACEMENT_CONNECTOR) & (F.col(columns.TOPIC) == self._plan.fresh_topic)
         arrived = {
             columns.TOPIC: F.lit(replacement_topic(current.offline.act.number + 1)),
-            columns.TIMESTAMP: F.lit(arrival_timestamp(self._spec, self._layout)).cast("bigint"),
+            columns.TIMESTAMP: F.lit(arrival_timestamp(self._table)).cast("bigint"),
         }
         changed = {name: F.when(fresh, value).otherwise(F.col(name)) for name, value in arrived.items()}
         for old, name in names.items():
@@ -190,7 +187,7 @@ class _Run:
             frame = frame.coalesce(tasks)
         if len(written) == 1 and len(written[0].files) == 1:
             return frame
-        return frame.sortWithinPartitions(*segment_order(self._spec))
+        return frame.sortWithinPartitions(*segment_order(self._table.spec))
 
     def _keep_pace(self) -> None:
         rate = self._options.rows_per_second
@@ -198,7 +195,10 @@ class _Run:
             return
         ahead_s = self._written / rate - (time.monotonic() - self._started)
         until = time.monotonic() + ahead_s
-        while time.monotonic() < until and plans.desired_state_of(self._layout, self._plan.id).wish is DesiredState.RUN:
+        while (
+            time.monotonic() < until
+            and plans.desired_state_of(self._table.layout, self._plan.id).wish is DesiredState.RUN
+        ):
             time.sleep(min(0.2, max(0.0, until - time.monotonic())))
 
     def _buckets(self, units: Iterable[Unit]) -> list[PlannedBucket]:

@@ -12,11 +12,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from hybrid.config.expectations import ExpectationKind
-from hybrid.config.table_config import TableSpec
 from hybrid.lake import plans
-from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import HalfSnapshot
+from hybrid.lake.table_context import TableContext
 from hybrid.progress import counted
 from hybrid.replace.backfill.base import WHOLE, Base
 from hybrid.replace.backfill.conflict_monitor import refuse_falling_limit
@@ -47,9 +46,7 @@ from hybrid.table.plans import (
 
 
 def plan_backfill(
-    bench: CommitContext,
-    spec: TableSpec,
-    layout: TableLayout,
+    table: TableContext,
     halves: tuple[HalfSnapshot, HalfSnapshot | None],
     request: Request,
     plan: Plan,
@@ -60,20 +57,20 @@ def plan_backfill(
     cannot be computed or converted: nothing was changed.
     """
     offline, realtime = halves
-    with bench.staging(layout, plan.id) as folder:
+    with table.staging(plan.id) as folder:
         started = time.monotonic()
-        base = Base(bench, spec, offline, realtime, request.window, folder)
+        base = Base(table.bench, table.spec, offline, realtime, request.window, folder)
         what = f"'{plan.change}' cannot be computed for every row of '{plan.table}'"
         with spark_errors(what, hint="Leave such rows out with --where."):
             correction = _correct(base, request, folder)
             units = stage_units(base, correction, folder / plans.ROWS)
-        failed = _failed_before(layout, offline)
+        failed = _failed_before(table.layout, offline)
         result = _with_checks(request, correction, _fill(base, correction, units, plan, failed))
         result = replace(result, seconds=round(time.monotonic() - started, 3), sentence=_sentence(result))
         refuse_falling_limit(result, result.units, offline)
         for leftover in ("winners", "markers", "input"):
             shutil.rmtree(folder / leftover, ignore_errors=True)
-        plans.publish(layout, folder, result)
+        plans.publish(table.layout, folder, result)
     return result
 
 

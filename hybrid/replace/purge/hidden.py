@@ -75,7 +75,7 @@ class Hidden:
         for half, names in matching.items():
             if not names:
                 continue
-            stored = rows_as_of(self._scene.bench, self._halves[half])
+            stored = rows_as_of(self._scene.table.bench, self._halves[half])
             rows = self.decided(half, stored.where(quoted(columns.SEGMENT).isin(list(names)))).where(
                 F.col(_MATCH) | F.col(GOES)
             )
@@ -91,15 +91,15 @@ class Hidden:
 
         is_hidden = F.lit(False) if half is Half.OFFLINE else ~F.expr(visible_realtime_sql(self._effective))
         rows, hidden = self._matched(rows).withColumn(HIDDEN, is_hidden), F.col(HIDDEN)
-        if self._scene.spec.upsert is None:
+        if self._scene.table.spec.upsert is None:
             decided = rows.withColumn(GOES, F.col(_MATCH) & hidden)
         else:
-            keyed = rows.withColumn(_KEY, key_struct(self._scene.spec))
+            keyed = rows.withColumn(_KEY, key_struct(self._scene.table.spec))
             of_key = self._winners.withColumnRenamed(_KEY, "_hy_of_key")
             joined = keyed.join(of_key, keyed[_KEY].eqNullSafe(F.col("_hy_of_key")), "left")
             # Where rows are combined (`spec.folds`), none is superseded: each of them counts.
-            beaten = F.coalesce(beats(self._scene.spec, F.col(_TOP), self._order), F.lit(False))
-            beaten = beaten & F.lit(self._scene.spec.picks_winners)
+            beaten = F.coalesce(beats(self._scene.table.spec, F.col(_TOP), self._order), F.lit(False))
+            beaten = beaten & F.lit(self._scene.table.spec.picks_winners)
             alone = F.col(_MARKER) & F.coalesce(F.col(_REST) == 0, F.lit(False)) & self._takes_markers
             decided = joined.withColumn(GOES, F.col(_MATCH) & (hidden | beaten | alone))
         return self._with_rejected(decided) if half is Half.REALTIME else decided
@@ -108,7 +108,7 @@ class Hidden:
         """Decides on rejected rows by their messages alone."""
         from pyspark.sql import functions as F
 
-        spec = self._scene.spec
+        spec = self._scene.table.spec
         kept_apart = quoted(columns.SEGMENT).isin(list(columns.bookkeeping(spec.name)))
         goes = (quoted(columns.SEGMENT) == columns.rejected_segment(spec.name)) & F.col(CONDEMNED)
         rows = with_condemned(rows, self._raws)
@@ -139,19 +139,19 @@ class Hidden:
         versions = reduce(lambda rows, more: rows.unionByName(more), map(self._versions, self._halves))
         keys = versions.where(_MATCH).select(_KEY).distinct()
         going = F.col(_MATCH) & F.col(_MARKER)
-        top = best(self._scene.spec, F.when(F.col(_SHOWN), F.col(_ORDER)))
+        top = best(self._scene.table.spec, F.when(F.col(_SHOWN), F.col(_ORDER)))
         won = versions.join(keys, _KEY, "left_semi").groupBy(_KEY).agg(top.alias(_TOP), F.count_if(~going).alias(_REST))
         won.write.parquet(str(self._folder))
-        return self._scene.bench.spark.read.schema(won.schema).parquet(str(self._folder))
+        return self._scene.table.bench.spark.read.schema(won.schema).parquet(str(self._folder))
 
     def _versions(self, half: Half) -> DataFrame:
         """All stored versions of a half, and whether the boundary shows them."""
         from pyspark.sql import functions as F
 
-        rows = rows_as_of(self._scene.bench, self._halves[half]).where(columns.rows_sql(self._scene.spec.name))
+        rows = rows_as_of(self._scene.table.bench, self._halves[half]).where(columns.rows_sql(self._scene.table.name))
         is_offline = half is Half.OFFLINE
         shown = visible_offline_sql(self._effective) if is_offline else visible_realtime_sql(self._effective)
-        key, order = key_struct(self._scene.spec).alias(_KEY), self._order.alias(_ORDER)
+        key, order = key_struct(self._scene.table.spec).alias(_KEY), self._order.alias(_ORDER)
         return self._matched(rows).select(key, order, _MATCH, _MARKER, F.expr(shown).alias(_SHOWN))
 
     @property
@@ -159,13 +159,13 @@ class Hidden:
         from pyspark.sql import functions as F
 
         request = self._scene.asked
-        return F.lit(request.takes_markers and set(request.reads) <= set(self._scene.spec.primary_key))
+        return F.lit(request.takes_markers and set(request.reads) <= set(self._scene.table.spec.primary_key))
 
     @property
     def _order(self) -> Column:
-        return order_of(self._scene.spec)
+        return order_of(self._scene.table.spec)
 
     @cached_property
     def _effective(self) -> EffectiveBoundary:
         offline = self._halves.get(Half.OFFLINE)
-        return offline.effective_boundary(self._scene.spec.boundary_lag_ms) if offline else EffectiveBoundary()
+        return offline.effective_boundary(self._scene.table.spec.boundary_lag_ms) if offline else EffectiveBoundary()

@@ -20,12 +20,11 @@ from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 
-from hybrid.config.table_config import Half, TableSpec
+from hybrid.config.table_config import Half
 from hybrid.errors import ConflictError, OvertakenError
 from hybrid.lake import plans
-from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.layout import TableLayout
-from hybrid.lake.log import open_half
+from hybrid.lake.table_context import TableContext
 from hybrid.progress import counted
 from hybrid.replace.purge.places import clear_ended
 from hybrid.replace.purge.remove import remove_dead
@@ -44,9 +43,7 @@ _LATER = (
 )
 
 
-def purge(
-    bench: CommitContext, spec: TableSpec, layout: TableLayout, asked: PurgeRequest, outside: Sequence[str] = ()
-) -> PurgeReport:
+def purge(table: TableContext, asked: PurgeRequest, outside: Sequence[str] = ()) -> PurgeReport:
     """Removes matching rows that no query shows from every place, and reads all places again.
 
     ConflictError while a query shows a matching row, while a boundary override is set, or while a plan or an open
@@ -54,10 +51,10 @@ def purge(
     complete. SpecError for a table that cannot be purged. A dry run reports what there is. `outside` is added to the
     record.
     """
-    offline = open_half(layout.half(Half.OFFLINE)).offline if Half.OFFLINE in spec.halves else None
-    require_purgeable(spec, offline, asked.reads)
-    with _alone(layout), bench.staging(layout, asked.id) as folder:
-        return _Work(PurgeScope(bench, spec, layout, asked, folder), tuple(outside)).run()
+    offline = table.half(Half.OFFLINE).offline if Half.OFFLINE in table.spec.halves else None
+    require_purgeable(table.spec, offline, asked.reads)
+    with _alone(table.layout), table.staging(asked.id) as folder:
+        return _Work(PurgeScope(table, asked, folder), tuple(outside)).run()
 
 
 @contextmanager
@@ -79,12 +76,12 @@ class _Work:
         self._samples = 0
 
     def run(self) -> PurgeReport:
-        scene, say = self._scene, self._scene.bench.progress.say
-        say(f"Reading every file of '{scene.spec.name}' for rows that match.")
+        scene, say = self._scene, self._scene.table.bench.progress.say
+        say(f"Reading every file of '{scene.table.name}' for rows that match.")
         if scene.asked.dry_run:
             seen = survey(scene, 0)
             return self._report(seen, (), _would(scene, seen))
-        clear_ended(scene.layout)
+        clear_ended(scene.table.layout)
         before = seen = survey(scene, 0)
         _refuse(scene, seen)
         for number in range(1, _ROUNDS_MAX + 1):
@@ -104,13 +101,13 @@ class _Work:
 
     def _ended(self, before: Survey, seen: Survey) -> PurgeReport:
         """Keeps the record, also of an incomplete purge, which raises ConflictError."""
-        name = self._scene.spec.name
+        name = self._scene.table.name
         if seen.is_clean:
             sentence = sentence_of(name, self._rows, len(self._files), seen.readings)
         else:
             sentence = incomplete(name, _left(seen))
         report = self._report(before, seen.readings, sentence, seen)
-        keep(self._scene.layout, report)
+        keep(self._scene.table.layout, report)
         if not seen.is_clean:
             raise ConflictError(sentence, hint=_LATER)
         _refuse_staged(self._scene, seen)
@@ -125,13 +122,15 @@ class _Work:
             if not going:
                 continue
             count = sum(segment.goes for segment in going)
-            self._scene.bench.progress.say(
+            self._scene.table.bench.progress.say(
                 f"Writing {counted(len(going), 'segment')} of {half.value} without {counted(count, 'row')}."
             )
             try:
                 self._rows[half.value] += write_anew(self._scene, half, seen.halves, seen.hidden, going)
             except OvertakenError:
-                self._scene.bench.progress.say(f"Another act on '{self._scene.spec.name}' came first; looking again.")
+                self._scene.table.bench.progress.say(
+                    f"Another act on '{self._scene.table.name}' came first; looking again."
+                )
                 return False
         return True
 
@@ -144,14 +143,14 @@ class _Work:
         if seen.going or (files and is_first):
             self._tell()
         for half in seen.halves:
-            folder = self._scene.layout.half(half)
+            folder = self._scene.table.layout.half(half)
             self._remove_of(half, {path: file for path, file in files.items() if path.is_relative_to(folder)})
-        layout = self._scene.layout
+        layout = self._scene.table.layout
         self._samples += sum(plans.forget_samples(layout, plan_id) for plan_id in plans.plan_ids(layout))
 
     def _remove_of(self, half: Half, files: Mapping[Path, MatchingRows]) -> None:
-        root = self._scene.layout.root
-        for path, size in remove_dead(self._scene.bench, self._scene.layout, half, files):
+        root = self._scene.table.layout.root
+        for path, size in remove_dead(self._scene.table, half, files):
             match = files[path]
             self._files.append(
                 RemovedFile(half.value, path.relative_to(root).as_posix(), size, match.rows, match.matching)
@@ -159,14 +158,14 @@ class _Work:
 
     def _tell(self) -> None:
         """Commits the entry after each round that removed rows, because a move may have been planned on them since."""
-        half = Half.OFFLINE if Half.OFFLINE in self._scene.spec.halves else Half.REALTIME
+        half = Half.OFFLINE if Half.OFFLINE in self._scene.table.spec.halves else Half.REALTIME
         tell(self._scene, half, {"removed": dict(self._rows)})
 
     # Reports
 
     @cached_property
     def _created_at(self) -> str:
-        return self._scene.bench.now_iso()
+        return self._scene.table.bench.now_iso()
 
     def _report(
         self, before: Survey, after: tuple[PurgeReading, ...], sentence: str, last: Survey | None = None
@@ -174,7 +173,7 @@ class _Work:
         request, last = self._scene.asked, last or before
         return PurgeReport(
             id=request.id,
-            table=self._scene.spec.name,
+            table=self._scene.table.name,
             created_at=self._created_at,
             columns=request.reads,
             condition_sha256=request.digest,
@@ -205,7 +204,7 @@ def _would(scene: PurgeScope, seen: Survey) -> str:
     rows, files = sum(place.rows for place in seen.readings), sum(place.files for place in seen.readings)
     parts = [
         f"Would remove {counted(goes, 'row')} of current versions and {counted(len(seen.dead), 'old file')} of "
-        f"'{scene.spec.name}' ({counted(rows, 'row')} in {counted(files, 'file')} were read)."
+        f"'{scene.table.name}' ({counted(rows, 'row')} in {counted(files, 'file')} were read)."
     ]
     if shown:
         parts.append(f"Queries show {counted(shown, 'row')} that match: delete them first.")
@@ -219,14 +218,14 @@ def _would(scene: PurgeScope, seen: Survey) -> str:
 
 def _refuse(scene: PurgeScope, seen: Survey) -> None:
     """ConflictError when a purge cannot begin."""
-    refuse_override(scene.spec.name, seen.halves.get(Half.OFFLINE))
+    refuse_override(scene.table.name, seen.halves.get(Half.OFFLINE))
     _refuse_staged(scene, seen)
     _refuse_shown(scene, seen)
 
 
 def _refuse_staged(scene: PurgeScope, seen: Survey) -> None:
     for file in seen.staged:
-        plan = file.path.relative_to(scene.layout.plans).parts[0]
+        plan = file.path.relative_to(scene.table.layout.plans).parts[0]
         raise ConflictError(
             f"'{plan}' has staged {counted(file.matching, 'row')} that match and could bring them back.",
             hint=f"hybrid backfill cancel {plan} (a plan), or revert the open replacement",
@@ -236,8 +235,8 @@ def _refuse_staged(scene: PurgeScope, seen: Survey) -> None:
 def _refuse_shown(scene: PurgeScope, seen: Survey) -> None:
     if not seen.shown:
         return
-    name, first = scene.spec.name, seen.shown[0]
-    show = "fold" if scene.spec.folds else "show"
+    name, first = scene.table.name, seen.shown[0]
+    show = "fold" if scene.table.spec.folds else "show"
     raise ConflictError(
         f"Queries {show} {counted(sum(segment.shown for segment in seen.shown), 'row')} of '{name}' that match, in "
         f"segment '{first.name}' of {first.half.value} for one. A purge only removes what has been deleted. Nothing "

@@ -45,11 +45,11 @@ def condemned(scene: PurgeScope, rows: DataFrame) -> DataFrame:
     from pyspark.sql import functions as F
 
     own = [("raw", "string"), (_TOLD, "boolean"), (_NAMED, "boolean")]
-    ddl = ddl_of([*own, *((field.name, field.spark_type) for field in scene.spec.schema.fields)])
+    ddl = ddl_of([*own, *((field.name, field.spark_type) for field in scene.table.spec.schema.fields)])
     messages = rows.where(quoted(columns.RAW).isNotNull()).select(
         digest().alias("raw"), quoted(columns.RAW).alias("value"), quoted(columns.TIMESTAMP).alias("at")
     )
-    read = messages.mapInArrow(_worker(scene.spec, scene.asked.reads, scene.asked.values), ddl)
+    read = messages.mapInArrow(_worker(scene.table.spec, scene.asked.reads, scene.asked.values), ddl)
     # A missing column is not null: only an object with all columns of the condition can match.
     matches = F.coalesce(F.expr(scene.asked.where), F.lit(False)) & F.coalesce(F.col(_TOLD), F.lit(False))
     by_message = with_exact_decimals(

@@ -9,9 +9,8 @@ from pathlib import Path
 
 from hybrid.config.table_config import Half
 from hybrid.lake.cleanup import delete_file
-from hybrid.lake.commit_context import CommitContext
-from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import open_half
+from hybrid.lake.table_context import TableContext
 from hybrid.replace.purge.log_statistics import forget_values, logged_files
 from hybrid.runtime import durable
 
@@ -19,16 +18,14 @@ from hybrid.runtime import durable
 UNKNOWN_FOR_S = 3600.0
 
 
-def remove_dead(
-    bench: CommitContext, layout: TableLayout, half: Half, files: Collection[Path]
-) -> list[tuple[Path, int]]:
+def remove_dead(table: TableContext, half: Half, files: Collection[Path]) -> list[tuple[Path, int]]:
     """Deletes the files that the newest version does not hold; returns each with its size in bytes.
 
     It holds the half's lock, so that none of our commits is about to add one. The log's values are removed first,
     because without the file nobody would look for them. Values of already deleted files are removed too.
     """
-    path = layout.half(half)
-    with bench.lock(layout, half):
+    path = table.layout.half(half)
+    with table.lock(half):
         current, logged = open_half(path), logged_files(path)
         current_files = {Path(file.path) for file in current.files}
         doomed = [file for file in sorted(set(files) - current_files) if is_left(file, path, logged)]

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 
 from hybrid.config.table_config import TableSpec
 from hybrid.errors import SpecError
-from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.defaults import filled
-from hybrid.lake.layout import TableLayout
+from hybrid.lake.table_context import TableContext
 from hybrid.table.correction_window import rounded_to
 from hybrid.table.state import OfflineState
 
@@ -50,9 +49,7 @@ class PurgeRequest:
 class PurgeScope:
     """The table and the request of a purge. `folder` holds intermediate staged files."""
 
-    bench: CommitContext
-    spec: TableSpec
-    layout: TableLayout
+    table: TableContext
     asked: PurgeRequest
     folder: Path
 
@@ -64,7 +61,7 @@ class PurgeScope:
 
     def filled(self) -> dict[str, Column]:
         """The columns that the condition reads. Where a row lacks one, its default, as queries show it."""
-        return filled(self.spec, self.asked.reads)
+        return filled(self.table.spec, self.asked.reads)
 
 
 def require_purgeable(spec: TableSpec, offline: OfflineState | None, reads: Collection[str]) -> None:

@@ -16,7 +16,7 @@ from hybrid.errors import ConflictError, OvertakenError
 from hybrid.lake.commit import commit_act
 from hybrid.lake.commit_context import new_act_id
 from hybrid.lake.layout import in_files, quoted
-from hybrid.lake.log import HalfSnapshot, acts_between, open_half
+from hybrid.lake.log import HalfSnapshot, acts_between
 from hybrid.replace.purge.hidden import GOES, HIDDEN, Hidden, HiddenSegment
 from hybrid.replace.purge.request import PurgeScope
 from hybrid.replace.swap import newest_rows
@@ -41,12 +41,12 @@ def write_anew(scene: PurgeScope, half: Half, planned: Halves, hidden: Hidden, f
 
     names = [segment.name for segment in found]
     with _held(scene, planned) as current:
-        stored = newest_rows(scene.bench, current[half]).where(quoted(columns.SEGMENT).isin(names))
+        stored = newest_rows(scene.table.bench, current[half]).where(quoted(columns.SEGMENT).isin(names))
         rows = hidden.decided(half, stored)
         last = (F.max(F.when(F.col(HIDDEN), quoted(columns.TIME))), F.max(columns.TIME))
         going, hidden_ms, last_ms = rows.where(GOES).agg(F.count("*"), *last).collect()[0]
         if _raise_floor(scene, current, half, hidden_ms, last_ms):
-            current = {**current, Half.OFFLINE: open_half(scene.layout.half(Half.OFFLINE))}
+            current = {**current, Half.OFFLINE: scene.table.half(Half.OFFLINE)}
         # All columns of the half, including columns that this process does not know yet.
         remaining = rows.where(f"NOT {GOES}").select(*(quoted(name) for name in stored.columns))
         state = _recounted(scene, current[half].state, remaining, names)
@@ -60,9 +60,9 @@ def tell(scene: PurgeScope, half: Half, removed: Mapping[str, object]) -> None:
 
     On this entry servers rebuild their table snapshots, and moves that were planned before it are planned again.
     """
-    with scene.bench.lock(scene.layout, half):
-        current = open_half(scene.layout.half(half))
-        _commit(scene, current, current.state, newest_rows(scene.bench, current).limit(0), removed, ())
+    with scene.table.lock(half):
+        current = scene.table.half(half)
+        _commit(scene, current, current.state, newest_rows(scene.table.bench, current).limit(0), removed, ())
 
 
 @contextmanager
@@ -71,14 +71,14 @@ def _held(scene: PurgeScope, planned: Halves) -> Iterator[Halves]:
     with ExitStack() as locks:
         for half in (Half.OFFLINE, Half.REALTIME):
             if half in planned:
-                locks.enter_context(scene.bench.lock(scene.layout, half))
-        current = {half: open_half(scene.layout.half(half)) for half in planned}
+                locks.enter_context(scene.table.lock(half))
+        current = {half: scene.table.half(half) for half in planned}
         for half, snapshot in current.items():
             acts = acts_between(snapshot.path, planned[half].version, snapshot.version)
             since = snapshot.version - planned[half].version  # counts commits of other writers too
             if acts is None or len(acts) < since or not all(_only_adds(scene, half, act) for act in acts):
-                raise OvertakenError(f"Another act committed to {half.value} of '{scene.spec.name}' first.")
-        refuse_override(scene.spec.name, current.get(Half.OFFLINE))
+                raise OvertakenError(f"Another act committed to {half.value} of '{scene.table.name}' first.")
+        refuse_override(scene.table.name, current.get(Half.OFFLINE))
         yield current
 
 
@@ -114,11 +114,11 @@ def _raise_floor(scene: PurgeScope, current: Halves, half: Half, hidden_ms: int 
         half is Half.OFFLINE and last_ms is not None and offline.last_ms is not None and last_ms >= offline.last_ms
     )
     if boundary.mode is BoundaryMode.PINOT and is_last:
-        floor = offline.effective_boundary(scene.spec.boundary_lag_ms).limit_ms
+        floor = offline.effective_boundary(scene.table.spec.boundary_lag_ms).limit_ms
     if floor is None or (boundary.floor_ms is not None and boundary.floor_ms >= floor):
         return False
     state = replace(offline.offline, boundary=boundary.with_floor(floor))
-    nothing = newest_rows(scene.bench, offline).limit(0)
+    nothing = newest_rows(scene.table.bench, offline).limit(0)
     _commit(scene, offline, state, nothing, {"floor_ms": floor}, ())
     return True
 
@@ -130,7 +130,7 @@ def _recounted(scene: PurgeScope, state: HalfState, kept: DataFrame, names: Sequ
     """
     if not isinstance(state, RealtimeState):
         return state
-    rejected = columns.rejected_segment(scene.spec.name)
+    rejected = columns.rejected_segment(scene.table.name)
     touched = {key: segment for key, segment in state.consuming.items() if segment.name in names}
     if not touched and rejected not in names:
         return state
@@ -157,13 +157,13 @@ def _commit(
     request = scene.asked
     why = {"purge": request.id, "columns": request.reads, "condition_sha256": request.digest}
     detail = {**why, "reason": request.reason, "user": request.user, **told}
-    act = next_act(current.state, new_act_id(PURGE), "purge", scene.bench.now_iso(), detail)
+    act = next_act(current.state, new_act_id(PURGE), "purge", scene.table.bench.now_iso(), detail)
     assert isinstance(state, OfflineState | RealtimeState)
     commit_act(frame, current.path, replace(state, act=act), planned=current.version, replacing=segments)
 
 
 def _laid(scene: PurgeScope, half: Half, kept: DataFrame) -> DataFrame:
     if half is Half.OFFLINE:
-        return in_files(scene.spec, kept)
+        return in_files(scene.table.spec, kept)
     arrival = (columns.SEGMENT, columns.EPOCH, columns.PARTITION, columns.OFFSET)
     return kept.repartition(columns.SEGMENT).sortWithinPartitions(*(quoted(name) for name in arrival))

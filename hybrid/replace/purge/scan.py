@@ -36,20 +36,20 @@ class MatchingRows:
 def scan(scene: PurgeScope, files: Iterable[Path], raws: DataFrame | None) -> list[MatchingRows]:
     """The number of rows and matches of each file; all must be readable. `raws`: digests of messages to remove."""
     matches: list[MatchingRows] = []
-    rows = [path for path in files if not is_record(scene.spec, path)]
+    rows = [path for path in files if not is_record(scene.table.spec, path)]
     for rejected in (False, True):
-        paths = [path for path in rows if is_rejected(scene.spec, path) == rejected]
+        paths = [path for path in rows if is_rejected(scene.table.spec, path) == rejected]
         for start in range(0, len(paths), _FILES_MAX):
             part = paths[start : start + _FILES_MAX]
-            scene.bench.progress.step("reading files", start, len(paths))
+            scene.table.bench.progress.step("reading files", start, len(paths))
             matches += _counted(_goes_raw(scene, part, raws) if rejected else _matching(scene, part))
     return matches
 
 
 def read_files(scene: PurgeScope, files: Iterable[Path]) -> DataFrame:
     """The stored rows of some files of any place. Columns that a file lacks are null."""
-    columns_read = [pair for pair in physical_columns(scene.spec, Half.REALTIME) if pair[0] != columns.SEGMENT]
-    return scene.bench.spark.read.schema(ddl_of(columns_read)).parquet(*(str(path) for path in files))
+    columns_read = [pair for pair in physical_columns(scene.table.spec, Half.REALTIME) if pair[0] != columns.SEGMENT]
+    return scene.table.bench.spark.read.schema(ddl_of(columns_read)).parquet(*(str(path) for path in files))
 
 
 def digest() -> Column:

@@ -71,8 +71,8 @@ class Survey:
 
 def survey(scene: PurgeScope, number: int) -> Survey:
     """Reads every place; `number` distinguishes this reading from others of the same purge."""
-    halves = halves_of(scene.spec, scene.layout)
-    where = places(scene.layout, halves.items())
+    halves = halves_of(scene.table.spec, scene.table.layout)
+    where = places(scene.table.layout, halves.items())
     whole, torn = whole_files(path for place in where for path in place.files)
     _require_current(where, whole)
     raws, undecided = _raws(scene, where, whole, number)
@@ -125,10 +125,12 @@ def _raws(
 ) -> tuple[DataFrame | None, int]:
     """Staged digests of the rejected messages to remove, of old versions too, and the number of undecided messages."""
     halves, readable = [place for place in where if place.name != STAGED], set(whole)
-    files = [path for place in halves for path in place.files if path in readable and is_rejected(scene.spec, path)]
+    files = [
+        path for place in halves for path in place.files if path in readable and is_rejected(scene.table.spec, path)
+    ]
     if not files:
         return None, 0
     path = str(scene.folder / f"rejected-{number}")
     condemned(scene, read_files(scene, files)).write.parquet(path)
-    decided = scene.bench.spark.read.schema("raw string, goes boolean, undecided boolean").parquet(path)
+    decided = scene.table.bench.spark.read.schema("raw string, goes boolean, undecided boolean").parquet(path)
     return decided.where("goes").select("raw"), decided.where("undecided").count()

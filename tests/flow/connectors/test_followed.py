@@ -23,6 +23,7 @@ from hybrid.flow.connectors.history import HistoryProgress, _load_chunk
 from hybrid.flow.connectors.source import SourcePiece
 from hybrid.lake.cleanup import expired_log, remove_expired
 from hybrid.lake.log import open_half
+from hybrid.lake.table_context import TableContext
 from tests.lake.aged import age
 from tests.query.halves import Halves, Row, orders_spec
 
@@ -162,7 +163,7 @@ def test_parts_that_are_others_than_the_load_began_with() -> None:
     nothing: Any = None
     source: Any = Other()
     with pytest.raises(DataError, match=r"'lake' has 1 parts .* where 3 were to be loaded, of which 1 are"):
-        _load_chunk(nothing, orders_spec(), nothing, "lake", source, nothing, before, 10)
+        _load_chunk(TableContext(nothing, orders_spec(), nothing), "lake", source, nothing, before, 10)
 
 
 def mapped(name: str, kind: str, stored: str) -> dict[str, object]:

@@ -152,8 +152,8 @@ def test_rows_are_sorted_into_segments_before_the_lock_is_taken(spark_home, monk
     lock, original = CommitContext.lock, once.segment_layout_of
 
     @contextmanager
-    def watched(bench, layout, half):
-        with lock(bench, layout, half):
+    def watched(bench, layout, half, **options):
+        with lock(bench, layout, half, **options):
             locked.append(half)
             try:
                 yield

@@ -13,6 +13,7 @@ from hybrid.config.table_config import Half
 from hybrid.errors import NotFoundError, SpecError
 from hybrid.flow.declared.refresh import begin_refresh
 from hybrid.lake.commit_context import CommitContext
+from hybrid.lake.table_context import TableContext
 from hybrid.operations.queries import _Source
 from hybrid.progress import Silent
 from hybrid.table.columns import files_segment
@@ -399,7 +400,7 @@ def test_rows_that_a_refresh_has_brought_stay_though_it_is_cleared_later(spark_h
     spark_home.run(stream_file())
     table = spark_home.api.table("events")
     table.move(max_buckets=None)
-    begin_refresh(spark_home.api.context.bench, table.spec, table.layout, {"new": "incremental"})
+    begin_refresh(TableContext(spark_home.api.context.bench, table.spec, table.layout), {"new": "incremental"})
     spark_home.write("2.json", {"id": 2})
     assert spark_home.run(stream_file())["new"].rows == 2
     table.move(max_buckets=None)

@@ -213,10 +213,10 @@ def test_winners_over_keys_that_became_wider(place: Place, monkeypatch: pytest.M
     wide = place.given(schema_of(WIDE, *ADDED, key=True), upsert=True)
     evolved = change.evolve_half
 
-    def dying(bench: Any, spec: Any, layout: Any, half: Half) -> None:
+    def dying(table: Any, half: Half) -> None:
         if half is Half.REALTIME:
             raise KeyboardInterrupt
-        evolved(bench, spec, layout, half)
+        evolved(table, half)
 
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
         patched.setattr(change, "evolve_half", dying)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.plans import find_plan, plan_ids, runner
+from hybrid.lake.table_context import TableContext
 from hybrid.replace.backfill.options import BackfillOptions
 from hybrid.replace.backfill.plan_run import run_plan
 from tests.replace.backfill.lab import lab_spec
@@ -18,7 +19,7 @@ def main(folder: Path) -> None:
     plan = find_plan(layout, plan_ids(layout)[0])
     assert plan is not None
     with runner(layout, plan.id):
-        run_plan(new_workbench(folder / "log"), lab_spec(), layout, plan, BackfillOptions())
+        run_plan(TableContext(new_workbench(folder / "log"), lab_spec(), layout), plan, BackfillOptions())
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from hybrid.ingest.replay import ReplayReport, replay_rejected
 from hybrid.lake.commit_context import CommitContext, new_act_id
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import open_half
+from hybrid.lake.table_context import TableContext
 from hybrid.operations.rejected_rows import read_rejected
 from hybrid.query.engine import QueryOptions, run
 from hybrid.query.result import QueryResult
@@ -66,6 +67,10 @@ class Lab:
     def spec(self) -> TableSpec:
         return self.halves.spec
 
+    @property
+    def context(self) -> TableContext:
+        return TableContext(self.bench, self.spec, self.halves.layout)
+
     def lay(self, segment: str, *rows: Row, until: int | None = None) -> None:
         """Offline rows of one segment, moved with a boundary at `until`."""
         boundary = Boundary(until, {KEY: 1_000_000}) if until is not None else None
@@ -87,10 +92,10 @@ class Lab:
         return {one["offset"]: one["state"] for one in read_rejected(files, 1000, everything=True)}
 
     def replay(self) -> ReplayReport:
-        return replay_rejected(self.bench, self.spec, self.halves.layout)
+        return replay_rejected(self.context)
 
     def settle(self, plan: Plan, *, ended: bool = True) -> int:
-        return settle(self.bench, self.spec, self.halves.layout, plan, ended=ended)
+        return settle(self.context, plan, ended=ended)
 
     @property
     def offline(self) -> Any:
@@ -136,7 +141,7 @@ class Lab:
             units=(),
             inputs=tuple(file.to_json() for file in request.files),
         )
-        return plan_backfill(self.bench, self.spec, self.halves.layout, (offline, realtime), request, blank)
+        return plan_backfill(self.context, (offline, realtime), request, blank)
 
     def _request(
         self,
@@ -160,7 +165,7 @@ class Lab:
         return Request(ChangeKind.UPDATE, window, condition, row_assignments(update, self.spec, "--update"))
 
     def run(self, plan: Plan, **how: Any) -> RunReport:
-        return run_plan(self.bench, self.spec, self.halves.layout, plan, BackfillOptions(**how))
+        return run_plan(self.context, plan, BackfillOptions(**how))
 
     def query(self, sql: str, plan: Plan | None = None) -> QueryResult:
         prefix = f"SET plan='{plan.id}'; " if plan is not None else ""

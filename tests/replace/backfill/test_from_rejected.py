@@ -93,21 +93,20 @@ def test_what_converts_and_lies_in_the_stretch_comes_once(planned: tuple[Lab, Pl
 
     # A revert gives back what it takes out of the table; a revert of it is refused once that has come otherwise.
     _, oldest = (one for one in entries_of(lab.offline) if one.kind == "backfill")
-    layout = lab.halves.layout
     assert brought_back([plan.id], entries_of(lab.offline), oldest) == (plan.id, ())
-    revert(lab.bench, lab.spec, layout, oldest.id)
+    revert(lab.context, oldest.id)
     assert taken(lab, plan) == 1 and lab.settle(plan, ended=False) == 1 and taken(lab, plan) == 0
     assert ids(lab) == [0, 1, 2, 51, 52, 53] and lab.marks()[1000] == "rejected" and lab.marks()[1001] == mine
     back = entries_of(lab.offline)[0]
     found = brought_back([plan.id], entries_of(lab.offline), back)
     assert found is not None and [one.id for one in found[1]] == [oldest.id]
     units = units_of(plan, found[1])
-    claim(lab.bench, lab.spec, layout, plan, units)
+    claim(lab.context, plan, units)
     assert lab.marks()[1000] == mine and lab.settle(plan, ended=False) == 1
     assert lab.replay().replayed == 1 and ids(lab) == [0, 1, 2, 50, 51, 52, 53]
     with pytest.raises(ConflictError, match="brought otherwise"):
-        claim(lab.bench, lab.spec, layout, plan, units)
-    revert_backfill(lab.bench, lab.spec, layout, plan.id)
+        claim(lab.context, plan, units)
+    revert_backfill(lab.context, plan.id)
     assert lab.settle(plan) == 1 and lab.marks()[1001] == "rejected" and lab.realtime.realtime.rejected == 2
     assert lab.replay().replayed == 1 and ids(lab) == [0, 1, 2, 50, 51, 52, 53]
 

@@ -158,7 +158,7 @@ def test_plan_staged_query_swap_and_revert_agree(
     assert lab.run(plan).acts == ()
 
     if report.acts:
-        revert_backfill(lab.bench, lab.spec, lab.halves.layout, plan.id)
+        revert_backfill(lab.context, plan.id)
     assert lab.rows() == before
 
 

@@ -19,6 +19,7 @@ from hybrid.lake import plans
 from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.log import read_commit
 from hybrid.lake.plans import DesiredState, DesiredStateRecord
+from hybrid.lake.table_context import TableContext
 from hybrid.move.move import run_move
 from hybrid.move.plan import Reach
 from hybrid.replace.backfill import plan_run as running
@@ -191,17 +192,17 @@ def test_one_swap_reverted_alone_is_not_done_again_and_the_rest_can_still_be_rev
     before = lab.rows()
     lab.run(plan)
     entry = next(one for one in entries_of(lab.offline) if one.lineage.buckets == ((BUCKET, 2 * BUCKET),))
-    revert(lab.bench, lab.spec, lab.halves.layout, entry.id)
+    revert(lab.context, entry.id)
     assert _amounts(lab)[2] == 1.0 and _amounts(lab)[0] == 2.0
     assert lab.run(plan).acts == ()
-    report = revert_backfill(lab.bench, lab.spec, lab.halves.layout, plan.id)
+    report = revert_backfill(lab.context, plan.id)
     assert lab.rows() == before and "3 swaps" in report.sentence
     states = {one.state for one in entries_of(lab.offline) if one.lineage.backfill == plan.id}
     assert states == {EntryState.REVERTED}
     with pytest.raises(ConflictError, match="has been reverted already"):
-        revert_backfill(lab.bench, lab.spec, lab.halves.layout, plan.id)
+        revert_backfill(lab.context, plan.id)
     again = entries_of(lab.offline)[0]
-    revert(lab.bench, lab.spec, lab.halves.layout, again.id)  # a revert can be reverted
+    revert(lab.context, again.id)  # a revert can be reverted
     assert _amounts(lab)[0] == 2.0 and _amounts(lab)[2] == 1.0
 
 
@@ -210,15 +211,14 @@ def test_a_swap_that_comes_back_by_its_own_revert_can_be_reverted_again(planned:
     before = lab.rows()
     lab.run(plan)
     entry = next(one for one in entries_of(lab.offline) if one.lineage.buckets == ((0, BUCKET),))
-    layout = lab.halves.layout
-    alone = revert(lab.bench, lab.spec, layout, entry.id)
-    revert_backfill(lab.bench, lab.spec, layout, plan.id)
+    alone = revert(lab.context, entry.id)
+    revert_backfill(lab.context, plan.id)
     assert lab.rows() == before and alone.act is not None
-    revert(lab.bench, lab.spec, layout, alone.act)
+    revert(lab.context, alone.act)
     assert _amounts(lab)[0] == 2.0 and _amounts(lab)[2] == 1.0
     found = next(one for one in entries_of(lab.offline) if one.id == entry.id)
     assert found.state is EntryState.ACTIVE
-    revert(lab.bench, lab.spec, layout, entry.id)  # what took it away and what brought it back cancel out
+    revert(lab.context, entry.id)  # what took it away and what brought it back cancel out
     assert lab.rows() == before
 
 
@@ -249,7 +249,7 @@ def test_a_revert_is_refused_whole_when_newer_work_stands_on_a_segment(planned: 
     lab.run(_doubled(lab, 0, BUCKET))
     before = lab.rows()
     with pytest.raises(ConflictError, match="segment 'orders_0' has been changed again since"):
-        revert_backfill(lab.bench, lab.spec, lab.halves.layout, first.id)
+        revert_backfill(lab.context, first.id)
     assert lab.rows() == before
 
 
@@ -259,7 +259,6 @@ def test_a_revert_restores_the_stored_rows_also_after_moves_late_rows_and_merges
 ) -> None:
     """By a checksum over every stored column, arrival and all, of each segment."""
     lab = _filled(Lab.create(workbench, tmp_path, lab_spec(**kind)))
-    bench, spec, layout = lab.bench, lab.spec, lab.halves.layout
     before = _checksums(lab)
     plan = _doubled(lab, 0, 2 * BUCKET)
     lab.run(plan)
@@ -268,11 +267,11 @@ def test_a_revert_restores_the_stored_rows_also_after_moves_late_rows_and_merges
     # Rows of later buckets arrive, and late ones of those that were corrected; a move takes them all.
     arrivals = [row(60, END + BUCKET + 5, offset=2_000_000), row(61, 20, offset=2_000_001)]
     lab.halves.commit_realtime([*arrivals, row(62, BUCKET + 20, offset=2_000_002)], offsets={KEY: 2_000_003})
-    run_move(bench, spec, layout, reach=Reach(None, END + 2 * BUCKET))
+    run_move(lab.context, reach=Reach(None, END + 2 * BUCKET))
     _merge(lab, ["orders_2", "orders_3"], "orders_merged")
-    bench.spark.sql(f"OPTIMIZE delta.`{lab.offline.path}`")
+    lab.bench.spark.sql(f"OPTIMIZE delta.`{lab.offline.path}`")
     seen, stored = {found[0]: found for found in lab.rows()}, _checksums(lab)
-    report = revert_backfill(bench, spec, layout, plan.id)
+    report = revert_backfill(lab.context, plan.id)
     after = _checksums(lab)
     assert "2 swaps" in report.sentence
     assert {name: after[name] for name in ("orders_0", "orders_1")} == {n: before[n] for n in ("orders_0", "orders_1")}
@@ -302,8 +301,8 @@ def _merge(lab: Lab, old: list[str], new: str) -> None:
     )
     named: dict[str, Any] = {"segment_name_type": "fixed", "segment_name": new}
     job = JobSpec("job.yml", "SegmentCreation", lab.folder / "merged", lab.spec.name, "json", **named)
-    run_job(lab.bench, lab.spec, lab.halves.layout, job)
-    end_replacement(lab.bench, lab.spec, lab.halves.layout, entry)
+    run_job(lab.context, job)
+    end_replacement(lab.context, entry)
     assert new in lab.segments() and not set(old) & set(lab.segments())
 
 
@@ -317,7 +316,7 @@ def test_a_move_that_planned_before_a_swap_commits_after_it(lab: Lab) -> None:
             lab.run(plan)
 
     bench = CommitContext(lambda: lab.bench.spark, lab.bench.now_ms, Told(then))
-    report = run_move(bench, lab.spec, lab.halves.layout, reach=Reach(None, END + 2 * BUCKET))
+    report = run_move(TableContext(bench, lab.spec, lab.halves.layout), reach=Reach(None, END + 2 * BUCKET))
     assert report.moved and not any("planning anew" in message for message in said)
     assert _amounts(lab) == {**dict.fromkeys(range(8), 2.0), 60: 1.0, 99: 1.0}
     assert lab.offline.offline.boundary.time_ms == END + 2 * BUCKET
@@ -393,7 +392,7 @@ def test_a_segment_that_loses_its_last_row_goes_and_comes_back(lab: Lab) -> None
     assert plan.units[0].written == ()
     lab.run(plan)
     assert "orders_1" not in lab.segments() and len(lab.rows()) == 7
-    revert_backfill(lab.bench, lab.spec, lab.halves.layout, plan.id)
+    revert_backfill(lab.context, plan.id)
     assert lab.rows() == before and "orders_1" in lab.segments()
 
 

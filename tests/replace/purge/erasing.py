@@ -26,7 +26,7 @@ def purge_rows(lab: Lab, where: str, **how: Any) -> PurgeReport:
     reads, values = condition_words(where, lab.spec, "--where")
     sql = row_condition(where, lab.spec, "--where")
     asked = PurgeRequest(new_act_id("purge"), where, sql, reads, values, **how)
-    return purge(lab.bench, lab.spec, lab.halves.layout, asked)
+    return purge(lab.context, asked)
 
 
 def stream(lab: Lab, *rows: Row) -> None:

@@ -14,6 +14,7 @@ from hybrid.doctor.halves import contradictions_of_realtime
 from hybrid.errors import ConflictError, DataError, SpecError
 from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.log import open_half
+from hybrid.lake.table_context import TableContext
 from hybrid.move import optimize
 from hybrid.move.boundary_override import OverrideRequest, change_boundary
 from hybrid.move.optimize import run_optimize
@@ -92,7 +93,7 @@ def test_rows_go_from_segments_that_were_optimized(deleted: Lab, monkeypatch: py
     monkeypatch.setattr(optimize, "FILES_MIN", 2)
     stream(deleted, row(9, 3 * BUCKET))
     seen, root = deleted.rows(), deleted.halves.layout.root
-    assert run_optimize(deleted.bench, deleted.spec, deleted.halves.layout).files == 2 and deleted.rows() == seen
+    assert run_optimize(deleted.context).files == 2 and deleted.rows() == seen
     assert purge_rows(deleted, GONE).rows == {"REALTIME": 2}
     assert holding(root, NAME) == [] and deleted.rows() == seen
 
@@ -148,7 +149,7 @@ def test_other_corrections_can_still_be_reverted(lab: Lab) -> None:
     move_all(lab, [row(9, 30, customer=NAME)], "orders_late", 2 * BUCKET)
     lab.run(lab.plan(0, BUCKET, delete=True))
     purge_rows(lab, "order_id = 9")
-    revert(lab.bench, lab.spec, lab.halves.layout, entry.id)
+    revert(lab.context, entry.id)
     assert [one for one in lab.rows() if one[0] == 3] == [(3, "a", 1.0, BUCKET + 10)]
 
 
@@ -157,7 +158,7 @@ def test_a_revert_of_what_was_purged_is_refused(deleted: Lab) -> None:
     purge_rows(deleted, GONE)
     for entry in entries_of(deleted.offline):
         with pytest.raises(ConflictError, match="no longer retained"):
-            revert(deleted.bench, deleted.spec, deleted.halves.layout, entry.id)
+            revert(deleted.context, entry.id)
     assert deleted.rows() == seen
 
 
@@ -173,15 +174,15 @@ def test_consuming_segments_keep_count(deleted: Lab) -> None:
 
 
 def test_no_boundary_falls_to_where_rows_are_missing(deleted: Lab) -> None:
-    change_boundary(deleted.bench, deleted.spec, deleted.halves.layout, OverrideRequest(5, accepted=True))
+    change_boundary(deleted.context, OverrideRequest(5, accepted=True))
     with pytest.raises(ConflictError, match="is set by hand"):
         purge_rows(deleted, GONE)
-    change_boundary(deleted.bench, deleted.spec, deleted.halves.layout, OverrideRequest(clear=True))
+    change_boundary(deleted.context, OverrideRequest(clear=True))
     purge_rows(deleted, GONE)
     with pytest.raises(ConflictError, match="a purge or retention has removed rows before"):
-        change_boundary(deleted.bench, deleted.spec, deleted.halves.layout, OverrideRequest(BUCKET + 20))
+        change_boundary(deleted.context, OverrideRequest(BUCKET + 20))
     seen = deleted.rows()
-    change_boundary(deleted.bench, deleted.spec, deleted.halves.layout, OverrideRequest(BUCKET + 21))
+    change_boundary(deleted.context, OverrideRequest(BUCKET + 21))
     assert deleted.rows() == seen
 
 
@@ -322,7 +323,7 @@ def test_a_revert_meanwhile_shows_the_rows_again(deleted: Lab) -> None:
 
     def take_back() -> None:
         for entry in entries:
-            revert(bench, deleted.spec, deleted.halves.layout, entry)
+            revert(TableContext(bench, deleted.spec, deleted.halves.layout), entry)
 
     _at_milestone(deleted, "Writing", take_back)
     report = purge_rows(deleted, GONE)

@@ -1,0 +1,50 @@
+"""`TableContext`: the table that an engine works on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeVar
+
+from hybrid.config.table_config import Half, TableSpec
+from hybrid.lake.commit_context import CommitContext
+from hybrid.lake.layout import TableLayout
+from hybrid.lake.log import HalfSnapshot, open_half
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class TableContext:
+    """A table with its definition, its folders, and the commit context of this process."""
+
+    bench: CommitContext
+    spec: TableSpec
+    layout: TableLayout
+
+    @property
+    def name(self) -> str:
+        """The table's name."""
+        return self.spec.name
+
+    def half(self, half: Half) -> HalfSnapshot:
+        """The newest snapshot of a half."""
+        return open_half(self.layout.half(half))
+
+    def renewed(self, newest: Callable[[], TableSpec] | None) -> TableContext:
+        """The table with the definition that `newest` returns: columns may be added while an operation is planned."""
+        return self if newest is None else replace(self, spec=newest())
+
+    def lock(self, half: Half, *, with_spark: bool = True) -> AbstractContextManager[None]:
+        """Hold the lock of a half; see `CommitContext.lock`."""
+        return self.bench.lock(self.layout, half, with_spark=with_spark)
+
+    def staging(self, act_id: str) -> AbstractContextManager[Path]:
+        """A folder for staged rows; see `CommitContext.staging`."""
+        return self.bench.staging(self.layout, act_id)
+
+    def until_not_overtaken(self, attempt: Callable[[], Result], attempts_min: int = 1) -> Result:
+        """Run an operation, and plan it again on a conflict; see `CommitContext.until_not_overtaken`."""
+        return self.bench.until_not_overtaken(self.name, attempt, attempts_min)
