@@ -12,7 +12,7 @@ WORKERS ?= 2
 STAMP := $(VENV)/.installed
 JARS := $(VENV)/.jars
 
-.PHONY: help setup run serve test fuzz check format bench bench-serving lock clean
+.PHONY: help setup run serve unit coverage test integration fuzz check format bench bench-serving lock clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,8 +33,19 @@ serve: setup ## Local Kafka, the server and the orders example; stays up until C
 	  $(BIN)/hybrid kafka produce orders data/orders/events.jsonl >/dev/null; }; \
 	$(BIN)/hybrid serve
 
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+
+unit: $(STAMP) ## Tests that start no JVM, broker or other process: a minute or two
+	@$(PYTEST) --unit
+
+coverage: $(STAMP) ## `unit`, and which lines it runs; fails below the floor in pyproject.toml
+	@$(PYTEST) --unit --cov --cov-report=term:skip-covered
+
 test: setup ## The whole test suite
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+	@$(PYTEST)
+
+integration: setup ## What `unit` leaves out of the whole suite
+	@$(PYTEST) --integration
 
 # For example: make fuzz FUZZ_S=60. What is found is printed as a line for tests/hostile/corpus.
 FUZZ_S ?= 600
@@ -66,7 +77,7 @@ lock: ## Write requirements.lock anew from pyproject.toml (needs pip-tools and n
 
 clean: ## Remove the virtual environment, caches and the home folder .hybrid (the jar cache stays)
 	@[ ! -x $(BIN)/hybrid ] || $(BIN)/hybrid kafka stop >/dev/null 2>&1 || true
-	@rm -rf $(VENV) .hybrid build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@rm -rf $(VENV) .hybrid build dist *.egg-info .pytest_cache .coverage .mypy_cache .ruff_cache .hypothesis
 	@find hybrid tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(STAMP): requirements.lock pyproject.toml

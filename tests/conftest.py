@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
+import sys
 import uuid
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -20,18 +22,6 @@ from hybrid.lake.commit_context import CommitContext
 from hybrid.progress import Silent
 from tests.exclusive_run import turn
 
-# The JVMs of tests live for seconds, in which compiling well costs more than it brings: most tests are a third faster.
-# Many of them are started by tests that kill them: with the archive of classes in two thirds of the time.
-try:
-    # One compiler alone would get a small code cache, which many tests fill, and which the JVM then keeps sweeping.
-    _FAST = (
-        *("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m", "-XX:+UseSerialGC"),
-        *with_archive(find_java()),
-    )
-except MachineError:  # most tests need no Java
-    _FAST = ()
-os.environ["JAVA_TOOL_OPTIONS"] = " ".join([*_FAST, os.environ.get("JAVA_TOOL_OPTIONS", "")])
-
 # Beside the tests of another process a server's Spark would get a tenth of a processor.
 os.environ.setdefault("HYBRID_PIPELINE_NICENESS", "0")
 
@@ -45,6 +35,10 @@ _INTERPRETED = {
 _product_configuration = lake_spark._configuration
 lake_spark._configuration = lambda settings: {**_product_configuration(settings), **_INTERPRETED}
 
+# What `--unit` leaves out, and `--integration` runs. A module that has one of these marks as a whole is not imported.
+_NOT_UNIT = ("spark", "kafka", "browser", "process", "slow")
+_WHOLE_MODULE = re.compile(rf"^pytestmark = .*\bmark\.(?:{'|'.join(_NOT_UNIT)})\b", re.MULTILINE)
+
 # How long an example takes says how busy the machine is.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
@@ -53,15 +47,64 @@ settings.load_profile("any machine")
 _SECONDS = {"slow": 20.0, "spark": 5.0, "kafka": 4.0}
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Adds `--unit` and `--integration`, which halve the suite."""
+    marks = ", ".join(_NOT_UNIT)
+    parser.addoption("--unit", action="store_true", help=f"only tests marked none of {marks}")
+    parser.addoption("--integration", action="store_true", help=f"only tests marked one of {marks}")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """With `--unit`, skips modules that have no such test: importing them takes a third of the time."""
+    if not config.getoption("--unit") or collection_path.suffix != ".py":
+        return None
+    return True if _WHOLE_MODULE.search(collection_path.read_text(encoding="utf-8")) else None
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Files are dealt out in the order of `pytest_collection_modifyitems`, not those of many tests first."""
     if hasattr(config.option, "loadscopereorder"):
         config.option.loadscopereorder = False
+    if config.getoption("--unit"):
+        from tests.shared_duckdb import share_duckdb
+
+        sys.addaudithook(_refuse_process)
+        share_duckdb()
+    else:
+        os.environ["JAVA_TOOL_OPTIONS"] = " ".join([*_java_options(), os.environ.get("JAVA_TOOL_OPTIONS", "")])
+
+
+def _java_options() -> tuple[str, ...]:
+    """Options for the JVMs of tests, which live for seconds: most tests are a third faster.
+
+    Compiling well costs more than it brings. Many JVMs are started by tests that kill them: with the archive of classes
+    in two thirds of the time.
+    """
+    try:
+        archive = with_archive(find_java())
+    except MachineError:  # most tests need no Java
+        return ()
+    # One compiler alone would get a small code cache, which many tests fill, and which the JVM then keeps sweeping.
+    return ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m", "-XX:+UseSerialGC", *archive)
+
+
+def _refuse_process(event: str, arguments: Sequence[object]) -> None:
+    """Holds the promise of `--unit`: none of its tests starts a process."""
+    if event not in {"subprocess.Popen", "os.posix_spawn", "os.fork", "os.system"}:
+        return
+    is_test = "PYTEST_CURRENT_TEST" in os.environ  # pytest itself starts workers
+    if is_test and arguments[0] != "file":  # croniter, when it is imported, asks `file` what Python's architecture is
+        pytest.fail("This test starts a process: mark it `process`.")
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Long files first: the short ones then fill up both processes, and none is left alone with a long one."""
+    if config.getoption("--unit") or config.getoption("--integration"):
+        marked = {item for item in items if any(item.get_closest_marker(name) for name in _NOT_UNIT)}
+        others = marked if config.getoption("--unit") else {*items} - marked
+        config.hook.pytest_deselected(items=list(others))
+        items[:] = [item for item in items if item not in others]
     seconds: dict[Path, float] = {}
     for item in items:
         marked = sum(_SECONDS.get(mark.name, 0.0) for mark in item.iter_markers())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -58,7 +58,7 @@ def module_name(path: Path, root: Path = ROOT) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-@lru_cache
+@cache
 def imported_names(path: Path) -> set[str]:
     """All that a module imports, by dotted name; of `from a import b` both `a` and `a.b`."""
     names = set[str]()
@@ -71,7 +71,7 @@ def imported_names(path: Path) -> set[str]:
     return names
 
 
-@lru_cache
+@cache
 def import_graph(root: Path = ROOT) -> Graph:
     """Which module of the package imports which."""
     modules = {module_name(path, root): imported_names(path) for path in root.rglob("*.py")}

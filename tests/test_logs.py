@@ -112,6 +112,7 @@ def test_contexts_end_and_are_of_one_thread(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_records_that_are_written_later(tmp_path: Path) -> None:
     """They bear the time and the context of when they were noted, and are in one write."""
     setup_logging(tmp_path, "query")
@@ -204,6 +205,7 @@ def test_files_move_up_and_the_oldest_goes(tmp_path: Path) -> None:
     assert told == [f"record {number}" for number in range(30 - len(told), 30)] and len(told) > 4
 
 
+@pytest.mark.process
 def test_several_processes_rotate_and_lose_nothing(tmp_path: Path) -> None:
     count = 1500
     command = [sys.executable, "-c", WRITER, str(tmp_path)]
@@ -310,6 +312,7 @@ def test_objects_for_programs(told: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "--format jsonl" in capsys.readouterr().err
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("form", ["table", "jsonl", "json"])
 def test_following_until_ctrl_c(told: Path, form: str) -> None:
     code = "from hybrid.cli.main import main; main()"

@@ -18,10 +18,10 @@ NETWORK_TYPES = frozenset(
 )  # fmt: skip
 
 
-def check_filesystem(checkup: Checkup) -> None:
+def check_filesystem(checkup: Checkup, mounts: Path = MOUNTS) -> None:
     """Reports a home on a network file system."""
     folder = existing(checkup.home.home)
-    kind = filesystem_of(folder, MOUNTS)
+    kind = filesystem_of(folder, mounts)
     if kind in NETWORK_TYPES:
         checkup.found(
             Severity.WARNING,

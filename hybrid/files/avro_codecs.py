@@ -16,9 +16,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import IO, Protocol
 
-from hybrid.files.records import TEXT_BYTES_MAX
-
-_RATIO_MAX, _RATIO_FROM = 300, 64 * 1024 * 1024
+from hybrid.files.limits import DEFAULT_LIMITS
 
 
 class _Decompressor(Protocol):
@@ -45,12 +43,12 @@ def bound_codecs() -> None:
 def _read_block(unpack: Unpack, file: IO[bytes]) -> io.BytesIO:
     """A block in fastavro's format: its length, then its bytes. ValueError when it unpacks to far too much."""
     length = _read_long(file)
-    if not 0 <= length <= TEXT_BYTES_MAX:
+    if not 0 <= length <= DEFAULT_LIMITS.text_bytes_max:
         raise ValueError(f"a block of {length} bytes")
     packed = file.read(length)
     if len(packed) < length:
         raise EOFError(f"a block of {length} bytes ends after {len(packed)}")
-    bytes_max = min(TEXT_BYTES_MAX, max(_RATIO_FROM, _RATIO_MAX * length))
+    bytes_max = DEFAULT_LIMITS.unpacked_max(length)
     unpacked = unpack(packed, bytes_max)
     if len(unpacked) > bytes_max:
         raise ValueError(f"a block of {length} bytes unpacks to more than {bytes_max}, which is not read")

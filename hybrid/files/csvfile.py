@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from hybrid.files.limits import DEFAULT_LIMITS, FileLimits
 from hybrid.files.records import Record, Slice, is_gzip, text_lines
 from hybrid.formats.csv_cells import rows_of
 from hybrid.formats.csv_format import CsvFormat, header_of
@@ -16,12 +17,12 @@ from hybrid.schema.problem import Problem
 _SHOWN_MAX = 10
 
 
-def read_csv(piece: Slice, form: CsvFormat) -> Iterator[Record]:
+def read_csv(piece: Slice, form: CsvFormat, limits: FileLimits = DEFAULT_LIMITS) -> Iterator[Record]:
     """The rows of a file, or of some whole lines of it, below its header.
 
     Raises Problem at a row with more or fewer cells than the header.
     """
-    rows = rows_of(_lines(piece), form.dialect, piece.first)
+    rows = rows_of(_lines(piece, limits), form.dialect, piece.first)
     header = header_of(rows, replace(form, skip_header=False) if piece.start else form)
     for position, (line, cells) in enumerate(rows):
         at = f", line {line}"
@@ -40,9 +41,9 @@ def _unequal(header: Sequence[str], cells: Sequence[str], form: CsvFormat) -> st
     return words
 
 
-def _lines(piece: Slice) -> Iterator[str]:
+def _lines(piece: Slice, limits: FileLimits) -> Iterator[str]:
     bytes_left = piece.bytes or sys.maxsize
-    for text, size in text_lines(piece.path, piece.start, piece.first):
+    for text, size in text_lines(piece.path, piece.start, piece.first, limits):
         if bytes_left <= 0:
             return
         bytes_left -= size

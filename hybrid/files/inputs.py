@@ -12,13 +12,11 @@ from pathlib import Path
 
 from hybrid.errors import DataError
 from hybrid.files.jsonfile import json_shape
+from hybrid.files.limits import DEFAULT_LIMITS, FileLimits
 from hybrid.files.orcfile import stripes
 from hybrid.files.parquetfile import row_groups
-from hybrid.files.records import LINE_BYTES_MAX, Shape, Slice, at_line, is_gzip
+from hybrid.files.records import Shape, Slice, at_line, is_gzip
 from hybrid.schema.problem import Problem
-
-# JSON lines files are cut after this many bytes, at the next line end, so that several workers share a large one.
-SLICE_BYTES = 32 * 1024 * 1024
 
 
 class DataFormat(StrEnum):
@@ -67,13 +65,13 @@ class InputFile:
             raise DataError(f"{self.path} was written to while it was read. Nothing was changed.")
 
 
-def inspect(path: Path, data_format: DataFormat) -> InputFile:
+def inspect(path: Path, data_format: DataFormat, limits: FileLimits = DEFAULT_LIMITS) -> InputFile:
     """Read a file once, for its sha256 and slices. DataError when it cannot be read in its format."""
     try:
         before, real = path.stat(), os.path.realpath(path)
         if before.st_size == 0 and data_format not in _MAY_BE_EMPTY:
             raise DataError(f"{path} is empty (0 bytes), which is no {data_format.value} file.")
-        sha256, slices = _cut(path, data_format)
+        sha256, slices = _cut(path, data_format, limits)
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or error}.") from error
     except Problem as problem:
@@ -81,21 +79,21 @@ def inspect(path: Path, data_format: DataFormat) -> InputFile:
     return InputFile(path, before.st_size, before.st_mtime_ns, sha256, before.st_ino, tuple(slices), real)
 
 
-def _cut(path: Path, data_format: DataFormat) -> tuple[str, Sequence[Slice]]:
+def _cut(path: Path, data_format: DataFormat, limits: FileLimits) -> tuple[str, Sequence[Slice]]:
     if data_format is DataFormat.PARQUET:
-        return _sha256(path), row_groups(path)
+        return _sha256(path), row_groups(path, limits)
     if data_format is DataFormat.CSV:
         return _sha256(path), [Slice(path, Shape.CSV)] if path.stat().st_size else []
     if data_format is DataFormat.AVRO:
         return _sha256(path), [Slice(path, Shape.AVRO)]
     if data_format is DataFormat.ORC:
-        return _sha256(path), stripes(path)
-    shape = json_shape(path)
+        return _sha256(path), stripes(path, limits)
+    shape = json_shape(path, limits)
     if shape is not Shape.JSON_LINES:
         return _sha256(path), [Slice(path, shape)]
     if is_gzip(path):  # gzip cannot be entered in the middle
         return _sha256(path), [Slice(path, shape, bytes=sys.maxsize)]
-    return _lines(path)
+    return _lines(path, limits)
 
 
 def _sha256(path: Path) -> str:
@@ -103,14 +101,15 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _lines(path: Path) -> tuple[str, Sequence[Slice]]:
+def _lines(path: Path, limits: FileLimits) -> tuple[str, Sequence[Slice]]:
     digest, slices, start, line = hashlib.sha256(), [], 0, 0
+    line_bytes_max = limits.line_bytes_max
     with path.open("rb") as file:
-        while piece := file.read(SLICE_BYTES):
-            rest = file.readline(LINE_BYTES_MAX + 1)
-            if len(rest) > LINE_BYTES_MAX:
+        while piece := file.read(limits.slice_bytes):
+            rest = file.readline(line_bytes_max + 1)
+            if len(rest) > line_bytes_max:
                 at = line + piece.count(b"\n")
-                raise Problem(at, at_line(at), f"is longer than {LINE_BYTES_MAX} bytes")
+                raise Problem(at, at_line(at), f"is longer than {line_bytes_max} bytes")
             piece += rest
             digest.update(piece)
             slices.append(Slice(path, Shape.JSON_LINES, line, start, len(piece)))

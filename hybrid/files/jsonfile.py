@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from hybrid.files.records import TEXT_BYTES_MAX, Record, Shape, Slice, at_line, check_text, open_plain, text_lines
+from hybrid.files.limits import DEFAULT_LIMITS, FileLimits
+from hybrid.files.records import Record, Shape, Slice, at_line, check_text, open_plain, text_lines
 from hybrid.schema.jsontext import parse_json
 from hybrid.schema.problem import Problem
 
@@ -18,16 +19,16 @@ _HEAD_BYTES = 64 * 1024
 _ANOTHER = re.compile(rb"\}[ \t]*\{")
 
 
-def json_shape(path: Path) -> Shape:
+def json_shape(path: Path, limits: FileLimits = DEFAULT_LIMITS) -> Shape:
     """The layout of objects in a file. Problem when it is not text."""
-    head = _head(path)
+    head = _head(path, limits)
     check_text(head)
     if head.decode("utf-8-sig", errors="replace").lstrip()[:1] == "[":
         return Shape.JSON_WHOLE
     if _holds_two_values_on_a_line(head):
         return Shape.JSON_WHOLE
     try:
-        first = list(islice((line for line, _ in text_lines(path) if line.strip()), 2))
+        first = list(islice((line for line, _ in text_lines(path, limits=limits) if line.strip()), 2))
     except Problem:  # bad bytes in the first lines: the worker reports them, with the line
         return Shape.JSON_LINES
     # If the second line is an object, a bad first line is a bad row. Otherwise an object spans lines.
@@ -48,18 +49,19 @@ def _holds_two_values_on_a_line(head: bytes) -> bool:
     return False
 
 
-def _head(path: Path) -> bytes:
+def _head(path: Path, limits: FileLimits) -> bytes:
     try:
-        with open_plain(path) as file:
+        with open_plain(path, limits) as file:
             return file.read(_HEAD_BYTES)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise Problem(0, "", f"the gzip data cannot be read, is the file damaged or cut off? {error}") from error
 
 
-def read_lines(piece: Slice) -> Iterator[Record]:
+def read_lines(piece: Slice, limits: FileLimits = DEFAULT_LIMITS) -> Iterator[Record]:
     """The objects of a slice of JSON lines; blank lines are skipped."""
     bytes_left = piece.bytes
-    for line, (text, size) in enumerate(text_lines(piece.path, piece.start, piece.first), piece.first):
+    lines = text_lines(piece.path, piece.start, piece.first, limits)
+    for line, (text, size) in enumerate(lines, piece.first):
         if bytes_left <= 0:
             return
         bytes_left -= size
@@ -67,22 +69,22 @@ def read_lines(piece: Slice) -> Iterator[Record]:
             yield _record(text, line, line)
 
 
-def read_whole(piece: Slice) -> Iterator[Record]:
+def read_whole(piece: Slice, limits: FileLimits = DEFAULT_LIMITS) -> Iterator[Record]:
     """The objects of a file that is one array, or a sequence of objects."""
-    text = "".join(_bounded(text_lines(piece.path)))
+    text = "".join(_bounded(text_lines(piece.path, limits=limits), limits.text_bytes_max))
     position = _skip_blank(text, 0)
     if text[position : position + 1] == "[":
         return _array(text, position + 1)
     return _sequence(text, position)
 
 
-def _bounded(lines: Iterator[tuple[str, int]]) -> Iterator[str]:
+def _bounded(lines: Iterator[tuple[str, int]], bytes_max: int) -> Iterator[str]:
     """The lines of a text that is held in memory as a whole, up to a maximal size."""
     total = 0
     for line, size in lines:
         total += size
-        if total > TEXT_BYTES_MAX:
-            reason = f"is one JSON text of more than {TEXT_BYTES_MAX} bytes. Write one object per line"
+        if total > bytes_max:
+            reason = f"is one JSON text of more than {bytes_max} bytes. Write one object per line"
             raise Problem(0, "", reason)
         yield line
 

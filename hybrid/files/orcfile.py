@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from hybrid.files.limits import DEFAULT_LIMITS, FileLimits
 from hybrid.files.records import Record, Shape, Slice, arrow_errors
 from hybrid.schema.problem import Problem
 
 _BATCH_ROWS = 4096
-_RATIO_MAX, _RATIO_FROM = 300, 64 * 1024 * 1024
 _VALUE_BYTES = 8
 
 
-def stripes(path: Path) -> list[Slice]:
+def stripes(path: Path, limits: FileLimits = DEFAULT_LIMITS) -> list[Slice]:
     """One slice for each stripe. Problem when the footer, or the column that is counted, cannot be read."""
     import pyarrow.orc as orc
 
@@ -23,7 +23,7 @@ def stripes(path: Path) -> list[Slice]:
         file = orc.ORCFile(path)
         # pyarrow does not expose the footer's row counts: with several stripes, one column is read to count rows.
         first_column = file.schema.names[:1]
-        _check_rows(path, file.nrows, len(file.schema.names))
+        _check_rows(path, file.nrows, len(file.schema.names), limits)
         for stripe in range(file.nstripes):
             slices.append(Slice(path, Shape.ORC, first, stripe))
             first += file.read_stripe(stripe, columns=first_column).num_rows if file.nstripes > 1 else file.nrows
@@ -32,15 +32,14 @@ def stripes(path: Path) -> list[Slice]:
     return slices
 
 
-def _check_rows(path: Path, rows: int, columns: int) -> None:
+def _check_rows(path: Path, rows: int, columns: int, limits: FileLimits) -> None:
     """Problem when a footer claims so many rows that they must unpack to far more than the file's bytes.
 
     A run of equal values takes some bytes, and a stripe is unpacked whole.
     """
-    unpacked = rows * columns * _VALUE_BYTES
-    if unpacked > _RATIO_FROM and unpacked > _RATIO_MAX * path.stat().st_size:
+    if limits.is_bomb(rows * columns * _VALUE_BYTES, path.stat().st_size):
         raise Problem(
-            0, "", f"unpacks to more than {_RATIO_MAX} times its size, which is not read. Write it as Parquet"
+            0, "", f"unpacks to more than {limits.ratio_max} times its size, which is not read. Write it as Parquet"
         )
 
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from hybrid.files.limits import DEFAULT_LIMITS, FileLimits
 from hybrid.files.records import Record, Shape, Slice, arrow_errors
 from hybrid.schema.problem import Problem
 
 _BATCH_ROWS = 4096
-_RATIO_MAX, _RATIO_FROM = 300, 64 * 1024 * 1024
 # Spark and Hive write INT96. In 64-bit nanoseconds it would overflow outside of 1677 to 2262.
 INT96_UNIT = "us"
 
 
-def row_groups(path: Path) -> list[Slice]:
+def row_groups(path: Path, limits: FileLimits = DEFAULT_LIMITS) -> list[Slice]:
     """One slice for each row group. Problem when the footer cannot be read."""
     import pyarrow.parquet as pq
 
@@ -23,7 +23,7 @@ def row_groups(path: Path) -> list[Slice]:
         sizes = [metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups)]
     except arrow_errors() as error:
         raise Problem(0, "", f"cannot be read as Parquet, is it damaged or cut off? {error}") from error
-    _check_ratio(sum(sizes), path.stat().st_size)
+    _check_ratio(sum(sizes), path.stat().st_size, limits)
     slices, first = [], 0
     for group in range(metadata.num_row_groups):
         slices.append(Slice(path, Shape.PARQUET, first, group))
@@ -31,13 +31,13 @@ def row_groups(path: Path) -> list[Slice]:
     return slices
 
 
-def _check_ratio(unpacked: int, packed: int) -> None:
+def _check_ratio(unpacked: int, packed: int, limits: FileLimits) -> None:
     """Problem when a file claims to unpack to far more than its bytes.
 
     Columns are not asked for their sizes, because Arrow crashes the process on some damaged footers then.
     """
-    if unpacked > _RATIO_FROM and unpacked > _RATIO_MAX * packed:
-        raise Problem(0, "", f"unpacks to more than {_RATIO_MAX} times its size, which is not read")
+    if limits.is_bomb(unpacked, packed):
+        raise Problem(0, "", f"unpacks to more than {limits.ratio_max} times its size, which is not read")
 
 
 def read_row_group(piece: Slice) -> Iterator[Record]:

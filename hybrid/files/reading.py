@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from hybrid.files.avrofile import read_avro
 from hybrid.files.csvfile import read_csv
 from hybrid.files.jsonfile import read_lines, read_whole
+from hybrid.files.limits import DEFAULT_LIMITS, FileLimits
 from hybrid.files.orcfile import read_stripe
 from hybrid.files.parquetfile import read_row_group
 from hybrid.files.records import Record, Shape, Slice
@@ -14,15 +15,15 @@ from hybrid.formats.csv_format import CsvFormat
 from hybrid.schema.problem import Problem
 
 
-def read_slice(piece: Slice, csv_format: CsvFormat) -> Iterator[Record]:
+def read_slice(piece: Slice, csv_format: CsvFormat, limits: FileLimits = DEFAULT_LIMITS) -> Iterator[Record]:
     """The records of a slice in their order. Problem at the first place that is not a record."""
     try:
         if piece.shape is Shape.JSON_LINES:
-            yield from read_lines(piece)
+            yield from read_lines(piece, limits)
         elif piece.shape is Shape.JSON_WHOLE:
-            yield from read_whole(piece)
+            yield from read_whole(piece, limits)
         elif piece.shape is Shape.CSV:
-            yield from read_csv(piece, csv_format)
+            yield from read_csv(piece, csv_format, limits)
         elif piece.shape is Shape.AVRO:
             yield from read_avro(piece)
         elif piece.shape is Shape.ORC:

@@ -15,16 +15,12 @@ from functools import cache, partial
 from pathlib import Path
 from typing import IO, NamedTuple, cast
 
+from hybrid.files.limits import DEFAULT_LIMITS, FileLimits
 from hybrid.schema.problem import Problem
 
-# A line is read whole before it is parsed, and the size of packed bytes does not show the unpacked size.
-LINE_BYTES_MAX = 64 * 1024 * 1024
-TEXT_BYTES_MAX = 1024 * 1024 * 1024  # for a file that is one JSON text
-_RATIO_MAX, _RATIO_FROM = 300, 64 * 1024 * 1024
 _BOM = b"\xef\xbb\xbf"
 _GZIP = b"\x1f\x8b"
 _BLOCK = 1024 * 1024
-_BOMB = f"unpacks to more than {_RATIO_MAX} times its size, which is not read. Send it unpacked if it is meant"
 _NOT_TEXT = {
     b"\xff\xfe": "is UTF-16; only UTF-8 is read. Convert it first",
     b"\xfe\xff": "is UTF-16; only UTF-8 is read. Convert it first",
@@ -87,24 +83,26 @@ def is_gzip(path: Path) -> bool:
         return file.read(len(_GZIP)) == _GZIP
 
 
-def open_plain(path: Path) -> IO[bytes]:
+def open_plain(path: Path, limits: FileLimits = DEFAULT_LIMITS) -> IO[bytes]:
     """A file for reading, decompressed if it is gzip; then Problem when it unpacks to far too much."""
-    return cast("IO[bytes]", _Unpacked(path)) if is_gzip(path) else path.open("rb")
+    return cast("IO[bytes]", _Unpacked(path, limits)) if is_gzip(path) else path.open("rb")
 
 
 class _Unpacked(gzip.GzipFile):
     """A gzip file that refuses to unpack to far more than its size (a zip bomb)."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, limits: FileLimits) -> None:
         super().__init__(path, "rb")
+        self._limits = limits
         self._packed_bytes, self._unlooked = path.stat().st_size, 0
 
     def read(self, size: int | None = -1) -> bytes:
         """At most `size` bytes, and never more at once than the maximal length of a line."""
-        if size is None or size < 0 or size > LINE_BYTES_MAX:
-            piece = super().read(LINE_BYTES_MAX + 1)
-            if len(piece) > LINE_BYTES_MAX:
-                raise Problem(0, "", f"holds a piece of more than {LINE_BYTES_MAX} bytes, which is not read at once")
+        bytes_max = self._limits.line_bytes_max
+        if size is None or size < 0 or size > bytes_max:
+            piece = super().read(bytes_max + 1)
+            if len(piece) > bytes_max:
+                raise Problem(0, "", f"holds a piece of more than {bytes_max} bytes, which is not read at once")
         else:
             piece = super().read(size)
         self._check_ratio()
@@ -120,20 +118,23 @@ class _Unpacked(gzip.GzipFile):
         return line
 
     def _check_ratio(self) -> None:
-        unpacked = self.tell()
-        if unpacked > _RATIO_FROM and unpacked > _RATIO_MAX * self._packed_bytes:
-            raise Problem(0, "", _BOMB)
+        if self._limits.is_bomb(self.tell(), self._packed_bytes):
+            ratio = self._limits.ratio_max
+            reason = f"unpacks to more than {ratio} times its size, which is not read. Send it unpacked if it is meant"
+            raise Problem(0, "", reason)
 
 
-def text_lines(path: Path, start: int = 0, first_line: int = 0) -> Iterator[tuple[str, int]]:
+def text_lines(
+    path: Path, start: int = 0, first_line: int = 0, limits: FileLimits = DEFAULT_LIMITS
+) -> Iterator[tuple[str, int]]:
     """(line, its bytes) from byte `start` on, where line `first_line` begins. Problem when it is not UTF-8."""
-    line = first_line
+    line, bytes_max = first_line, limits.line_bytes_max
     try:
-        with open_plain(path) as file:
+        with open_plain(path, limits) as file:
             file.seek(start)
-            for line, raw in enumerate(iter(partial(file.readline, LINE_BYTES_MAX + 1), b""), first_line):
-                if len(raw) > LINE_BYTES_MAX:
-                    raise Problem(line, at_line(line), f"is longer than {LINE_BYTES_MAX} bytes")
+            for line, raw in enumerate(iter(partial(file.readline, bytes_max + 1), b""), first_line):
+                if len(raw) > bytes_max:
+                    raise Problem(line, at_line(line), f"is longer than {bytes_max} bytes")
                 if line == 0:
                     check_text(raw)
                 yield _utf8(raw.removeprefix(_BOM) if line == 0 else raw, line), len(raw)

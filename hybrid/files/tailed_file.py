@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO
 
 from hybrid.errors import DataError
-from hybrid.files.inputs import SLICE_BYTES
+from hybrid.files.limits import DEFAULT_LIMITS
 from hybrid.files.records import Shape, Slice
 
 _EMPTY = hashlib.sha256().hexdigest()
@@ -61,7 +61,9 @@ class TailedFile:
         check_begins(self.path, stat_of(self.path), self.end)
 
 
-def tail_file(path: Path, known: ReadUpTo, shape: Shape) -> TailedFile | None:
+def tail_file(
+    path: Path, known: ReadUpTo, shape: Shape, slice_bytes: int = DEFAULT_LIMITS.slice_bytes
+) -> TailedFile | None:
     """The complete lines of `path` after `known`; None without any.
 
     Raises DataError when the file does not begin with what was read of it.
@@ -72,13 +74,17 @@ def tail_file(path: Path, known: ReadUpTo, shape: Shape) -> TailedFile | None:
     check_begins(path, now, known)
     digest = _hashed(path, known.bytes, now.st_ino, now.st_size, now.st_mtime_ns).copy()
     at, line = known.bytes, known.lines
-    for piece in _pieces(path, at, now.st_size):
+    for piece in _pieces(path, at, now.st_size, slice_bytes):
         digest.update(piece)
         at, line = at + len(piece), line + piece.count(b"\n")
     if at == known.bytes:
         return None
     end = ReadUpTo(at, line, digest.hexdigest(), now.st_mtime_ns, now.st_ino)
-    return TailedFile(path, known.bytes, end, _slices(path, known.bytes, known.lines, at, shape))
+    if shape is Shape.CSV:  # where a row begins depends on the row before it
+        slices: tuple[Slice, ...] = (Slice(path, shape, known.lines, known.bytes, at - known.bytes),)
+    else:
+        slices = tuple(_slices(path, known, at, shape, slice_bytes))
+    return TailedFile(path, known.bytes, end, slices)
 
 
 def is_as_known(now: stat_result, known: ReadUpTo) -> bool:
@@ -146,30 +152,27 @@ def _hashed(path: Path, count: int, inode: int, size: int, modified_ns: int) -> 
     return digest
 
 
-def _slices(path: Path, start: int, line: int, end: int, shape: Shape) -> tuple[Slice, ...]:
-    if shape is Shape.CSV:  # where a row begins depends on the row before it
-        return (Slice(path, shape, line, start, end - start),)
-    slices: list[Slice] = []
-    for piece in _pieces(path, start, end):
-        slices.append(Slice(path, shape, line, start, len(piece)))
+def _slices(path: Path, known: ReadUpTo, end: int, shape: Shape, slice_bytes: int) -> Iterator[Slice]:
+    start, line = known.bytes, known.lines
+    for piece in _pieces(path, start, end, slice_bytes):
+        yield Slice(path, shape, line, start, len(piece))
         start, line = start + len(piece), line + piece.count(b"\n")
-    return tuple(slices)
 
 
-def _pieces(path: Path, at: int, end: int) -> Iterator[bytes]:
-    """The complete lines of a byte range, about SLICE_BYTES at a time."""
+def _pieces(path: Path, at: int, end: int, slice_bytes: int) -> Iterator[bytes]:
+    """The complete lines of a byte range, about `slice_bytes` at a time."""
     try:
         with path.open("rb") as file:
             file.seek(at)
-            while piece := _whole_lines(file, end - file.tell()):
+            while piece := _whole_lines(file, end - file.tell(), slice_bytes):
                 yield piece
     except OSError as error:
         raise unreadable(path, error) from error
 
 
-def _whole_lines(file: IO[bytes], left: int) -> bytes:
-    """About SLICE_BYTES out of the next `left` bytes; empty when no line ends there."""
-    piece = file.read(min(SLICE_BYTES, left))
+def _whole_lines(file: IO[bytes], left: int, slice_bytes: int) -> bytes:
+    """About `slice_bytes` out of the next `left` bytes; empty when no line ends there."""
+    piece = file.read(min(slice_bytes, left))
     if len(piece) < left and not piece.endswith(b"\n"):
         piece += file.readline(left - len(piece))
     return piece[: piece.rfind(b"\n") + 1]

@@ -50,13 +50,13 @@ class JarSets:
     kafka: list[Path]
 
 
-def ensure_jars(progress: Progress | None = None, *, verify: bool = False) -> JarSets:
+def ensure_jars(progress: Progress | None = None, *, verify: bool = False, lock_file: Path = LOCK_FILE) -> JarSets:
     """All jars of the lock, fetched if they are missing; `verify` checks the hashes of existing ones again.
 
     Raises MachineError when they cannot be fetched, or when a hash differs from the lock (that jar is deleted).
     """
-    lock, reporter = read_lock(), progress or Silent()
-    folder = jar_folder()
+    lock, reporter = read_lock(lock_file), progress or Silent()
+    folder = jar_folder(lock_file)
     if verify:
         verify_jars(lock, folder)
     if _missing(lock, folder):

@@ -79,11 +79,20 @@ class RowsFile:
     """Writer of one file in `folder` with rows of one segment, used by a worker of the operation `act_id`.
 
     `statistics` are the columns whose minimum and maximum the log keeps. `is_durable`: closing the file syncs its bytes
-    to disk; syncing its name is left to the caller.
+    to disk; syncing its name is left to the caller. A row group has at most about `group_rows` and `group_bytes`.
     """
 
-    def __init__(self, folder: Path, act_id: str, statistics: Sequence[str], *, is_durable: bool = True) -> None:
-        self._is_durable = is_durable
+    def __init__(
+        self,
+        folder: Path,
+        act_id: str,
+        statistics: Sequence[str],
+        *,
+        is_durable: bool = True,
+        group_rows: int = _GROUP_ROWS,
+        group_bytes: int = _GROUP_BYTES,
+    ) -> None:
+        self._is_durable, self._group_rows, self._group_bytes = is_durable, group_rows, group_bytes
         self._statistics = statistics
         self._path = folder / file_name(act_id)
         self._writer: pq.ParquetWriter | None = None
@@ -98,7 +107,7 @@ class RowsFile:
         self._waiting.append(rows)
         self._waiting_rows += rows.num_rows
         self._waiting_bytes += rows.nbytes
-        if self._waiting_rows >= _GROUP_ROWS or self._waiting_bytes >= _GROUP_BYTES:
+        if self._waiting_rows >= self._group_rows or self._waiting_bytes >= self._group_bytes:
             self._write_group()
 
     def close(self) -> LaidFile:

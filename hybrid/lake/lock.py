@@ -27,17 +27,24 @@ _ORPHAN_GRACE_S = 5.0
 
 @contextmanager
 def half_lock(
-    path: Path, *, jvm_pid: int | None, commits: bool = True, timeout_s: float, waiting: Callable[[str], None]
+    path: Path,
+    *,
+    jvm_pid: int | None,
+    commits: bool = True,
+    timeout_s: float,
+    waiting: Callable[[str], None],
+    orphan_grace_s: float = _ORPHAN_GRACE_S,
 ) -> Iterator[None]:
     """Hold the lock of a half. ConflictError after `timeout_s`; `waiting` is called once with the reason for waiting.
 
     `jvm_pid` is this process's JVM, if it has one. Without `commits` the JVM takes no part in the work under the lock.
+    The JVM of a dead holder is ended after `orphan_grace_s`.
     """
     durable.make_folder(path.parent)  # later writers take the folder's name as synced
     with path.open("a+", encoding="utf-8") as file:
         _acquire(file, path, timeout_s, waiting)
         try:
-            _await_orphan(_read_holder(file), own_jvm=jvm_pid)
+            _await_orphan(_read_holder(file), own_jvm=jvm_pid, grace_s=orphan_grace_s)
             _write_holder(file, jvm_pid if commits else None)
             try:
                 yield
@@ -112,12 +119,12 @@ def _identity(file: IO[str]) -> list[int]:
     return [status.st_dev, status.st_ino]
 
 
-def _await_orphan(holder: dict[str, Process], own_jvm: int | None) -> None:
+def _await_orphan(holder: dict[str, Process], own_jvm: int | None, grace_s: float) -> None:
     """Wait until the JVM of a dead holder has exited; end it after a grace period."""
     jvm = holder.get("jvm")
     if jvm is None or jvm.pid == own_jvm:
         return
-    deadline = time.monotonic() + _ORPHAN_GRACE_S
+    deadline = time.monotonic() + grace_s
     while jvm.is_alive() and time.monotonic() < deadline:
         time.sleep(_POLL_S)
-    jvm.stop(_ORPHAN_GRACE_S)
+    jvm.stop(grace_s)

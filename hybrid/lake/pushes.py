@@ -145,17 +145,19 @@ def is_committed(half: HalfSnapshot, entry_id: str) -> bool:
 
 
 @contextmanager
-def changing(layout: TableLayout, entry_id: str) -> Iterator[None]:
+def changing(layout: TableLayout, entry_id: str, timeout_s: float = _PATIENCE_S) -> Iterator[None]:
     """Lock for pushing to, ending or reverting a replacement. ConflictError when another request keeps it too long."""
-    with _held(layout.plan(entry_id) / _LOCK, f"Replacement '{entry_id}' is being changed by another request."):
+    with _held(
+        layout.plan(entry_id) / _LOCK, f"Replacement '{entry_id}' is being changed by another request.", timeout_s
+    ):
         yield
 
 
 @contextmanager
-def opening(layout: TableLayout) -> Iterator[None]:
+def opening(layout: TableLayout, timeout_s: float = _PATIENCE_S) -> Iterator[None]:
     """Lock for opening a replacement of a table, so that no two replace the same segments."""
     durable.make_folder(layout.plans)
-    with _held(layout.plans / f".{_LOCK}", "Another replacement of the table is being opened."):
+    with _held(layout.plans / f".{_LOCK}", "Another replacement of the table is being opened.", timeout_s):
         yield
 
 
@@ -214,9 +216,9 @@ def close(layout: TableLayout, entry_id: str, state: PushState) -> None:
 
 
 @contextmanager
-def _held(path: Path, taken: str) -> Iterator[None]:
+def _held(path: Path, taken: str, timeout_s: float) -> Iterator[None]:
     with path.open("a") as file:
-        if not try_lock(file, _PATIENCE_S):
+        if not try_lock(file, timeout_s):
             raise ConflictError(f"{taken} Nothing was changed.", hint="Ask again when it is done.")
         yield
 

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _AUTOGROUP = "/proc/{}/autogroup"
-# Without root, one autogroup of the machine can be changed per tenth of a second.
-_AUTOGROUP_TRIES, _AUTOGROUP_PAUSE_S = 20, 0.1
+_AUTOGROUP_TRIES = 20
 
 
 @dataclass(frozen=True)
@@ -91,15 +90,18 @@ def _gateway(conf: SparkConf) -> JavaGateway:
     return gateway
 
 
-def _set_autogroup(pid: int, niceness: int) -> None:
-    """Set the niceness of a process's session. Does nothing without autogroups, or when it is refused."""
+def _set_autogroup(pid: int, niceness: int, path: str = _AUTOGROUP, pause_s: float = 0.1) -> None:
+    """Set the niceness of a process's session. Does nothing without autogroups, or when it is refused.
+
+    Without root, one autogroup of the machine can be changed per tenth of a second.
+    """
     for _ in range(_AUTOGROUP_TRIES):
         try:
-            with open(_AUTOGROUP.format(pid), "w", encoding="ascii") as file:
+            with open(path.format(pid), "w", encoding="ascii") as file:
                 file.write(str(niceness))
             return
         except BlockingIOError:
-            time.sleep(_AUTOGROUP_PAUSE_S)
+            time.sleep(pause_s)
         except OSError:
             return
 

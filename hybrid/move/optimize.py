@@ -26,15 +26,26 @@ from hybrid.lake.table_context import TableContext
 from hybrid.progress import counted
 from hybrid.table import columns
 
-# A file below this size is small; a segment is rewritten from this number of small files on.
-SMALL_BYTES, FILES_MIN = 32 << 20, 4
-# What is rewritten while the lock is held once: seconds of work. Ingestion waits, and the tail shows its rows
-# meanwhile.
-HOLD_BYTES, _HOLD_SEGMENTS = 128 << 20, 50
-# The pause between two holds of the lock; processes that wait for it poll more often than this.
-_PAUSE_S = 0.3
-# What one run rewrites; the rest is left to the next run.
-RUN_BYTES = 4 << 30
+
+@dataclass(frozen=True)
+class OptimizeTuning:
+    """Which files are small, and how much is rewritten at once.
+
+    A file below `small_bytes` is small; a segment is rewritten from `files_min` small files on. `hold_bytes` of at most
+    `hold_segments` are rewritten while the lock is held once: seconds of work, in which ingestion waits and the tail
+    shows its rows. `pause_s` lies between two holds; processes that wait for the lock poll more often. One run rewrites
+    `run_bytes` and leaves the rest to the next.
+    """
+
+    small_bytes: int = 32 << 20
+    files_min: int = 4
+    hold_bytes: int = 128 << 20
+    hold_segments: int = 50
+    pause_s: float = 0.3
+    run_bytes: int = 4 << 30
+
+
+DEFAULT_TUNING = OptimizeTuning()
 
 
 @dataclass(frozen=True)
@@ -70,7 +81,9 @@ class OptimizeReport:
         return bool(self.versions)
 
 
-def run_optimize(table: TableContext, *, dry_run: bool = False, run_id: str = "") -> OptimizeReport:
+def run_optimize(
+    table: TableContext, *, dry_run: bool = False, run_id: str = "", tuning: OptimizeTuning = DEFAULT_TUNING
+) -> OptimizeReport:
     """Rewrite small files of sealed segments, in one commit per hold of the lock; `run_id` is recorded in the commits.
 
     Raises SpecError when the table has no REALTIME half. Raises ConflictError when it is busy for longer than the
@@ -80,51 +93,57 @@ def run_optimize(table: TableContext, *, dry_run: bool = False, run_id: str = ""
         raise SpecError(
             f"Table '{table.name}' has no REALTIME half: moves and replacements write few files themselves."
         )
-    all_heaps = heaps(table.spec, table.half(Half.REALTIME))
-    now, remaining = _within(all_heaps, RUN_BYTES)
+    all_heaps = heaps(table.spec, table.half(Half.REALTIME), tuning)
+    now, remaining = _within(all_heaps, tuning.run_bytes)
     if dry_run or not now:
-        return _report(table.spec, now, sum(heap.files_after for heap in now), len(remaining), (), dry_run)
+        after = sum(heap.files_after for heap in now)
+        return _report(table.spec, now, after, len(remaining), (), tuning, dry_run)
     done: list[Heap] = []
     after, versions = 0, list[int]()
-    for number, group in enumerate(_holds(now)):
+    for number, group in enumerate(_holds(now, tuning)):
         if number:
-            time.sleep(_PAUSE_S)
+            time.sleep(tuning.pause_s)
         table.bench.progress.step(f"Writing segments of '{table.name}' anew", len(done), len(now))
         with table.lock(Half.REALTIME):
             before = table.half(Half.REALTIME)
-            there = heaps(table.spec, before)
+            there = heaps(table.spec, before, tuning)
             same = [heap for heap in group if heap in there]  # the others were dropped, moved or rewritten meanwhile
             if not same:
                 continue
             names = [heap.segment for heap in same]
             note = json.dumps({"task": OPTIMIZE_TASK, "run": run_id})  # no state: see `hybrid.table.state`
-            rewrite_files(table.bench.spark, before.path, names, below=same[0].below, up_to=HOLD_BYTES, note=note)
+            below, up_to = same[0].below, tuning.hold_bytes
+            rewrite_files(table.bench.spark, before.path, names, below=below, up_to=up_to, note=note)
             now_there = open_half(before.path)
         earlier_paths = {file.path for file in before.files}
         after += sum(file.segment in names and file.path not in earlier_paths for file in now_there.files)
         versions += range(before.version + 1, now_there.version + 1)
         done += same
-    return _report(table.spec, done, after, len(remaining), tuple(versions), dry_run)
+    return _report(table.spec, done, after, len(remaining), tuple(versions), tuning, dry_run)
 
 
-def heaps(spec: TableSpec, realtime: HalfSnapshot) -> list[Heap]:
+def heaps(spec: TableSpec, realtime: HalfSnapshot, tuning: OptimizeTuning = DEFAULT_TUNING) -> list[Heap]:
     """The sealed segments with several small files, by name; of each as much as one hold of the lock can rewrite."""
     excluded = {*realtime.realtime.consuming_names(), *columns.bookkeeping(spec.name)}
     small: dict[str, list[DataFile]] = defaultdict(list)
     for file in realtime.files:
-        if file.segment not in excluded and file.bytes < SMALL_BYTES:
+        if file.segment not in excluded and file.bytes < tuning.small_bytes:
             small[file.segment].append(file)
-    all_heaps = [_heap(name, files) for name, files in sorted(small.items())]
-    return [heap for heap in all_heaps if len(heap.files) >= FILES_MIN]
+    all_heaps = [_heap(name, files, tuning) for name, files in sorted(small.items())]
+    return [heap for heap in all_heaps if len(heap.files) >= tuning.files_min]
 
 
-def _heap(segment: str, files: Iterable[DataFile]) -> Heap:
+def _heap(segment: str, files: Iterable[DataFile], tuning: OptimizeTuning) -> Heap:
     """The smallest files of a segment, as much as one hold can rewrite; more when many files have the same size."""
     ordered = sorted(files, key=lambda file: file.bytes)
-    below = next((file.bytes for file, size in _summed(ordered) if size > HOLD_BYTES), SMALL_BYTES)
-    if sum(file.bytes < below for file in ordered) < FILES_MIN:
-        below += below < SMALL_BYTES
-    packed = [group for group in _packed([file for file in ordered if file.bytes < below]) if len(group) > 1]
+    below = next((file.bytes for file, size in _summed(ordered) if size > tuning.hold_bytes), tuning.small_bytes)
+    if sum(file.bytes < below for file in ordered) < tuning.files_min:
+        below += below < tuning.small_bytes
+    packed = [
+        group
+        for group in _packed([file for file in ordered if file.bytes < below], tuning.hold_bytes)
+        if len(group) > 1
+    ]
     taken = [file for group in packed for file in group]
     return Heap(segment, tuple(file.path for file in taken), sum(file.bytes for file in taken), len(packed), below)
 
@@ -137,11 +156,11 @@ def _summed(files: Iterable[DataFile]) -> Iterator[tuple[DataFile, int]]:
         yield file, size
 
 
-def _packed(files: Iterable[DataFile]) -> list[list[DataFile]]:
+def _packed(files: Iterable[DataFile], bytes_max: int) -> list[list[DataFile]]:
     """The files grouped as Delta would combine them; a file alone in its group is not rewritten."""
     packed: list[list[DataFile]] = []
     for file in files:
-        if packed and sum(packed_file.bytes for packed_file in packed[-1]) + file.bytes <= HOLD_BYTES:
+        if packed and sum(packed_file.bytes for packed_file in packed[-1]) + file.bytes <= bytes_max:
             packed[-1].append(file)
         else:
             packed.append([file])
@@ -158,13 +177,13 @@ def _within(found: Sequence[Heap], bytes_max: int) -> tuple[list[Heap], list[Hea
     return list(found), []
 
 
-def _holds(found: Sequence[Heap]) -> list[list[Heap]]:
+def _holds(found: Sequence[Heap], tuning: OptimizeTuning) -> list[list[Heap]]:
     """The segments to rewrite under each hold of the lock: few bytes, and one `below` for all."""
     groups: list[list[Heap]] = []
     for heap in found:
         last = groups[-1] if groups else []
-        fits = last and last[0].below == heap.below and len(last) < _HOLD_SEGMENTS
-        if fits and sum(other.bytes for other in last) + heap.bytes <= HOLD_BYTES:
+        fits = last and last[0].below == heap.below and len(last) < tuning.hold_segments
+        if fits and sum(other.bytes for other in last) + heap.bytes <= tuning.hold_bytes:
             last.append(heap)
         else:
             groups.append([heap])
@@ -172,7 +191,13 @@ def _holds(found: Sequence[Heap]) -> list[list[Heap]]:
 
 
 def _report(
-    spec: TableSpec, done: Sequence[Heap], after: int, left: int, versions: tuple[int, ...], dry_run: bool
+    spec: TableSpec,
+    done: Sequence[Heap],
+    after: int,
+    left: int,
+    versions: tuple[int, ...],
+    tuning: OptimizeTuning,
+    dry_run: bool,
 ) -> OptimizeReport:
     files, size = sum(len(heap.files) for heap in done), sum(heap.bytes for heap in done)
     more = f" {counted(left, 'segment')} more {'waits' if left == 1 else 'wait'} for the next run." if left else ""
@@ -181,6 +206,6 @@ def _report(
         verb, end = ("Would write", "would be") if dry_run else ("Wrote", "are")
         sentence = f"{verb} {what} of '{spec.name}' anew: they {end} {counted(after, 'file')}.{more}"
     else:
-        least = f"{FILES_MIN} files below {SMALL_BYTES >> 20} MB"
+        least = f"{tuning.files_min} files below {tuning.small_bytes >> 20} MB"
         sentence = f"Nothing to optimize in '{spec.name}': no sealed segment of REALTIME has {least}.{more}"
     return OptimizeReport(tuple(heap.segment for heap in done), files, after, size, left, versions, sentence, dry_run)

@@ -18,10 +18,13 @@ _GROUP_ROWS, _GROUP_BYTES = 65_536, 64 * 1024 * 1024
 
 
 class ParquetSpool:
-    """A sink that writes a statement's rows to a Parquet file. `close` completes the file, also without rows."""
+    """A sink that writes a statement's rows to a Parquet file. `close` completes the file, also without rows.
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    It writes a row group when it holds about `group_rows`, or very large rows.
+    """
+
+    def __init__(self, path: Path, group_rows: int = _GROUP_ROWS) -> None:
+        self._path, self._group_rows = path, group_rows
         self._names: Sequence[str] = ()
         self._types: Sequence[str] = ()
         self._batches: list[pa.Table] = []
@@ -40,7 +43,7 @@ class ParquetSpool:
         """Appends rows. MachineError when they would fill the disk."""
         self._batches.append(QueryResult(self._names, self._types, rows).arrow())
         count = sum(batch.num_rows for batch in self._batches)
-        if count >= _GROUP_ROWS or sum(batch.nbytes for batch in self._batches) >= _GROUP_BYTES:
+        if count >= self._group_rows or sum(batch.nbytes for batch in self._batches) >= _GROUP_BYTES:
             self._flush()
 
     def close(self) -> None:

@@ -18,16 +18,18 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 REJECTED = "rejected"
-# Messages that are read at once: each may have a megabyte.
-_BATCH_ROWS = 100
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """The limits of an answer: characters of a message, and the deadline in seconds of the monotonic clock."""
+    """The limits of an answer: characters of a message, and the deadline in seconds of the monotonic clock.
+
+    `batch_rows` messages are read at once: each may have a megabyte.
+    """
 
     value_max: int | None = None
     until: float | None = None
+    batch_rows: int = 100
 
     def check(self) -> None:
         """QueryError after the deadline."""
@@ -110,7 +112,7 @@ def _taken(path: str, wanted: Sequence[str], rows: set[int], bounds: Bounds) -> 
     import pyarrow.parquet as pq
 
     start, last = 0, max(rows)
-    for batch in pq.ParquetFile(path).iter_batches(_BATCH_ROWS, columns=list(wanted)):
+    for batch in pq.ParquetFile(path).iter_batches(bounds.batch_rows, columns=list(wanted)):
         bounds.check()
         within = [row - start for row in range(start, start + batch.num_rows) if row in rows]
         if within:

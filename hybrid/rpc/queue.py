@@ -36,7 +36,7 @@ from hybrid.operations.schedules import SCHEDULE
 from hybrid.operations.tables.schemas import users_of
 from hybrid.operations.tasks import TASK_TYPES
 from hybrid.rpc.job_request import JobRequest
-from hybrid.rpc.verbs import JOB, VERBS
+from hybrid.rpc.verbs import JOB, VERBS, Verb
 from hybrid.table.state import RESET, Act
 
 _LOG = logging.getLogger(__name__)
@@ -47,7 +47,9 @@ class PipelineLost(Exception):
     """The JVM of this process is gone: the process's successor resumes the run."""
 
 
-def enqueue(home: Hybrid, verb: str, arguments: Mapping[str, Any], source: str) -> RunRecord | None:
+def enqueue(
+    home: Hybrid, verb: str, arguments: Mapping[str, Any], source: str, queued_max: int = QUEUED_MAX
+) -> RunRecord | None:
     """Enqueues a heavy verb; None when the table has an incomplete run of a type that runs alone.
 
     NotFoundError or SpecError for arguments that name nothing, RightError for an input that `source` may not read.
@@ -60,7 +62,7 @@ def enqueue(home: Hybrid, verb: str, arguments: Mapping[str, Any], source: str) 
     prefix = f"Task_{run_type}" if run_type in TASK_TYPES else run_type
     number, version = wall_clock_ms(), _version_at_queueing(home, table, run_type)
     alone = heavy_verb.only_one and not arguments.get("dry_run")
-    _refuse_flood(home, arguments, source)
+    _refuse_flood(home, arguments, source, queued_max)
     while True:
         run_id = f"{prefix}_{number}"
         queued = home.context.catalog.runs.enqueue(
@@ -71,16 +73,16 @@ def enqueue(home: Hybrid, verb: str, arguments: Mapping[str, Any], source: str) 
         number += 1  # another run of this millisecond has the id
 
 
-def _refuse_flood(home: Hybrid, arguments: Mapping[str, Any], source: str) -> None:
+def _refuse_flood(home: Hybrid, arguments: Mapping[str, Any], source: str, queued_max: int) -> None:
     """UsageError for arguments that are too long, BusyError when too many runs of one source are queued."""
     size = len(json.dumps(dict(arguments)))
     if size > ARGUMENT_BYTES_MAX:
         raise UsageError(f"The arguments of this work have {size} bytes; at most {ARGUMENT_BYTES_MAX} are queued.")
-    if source != SCHEDULE and home.context.catalog.runs.queued_by(source) >= QUEUED_MAX:
-        raise BusyError(f"{QUEUED_MAX} runs of '{source}' wait already. Nothing was queued.", hint="Ask again later.")
+    if source != SCHEDULE and home.context.catalog.runs.queued_by(source) >= queued_max:
+        raise BusyError(f"{queued_max} runs of '{source}' wait already. Nothing was queued.", hint="Ask again later.")
 
 
-def carry_out(home: Hybrid, run: RunRecord, is_alive: Any) -> None:
+def carry_out(home: Hybrid, run: RunRecord, is_alive: Any, verbs: Mapping[str, Verb] = VERBS) -> None:
     """Runs a claimed run and records its outcome. PipelineLost when the JVM (`is_alive()`) is gone."""
     runs, outcome = home.context.catalog.runs, RunOutcome()
     assert run.verb is not None
@@ -92,7 +94,7 @@ def carry_out(home: Hybrid, run: RunRecord, is_alive: Any) -> None:
             done = _committed_before(twin, run) if run.attempts > 1 else None
             if run.type == MOVE_TASK and done is None:
                 _commit_first(twin, run.table_name)
-            report = _found(done) if done else VERBS[run.verb].call(twin, **run.arguments)
+            report = _found(done) if done else verbs[run.verb].call(twin, **run.arguments)
         except Exception as error:  # whatever a verb raises is its run's outcome; the process goes on
             if not is_alive():
                 raise PipelineLost from error

@@ -26,7 +26,6 @@ from hybrid.rpc.client import SERVER_FILE
 from hybrid.serve.authorization import OPEN_PATHS
 
 _LOG = logging.getLogger(__name__)
-_LOOK_S = 1.0
 _KNOWN_MAX = 256
 HOME_ACCOUNT = "(home)"  # no account can have this name
 _HINT = "Authorization: Bearer SECRET, or Basic with NAME:SECRET; hybrid: --token SECRET (HYBRID_TOKEN)."
@@ -35,10 +34,11 @@ _Stamp = tuple[int, int, int] | None
 
 
 class Authentication:
-    """The accounts of a home, cached in memory and reloaded when their file changes."""
+    """The accounts of a home, cached in memory. Every `look_s` seconds it is checked whether their file changed."""
 
-    def __init__(self, home: Path, closed: bool = False) -> None:
+    def __init__(self, home: Path, closed: bool = False, look_s: float = 1.0) -> None:
         self._accounts, self._server_file, self._closed = Accounts(home), home / SERVER_FILE, closed
+        self._look_s = look_s
         self._known: dict[bytes, Account] = {}
         self._there: tuple[Account, ...] = ()
         self._needed = True
@@ -52,7 +52,7 @@ class Authentication:
         """
         if path in OPEN_PATHS:
             return None
-        if time.monotonic() - self._looked_at > _LOOK_S:
+        if time.monotonic() - self._looked_at > self._look_s:
             self._look()
         if not self._needed:
             return None

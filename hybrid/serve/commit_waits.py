@@ -17,16 +17,18 @@ _THREADS = 4
 
 
 class CommitWaits:
-    """The requests that wait, at most `most` at a time. Use it on the event loop only.
+    """The requests that wait, at most `most` at a time and `timeout_s` each. Use it on the event loop only.
 
-    Kafka and the logs are read in a few dedicated threads, so slow reads do not delay other routes.
+    A cold Spark takes 10 s to its first commit. Kafka and the logs are read in a few dedicated threads, so slow reads
+    do not delay other routes.
     """
 
-    def __init__(self, most: int = 64) -> None:
+    def __init__(self, most: int = 64, timeout_s: float = 30.0) -> None:
+        self._timeout_s = timeout_s
         self._most, self._waiting = most, 0
         self._threads: anyio.CapacityLimiter | None = None
 
-    async def wait(self, table: Table, timeout_s: float) -> bool:
+    async def wait(self, table: Table) -> bool:
         """Wait until the messages that Kafka holds now are committed; return whether they are.
 
         Beyond `most` waiting requests it does not wait: the caller uses the rows committed so far.
@@ -35,7 +37,7 @@ class CommitWaits:
             return False
         self._waiting += 1
         try:
-            with anyio.move_on_after(timeout_s):
+            with anyio.move_on_after(self._timeout_s):
                 ends = await run_sync(table.stream_ends, limiter=self._limiter())
                 while ends is not None:
                     if await self._is_committed(table, ends):

@@ -34,7 +34,6 @@ from hybrid.serve.uploads import Uploads
 
 _POLL_S = (0.01, 0.2)
 _MESSAGE_CHARACTERS = 10_000  # of a rejected message, shown in a response
-_COMMITS_S = 30.0  # a cold Spark takes 10 s to its first commit
 _BEAT_S_MAX = 5.0
 _PAGE_THREADS = 2
 
@@ -132,7 +131,7 @@ class ServerContext:
         """Wait until a table's messages in Kafka are committed, as long as a pipeline runs."""
         role = await run_in_threadpool(self.home.context.catalog.serving.role, "pipeline")
         if role is not None and role.age_s < _BEAT_S_MAX:
-            await self.commit_waits.wait(table, _COMMITS_S)
+            await self.commit_waits.wait(table)
 
     async def carried_out(self, verb: str, arguments: Mapping[str, Any]) -> Any:
         """Queue heavy work, wait and return its report; raises the error of the work."""

@@ -117,8 +117,9 @@ class _Supervisor:
         where: Sequence[str],
         sockets: Sequence[socket.socket],
         progress: Progress,
+        hung_s: float = HUNG_S,
     ) -> None:
-        self._home = home
+        self._home, self._hung_s = home, hung_s
         self._options, self._where, self._sockets, self._progress = options, where, sockets, progress
         self._children = [_Child(role) for role in ROLES]
 
@@ -166,9 +167,11 @@ class _Supervisor:
             beat = 0
         if beat != child.beat:
             child.beat, child.beat_at = beat, now
-        elif now - max(child.beat_at, child.started_at) > HUNG_S:
-            self._progress.say(f"The {child.role} process has given no sign of life for {HUNG_S:g} s: it is killed.")
-            _LOG.error("The %s process has given no sign of life for %g s: it is killed.", child.role, HUNG_S)
+        elif now - max(child.beat_at, child.started_at) > self._hung_s:
+            self._progress.say(
+                f"The {child.role} process has given no sign of life for {self._hung_s:g} s: it is killed."
+            )
+            _LOG.error("The %s process has given no sign of life for %g s: it is killed.", child.role, self._hung_s)
             process.kill()
             child.beat_at = now
 

@@ -25,15 +25,18 @@ if TYPE_CHECKING:
 
 _FOLDER = "uploads"
 _KEPT_S = 86_400.0  # longer than a run waits in the queue; then files of a crashed process are removed
-_CHECKED_BYTES = 32 * 1024**2
 _USAGE = "Send a form with one file: curl -F file=@data.json"
 
 
 class Uploads:
-    """Receives uploaded files, at most `most` at a time. Not thread-safe: use it on the event loop only."""
+    """Receives uploaded files, at most `most` at a time. Not thread-safe: use it on the event loop only.
 
-    def __init__(self, most: int = 4) -> None:
+    After each `checked_bytes` it looks whether the disk still has space.
+    """
+
+    def __init__(self, most: int = 4, checked_bytes: int = 32 * 1024**2) -> None:
         self._most, self._receiving = most, 0
+        self._checked_bytes = checked_bytes
 
     async def receive(self, request: Request, home: Path) -> Path:
         """Store the single file of the request's form in its own folder; the caller removes it (`remove_upload`).
@@ -45,16 +48,16 @@ class Uploads:
             raise BusyError(f"{self._most} files are received at this moment.", hint="Send it again later.")
         self._receiving += 1
         try:
-            return await _receive(request, home / _FOLDER / uuid.uuid4().hex)
+            return await _receive(request, home / _FOLDER / uuid.uuid4().hex, self._checked_bytes)
         finally:
             self._receiving -= 1
 
 
-async def _receive(request: Request, folder: Path) -> Path:
+async def _receive(request: Request, folder: Path, checked_bytes: int) -> Path:
     length = request.headers.get("content-length", "0")  # a number: the middleware has checked it
     await run_in_threadpool(_prepare, folder, int(length))
     try:
-        return await _received(request, folder)
+        return await _received(request, folder, checked_bytes)
     except BaseException:
         # Shielded, as the request may have been cancelled; in a thread, as removing a large folder can take long.
         await asyncio.shield(run_in_threadpool(shutil.rmtree, folder, ignore_errors=True))
@@ -78,11 +81,11 @@ def _require_room(folder: Path, length: int) -> None:
         raise full_disk(folder)
 
 
-async def _received(request: Request, folder: Path) -> Path:
+async def _received(request: Request, folder: Path, checked_bytes: int) -> Path:
     kind, options = parse_options_header(request.headers.get("content-type"))
     if kind != b"multipart/form-data" or not options.get(b"boundary"):
         raise UsageError(_USAGE)
-    parts = _UploadParts(folder)
+    parts = _UploadParts(folder, checked_bytes)
     try:
         parser = MultipartParser(options[b"boundary"], parts.callbacks())
         async for chunk in request.stream():
@@ -106,8 +109,8 @@ async def _received(request: Request, folder: Path) -> Path:
 class _UploadParts:
     """Writes the files of a form while they arrive; other fields are ignored."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, checked_bytes: int) -> None:
+        self._folder, self._checked_bytes = folder, checked_bytes
         self._name = self._value = self._disposition = b""
         self._file: BinaryIO | None = None
         self._unchecked = 0
@@ -152,7 +155,7 @@ class _UploadParts:
         if self._file is not None:
             self._file.write(data[start:end])
             self._unchecked += end - start
-            if self._unchecked >= _CHECKED_BYTES:  # a chunked body does not declare its length
+            if self._unchecked >= self._checked_bytes:  # a chunked body does not declare its length
                 self._unchecked = 0
                 _require_room(self._folder, 0)
 

@@ -137,12 +137,14 @@ def test_every_noun_loads() -> None:
         assert isinstance(noun.load(), click.Command), name
 
 
+@pytest.mark.process
 def test_start_up_imports_nothing_heavy() -> None:
     code = f"import sys, hybrid.cli.main; sys.exit(' '.join(m for m in {HEAVY!r} if m in sys.modules) or 0)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.process
 def test_a_query_imports_no_library_that_it_does_not_use(home: Path) -> None:
     """Each of these takes as long to import as the query takes to answer."""
     orders = Path(__file__).parents[2] / "data" / "orders"
@@ -158,6 +160,7 @@ def test_a_query_imports_no_library_that_it_does_not_use(home: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.process
 def test_help_imports_no_noun() -> None:
     code = (
         "import sys; from hybrid.cli.main import run; run(['--help']);"
@@ -167,6 +170,7 @@ def test_help_imports_no_noun() -> None:
     assert set(done.stderr.split()) == {"hybrid.cli.main", "hybrid.cli.command", "hybrid.cli.output"}
 
 
+@pytest.mark.process
 def test_a_closed_pipe_is_no_traceback(tmp_path: Path) -> None:
     read, write = os.pipe()
     os.close(read)

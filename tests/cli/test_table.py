@@ -25,6 +25,7 @@ def orders(home: Path) -> Path:
     return home
 
 
+@pytest.mark.process
 def test_what_is_printed_is_the_code(orders: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["table", "view", "orders", "--for", "duckdb", "--home", str(orders)]) == 0
     code = capsys.readouterr().out

@@ -141,6 +141,7 @@ def search(after: datetime, second, minute, hour, day, month, weekday) -> dateti
     return None
 
 
+@pytest.mark.slow
 @given(
     second=field(0, 59),
     minute=field(0, 59),

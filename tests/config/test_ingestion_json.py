@@ -162,6 +162,7 @@ def test_not_null_counts_only_with_the_schemas_null_handling(parse: Any, schema_
     assert [field.name for field in parse().schema.fields if field.not_null] == ["amount"]
 
 
+@pytest.mark.process
 def test_a_table_without_transforms_does_not_load_the_parser() -> None:
     code = (
         "import sys; from tests.records.test_decode import table; from hybrid.records.decode import Decoder;"

@@ -20,7 +20,10 @@ _PLACE = "{}"
 
 def texts(path: Path) -> Iterator[tuple[int, str]]:
     """The texts in a module, values in them as `{}`; docstrings are not for users."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    source = path.read_text(encoding="utf-8")
+    if not _COMMAND.search(source):  # most modules; parsing them all takes seconds
+        return
+    tree = ast.parse(source)
     nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)]
     skipped = {id(node.body[0].value) for node in nodes if node.body and isinstance(node.body[0], ast.Expr)}
     for node in ast.walk(tree):

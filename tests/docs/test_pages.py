@@ -113,6 +113,7 @@ def test_no_lock_or_script_names_a_registry() -> None:
         ), name
 
 
+@pytest.mark.process
 def test_no_text_names_the_place_it_was_written_in() -> None:
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True

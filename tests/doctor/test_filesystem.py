@@ -7,7 +7,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from hybrid.doctor import filesystem
 from hybrid.doctor.filesystem import check_filesystem, filesystem_of
 
 
@@ -29,13 +28,10 @@ def test_the_nearest_mount_counts_and_the_last_at_one_place(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(("kind", "count"), [("nfs", 1), ("fuse.s3fs", 1), ("ext4", 0), ("overlay", 0), ("tmpfs", 0)])
-def test_doctor_names_a_file_system_of_the_network(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, count: int
-) -> None:
+def test_doctor_names_a_file_system_of_the_network(tmp_path: Path, kind: str, count: int) -> None:
     found: list[tuple[object, ...]] = []
     checkup = SimpleNamespace(
         home=SimpleNamespace(home=tmp_path), found=lambda *words, hint: found.append((*words, hint))
     )
-    monkeypatch.setattr(filesystem, "MOUNTS", mounts(tmp_path, f"x / {kind} rw 0 0"))
-    check_filesystem(checkup)  # type: ignore[arg-type]
+    check_filesystem(checkup, mounts(tmp_path, f"x / {kind} rw 0 0"))  # type: ignore[arg-type]
     assert len(found) == count and all(kind in str(one) for one in found)

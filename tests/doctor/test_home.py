@@ -139,6 +139,7 @@ def test_a_repair_that_fails_says_so(orders: Patient, monkeypatch: pytest.Monkey
     assert found.is_left and found.hint == "It could not be repaired: [Errno 28] No space left on device"
 
 
+@pytest.mark.process
 def test_runs_whose_process_is_gone(patient: Patient) -> None:
     catalog = Catalog.in_home(patient.path)
     code = (

@@ -216,6 +216,7 @@ def test_a_realtime_state_that_does_not_fit(orders: Patient, changes: dict[str, 
 # Leftovers
 
 
+@pytest.mark.process
 def test_staged_rows_of_acts_that_died(orders: Patient) -> None:
     staging = orders.layout.root / "staging"
     command = [sys.executable, "-c", STAGER]
@@ -245,6 +246,7 @@ def test_definitions_that_were_not_written_to_their_end(orders: Patient) -> None
     assert orders.only(repair=True).repair == f"Removed {part.name}." and not part.exists()
 
 
+@pytest.mark.process
 def test_a_jvm_that_outlived_its_process(orders: Patient) -> None:
     lock = orders.layout.lock(Half.OFFLINE)
     with subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE) as jvm:

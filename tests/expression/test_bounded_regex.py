@@ -143,6 +143,7 @@ def _patterns(chance: random.Random, count: int) -> Iterator[tuple[str, int]]:
             yield pattern, flags
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_both_engines_give_the_same(seed: int) -> None:
     chance, compared = random.Random(seed), 0
@@ -179,6 +180,7 @@ def _same_values(plain: re.Pattern[str], linear: LinearPattern, text: str, begin
     return 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_the_bound_holds_for_any_pattern(seed: int) -> None:
     """Texts as long as `re` is given them: no pattern of whatever shape takes longer than it is bounded to."""

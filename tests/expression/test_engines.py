@@ -8,6 +8,7 @@ from hybrid.lake.commit_context import CommitContext
 from tests.expression.engines import ERROR, Values, by_correction, by_query, by_transform, is_same, lines_of
 
 
+@pytest.mark.slow
 def test_transforms_give_what_queries_give() -> None:
     expressions = lines_of("corpus.txt")
     refused, others = set(lines_of("transforms_refuse.txt")), set(lines_of("transforms_differ.txt"))

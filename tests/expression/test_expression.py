@@ -338,6 +338,7 @@ def test_the_fields_that_are_read() -> None:
 CALLS = [text for text, _ in EVERY]
 
 
+@pytest.mark.slow
 @given(
     st.dictionaries(
         st.sampled_from([*RECORD]),

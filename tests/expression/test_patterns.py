@@ -20,6 +20,7 @@ PATTERNS = [
 ZONES = ("UTC", "Asia/Kolkata", "America/New_York")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("zone", ZONES)
 def test_what_is_written_is_the_same_and_is_read_again(zone: str) -> None:
     written = [f"toDateTime(m, '{pattern}', '{zone}')" for pattern in PATTERNS]

@@ -11,8 +11,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import orc
 
-from hybrid.files import avro_codecs, orcfile
+from hybrid.files import avro_codecs
 from hybrid.files.avrofile import read_avro
+from hybrid.files.limits import FileLimits
 from hybrid.files.orcfile import stripes
 from hybrid.files.records import Shape, Slice
 from hybrid.schema.problem import Problem
@@ -34,6 +35,7 @@ def test_blocks_of_every_codec_are_read_as_before(tmp_path: Path, codec: str) ->
     assert len(found) == 30 and all(one.values == {"x": bytes(10_000)} for one in found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("codec", CODECS[1:])
 def test_a_block_that_becomes_far_too_large_is_not_unpacked(tmp_path: Path, codec: str) -> None:
     """8: 100 MB of zeros are some kB; the bound is 64 MiB, or 300 times the block."""
@@ -60,10 +62,9 @@ def test_a_length_that_a_block_only_claims_is_not_believed(codec: str) -> None:
             avro_codecs._read_block(avro_codecs._UNPACK[codec], io.BytesIO(bytes([*written, number]) + b"x"))
 
 
-def test_a_stripe_of_very_many_equal_values_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stripe_of_very_many_equal_values_is_not_unpacked(tmp_path: Path) -> None:
     """8: runs of equal values take some bytes in ORC."""
     orc.write_table(pa.table({"x": pa.array([7] * 1_000_000)}), tmp_path / "a")
     assert len(stripes(tmp_path / "a")) == 1, "8 MB are no bomb, however well they pack"
-    monkeypatch.setattr(orcfile, "_RATIO_FROM", MIB)
     with pytest.raises(Problem, match="unpacks to more than"):
-        stripes(tmp_path / "a")
+        stripes(tmp_path / "a", FileLimits(ratio_from=MIB))

@@ -10,20 +10,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from hybrid.errors import DataError
-from hybrid.files import jsonfile, parquetfile, records
 from hybrid.files.inputs import DataFormat, inspect
+from hybrid.files.limits import FileLimits
 from hybrid.files.reading import read_slice
 from hybrid.formats.csv_format import CsvFormat
 from hybrid.schema.problem import Problem
 
-
-@pytest.fixture(autouse=True)
-def small_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(records, "LINE_BYTES_MAX", 1_000_000)
-    monkeypatch.setattr("hybrid.files.inputs.LINE_BYTES_MAX", 1_000_000)
-    monkeypatch.setattr(records, "_RATIO_FROM", 2_000_000)
-    monkeypatch.setattr(parquetfile, "_RATIO_FROM", 2_000_000)
-    monkeypatch.setattr(jsonfile, "TEXT_BYTES_MAX", 3_000_000)
+SMALL = FileLimits(line_bytes_max=1_000_000, ratio_from=2_000_000, text_bytes_max=3_000_000)
 
 
 def packed(path: Path, data: bytes) -> Path:
@@ -32,8 +25,8 @@ def packed(path: Path, data: bytes) -> Path:
 
 
 def read(path: Path, form: DataFormat) -> None:
-    for piece in inspect(path, form).slices:
-        for _ in read_slice(piece, CsvFormat()):
+    for piece in inspect(path, form, SMALL).slices:
+        for _ in read_slice(piece, CsvFormat(), SMALL):
             pass
 
 
@@ -64,7 +57,7 @@ def test_a_parquet_row_group_that_unpacks_to_far_too_much_is_refused(tmp_path: P
     rows = pa.table({"a": ["x" * 100_000] * 100})
     pq.write_table(rows, tmp_path / "a.parquet", compression="zstd", use_dictionary=False)
     with pytest.raises(DataError, match="unpacks to more than 300 times"):
-        inspect(tmp_path / "a.parquet", DataFormat.PARQUET)
+        inspect(tmp_path / "a.parquet", DataFormat.PARQUET, SMALL)
 
 
 def test_ordinary_packed_files_are_read(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ def test_case(kind: str, case: bytes) -> None:
     TARGETS[kind](case)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", TARGETS)
 def test_changed_cases(kind: str) -> None:
     """The same with bytes changed, left out and doubled, from a seed; `make fuzz` goes on for minutes."""

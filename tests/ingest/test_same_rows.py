@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -86,6 +87,7 @@ records = st.dictionaries(fields, values).map(lambda record: json.dumps(record).
 messages = st.lists(st.tuples(st.none() | st.binary(max_size=4) | records, st.integers(0, 10**13)), max_size=8)
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(messages, st.booleans())
 def test_worker_and_tail_agree(given_messages: list[tuple[bytes | None, int]], lenient: bool) -> None:
@@ -104,6 +106,7 @@ FORMS = [
 ]
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(messages, st.sampled_from(FORMS), st.sampled_from([None, NESTED]), st.booleans())
 def test_they_agree_on_every_form(

@@ -41,6 +41,7 @@ def test_life_of_a_broker(tmp_path: Path) -> None:
     assert "started" in local.log.read_text()
 
 
+@pytest.mark.process
 def test_a_stranger_is_never_stopped(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as stranger:
         local = LocalBroker(tmp_path)

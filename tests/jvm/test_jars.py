@@ -23,9 +23,6 @@ def lock_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         f"# comment\nspark,kafka org.x:a:1 {shas['a-1.jar']}\nkafka org.x:b_2.13:2.0:bundle {shas['b_2.13-2.0.jar']}\n"
     )
     monkeypatch.setenv("HYBRID_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(jars, "LOCK_FILE", path)
-    monkeypatch.setattr(jars.read_lock, "__defaults__", (path,))
-    monkeypatch.setattr(jars.jar_folder, "__defaults__", (path,))
     return path
 
 
@@ -46,12 +43,12 @@ def fetches(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 
 
 def test_fetched_once_then_only_looked_at(lock_file: Path, fetches: list[list[str]], tmp_path: Path) -> None:
-    found = jars.ensure_jars()
-    assert jars.ensure_jars() == found
+    found = jars.ensure_jars(lock_file=lock_file)
+    assert jars.ensure_jars(lock_file=lock_file) == found
     assert fetches == [["spark/a", "kafka/a", "kafka/b_2.13"]]
     assert [path.read_bytes() for path in found.kafka] == [b"alpha", b"beta"]
     assert [path.name for path in found.spark] == ["a-1.jar"]
-    assert {path.parent.parent for path in found.kafka} == {jars.jar_folder()}
+    assert {path.parent.parent for path in found.kafka} == {jars.jar_folder(lock_file)}
     assert not list(tmp_path.glob("cache/jars/*.part"))
 
 
@@ -61,24 +58,24 @@ def test_a_wrong_hash_is_an_error_and_the_jar_is_gone(
     with monkeypatch.context() as forged:
         forged.setitem(BYTES, "b_2.13-2.0.jar", b"forged")
         with pytest.raises(MachineError, match=r"SHA-256 differs.*deleted: b_2\.13-2\.0\.jar") as caught:
-            jars.ensure_jars()
+            jars.ensure_jars(lock_file=lock_file)
     assert "hybrid setup" in str(caught.value.hint)
-    assert not list(jars.jar_folder().rglob("*.jar"))
-    assert jars.ensure_jars().kafka[1].read_bytes() == b"beta"  # the next try fetches it
+    assert not list(jars.jar_folder(lock_file).rglob("*.jar"))
+    assert jars.ensure_jars(lock_file=lock_file).kafka[1].read_bytes() == b"beta"  # the next try fetches it
 
 
 def test_verify_finds_a_jar_that_changed_on_disk(lock_file: Path, fetches: list[list[str]]) -> None:
-    found = jars.ensure_jars()
+    found = jars.ensure_jars(lock_file=lock_file)
     found.spark[0].write_bytes(b"rotten")
-    assert jars.ensure_jars() == found  # a usual start does not hash
+    assert jars.ensure_jars(lock_file=lock_file) == found  # a usual start does not hash
     with pytest.raises(MachineError, match=r"deleted: a-1\.jar"):
-        jars.ensure_jars(verify=True)
-    jars.ensure_jars(verify=True)
+        jars.ensure_jars(verify=True, lock_file=lock_file)
+    jars.ensure_jars(verify=True, lock_file=lock_file)
     assert fetches[1:] == [["spark/a", "kafka/a"]]
 
 
 def test_two_at_once_fetch_once(lock_file: Path, fetches: list[list[str]]) -> None:
-    starters = [threading.Thread(target=jars.ensure_jars) for _ in range(4)]
+    starters = [threading.Thread(target=jars.ensure_jars, kwargs={"lock_file": lock_file}) for _ in range(4)]
     for one in starters:
         one.start()
     for one in starters:
@@ -86,6 +83,7 @@ def test_two_at_once_fetch_once(lock_file: Path, fetches: list[list[str]]) -> No
     assert len(fetches) == 1
 
 
+@pytest.mark.process
 def test_ivy_that_fails_gives_its_reason(lock_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     java = tmp_path / "bin" / "java"
     java.parent.mkdir()
@@ -96,7 +94,7 @@ def test_ivy_that_fails_gives_its_reason(lock_file: Path, tmp_path: Path, monkey
     java.chmod(0o755)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(MachineError, match=r"could not be fetched.*UnknownHostException") as caught:
-        jars.ensure_jars()
+        jars.ensure_jars(lock_file=lock_file)
     assert "network" in str(caught.value.hint)
 
 

@@ -7,6 +7,8 @@ import pytest
 from hybrid.errors import MachineError
 from hybrid.jvm.java import find_java
 
+pytestmark = pytest.mark.process
+
 
 def fake_java(folder: Path, says: str, exit_code: int = 0) -> Path:
     folder.mkdir(parents=True, exist_ok=True)

@@ -75,6 +75,7 @@ def ids_of(path: Path, version: int | None = None) -> list[str]:
     return sorted(file.segment for file in open_half(path, version).files)
 
 
+@pytest.mark.slow
 def test_the_checkpoint_is_stored_before_the_entries_that_it_stands_for_go(
     half: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -88,6 +89,7 @@ def test_the_checkpoint_is_stored_before_the_entries_that_it_stands_for_go(
     assert {f"store {CHECKPOINT:020d}.checkpoint.parquet", "store _delta_log"} <= stored
 
 
+@pytest.mark.slow
 def test_what_no_version_in_the_window_needs_goes(half: Path) -> None:
     before = {version: ids_of(half, version) for version in range(CHECKPOINT, NEWEST + 1)}
     state = open_half(half).offline
@@ -196,6 +198,7 @@ def test_checksums_and_compacted_entries_go_with_their_versions(half: Path) -> N
     assert not any(path.exists() for path in gone) and all(path.exists() for path in left)
 
 
+@pytest.mark.slow
 def test_dying_at_any_file_leaves_a_readable_log(half: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     DeltaTable(str(half), version=10).create_checkpoint()
     DeltaTable(str(half), version=35).create_checkpoint()

@@ -29,6 +29,7 @@ def strings(nodes) -> set[str]:
     return {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
 
 
+@pytest.mark.slow
 def test_no_kind_of_act_is_forgotten():
     """The kinds in the source: literals given to `next_act`, `Swap`, `commit_under_lock` and `Act`."""
     kinds: set[str] = set()
@@ -44,6 +45,7 @@ def test_no_kind_of_act_is_forgotten():
     assert kinds == set(failpoints.ACT_KINDS)
 
 
+@pytest.mark.slow
 def test_every_commit_goes_through_the_one_place_with_failpoints():
     writers = {}
     for path, tree in modules().items():
@@ -80,6 +82,7 @@ for turn in range(3):
 """
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("name", "committed"),
     [

@@ -29,9 +29,11 @@ def row(offset: int, segment: str = "t__0__0__x", **others: Any) -> tuple[object
     return (*hidden, *values(offset, **others))
 
 
-def write(half: Path, spec: TableSpec, rows: list[tuple[object, ...]], act_id: str = "ingest-1") -> dict[str, object]:
+def write(
+    half: Path, spec: TableSpec, rows: list[tuple[object, ...]], act_id: str = "ingest-1", **group: int
+) -> dict[str, object]:
     segment = str(rows[0][0])
-    file = RowsFile(half / path_in_half(segment, ""), act_id, statistics_columns(spec, Half.REALTIME))
+    file = RowsFile(half / path_in_half(segment, ""), act_id, statistics_columns(spec, Half.REALTIME), **group)
     schema = arrow_schema(spec, Half.REALTIME)
     for one in rows:
         file.write(record_batch(schema, [one]).drop_columns([SEGMENT]))
@@ -163,21 +165,19 @@ def test_nan_is_found(half: Path) -> None:
         assert duckdb.execute(f"SELECT count(*) FROM '{path}' WHERE {name} > 5").fetchall() == [(1,)]
 
 
-def test_large_rows_are_not_kept_in_memory(half: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_rows_are_not_kept_in_memory(half: Path) -> None:
     import pyarrow.parquet as pq
 
-    monkeypatch.setattr("hybrid.lake.files._GROUP_BYTES", 10_000)
-    entry = write(half, every_type(), [row(n, s="x" * 3000) for n in range(9)])["add"]
+    entry = write(half, every_type(), [row(n, s="x" * 3000) for n in range(9)], group_bytes=10_000)["add"]
     assert isinstance(entry, dict)
     found = pq.ParquetFile(half / entry["path"]).metadata
     assert [found.row_group(n).num_rows for n in range(found.num_row_groups)] == [4, 4, 1]
 
 
-def test_large_files_are_written_in_groups(half: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_files_are_written_in_groups(half: Path) -> None:
     import pyarrow.parquet as pq
 
-    monkeypatch.setattr("hybrid.lake.files._GROUP_ROWS", 10)
-    entry = write(half, every_type(), [row(n) for n in range(25)])["add"]
+    entry = write(half, every_type(), [row(n) for n in range(25)], group_rows=10)["add"]
     assert isinstance(entry, dict)
     found = pq.ParquetFile(half / entry["path"])
     assert found.metadata.num_row_groups == 3 and found.metadata.num_rows == 25

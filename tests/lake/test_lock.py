@@ -12,9 +12,9 @@ import pytest
 
 from hybrid.errors import ConflictError
 from hybrid.jvm.process import Process
-from hybrid.lake import lock as module
 from hybrid.lake.lock import half_lock
 
+pytestmark = pytest.mark.process
 HOLDER = """
 import sys, time
 from pathlib import Path
@@ -34,8 +34,8 @@ def nobody(message: str) -> None:
     raise AssertionError(f"it waited: {message}")
 
 
-def take(path: Path, jvm_pid: int | None = None, timeout_s: float = 5.0, waiting=nobody):
-    return half_lock(path, jvm_pid=jvm_pid, timeout_s=timeout_s, waiting=waiting)
+def take(path: Path, jvm_pid: int | None = None, timeout_s: float = 5.0, waiting=nobody, **options: float):
+    return half_lock(path, jvm_pid=jvm_pid, timeout_s=timeout_s, waiting=waiting, **options)
 
 
 @pytest.fixture
@@ -101,12 +101,11 @@ def test_a_holder_that_failed_keeps_its_jvm(path, sleeper):
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), ConnectionResetError()])
-def test_a_jvm_out_of_sight_is_ended_first(path, sleeper, error, monkeypatch):
+def test_a_jvm_out_of_sight_is_ended_first(path, sleeper, error):
     """After an interrupt or a broken connection the JVM may be in the middle of a commit."""
-    monkeypatch.setattr(module, "_ORPHAN_GRACE_S", 0.1)
     with pytest.raises(type(error)), take(path, jvm_pid=sleeper.pid):
         raise error
-    with take(path):
+    with take(path, orphan_grace_s=0.1):
         assert Process.of(sleeper.pid) is None
 
 

@@ -5,7 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.lake.test_power_failure import run_worker
+
+pytestmark = pytest.mark.process
 
 WORKER = "tests.lake.power_files_worker"
 

@@ -57,10 +57,9 @@ def test_one_that_is_closed(layout: TableLayout) -> None:
     assert pushes.in_progress(layout) == [] and pushes.pushed(layout, entry.id) == {}
 
 
-def test_one_request_changes_it_at_a_time(layout: TableLayout, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_request_changes_it_at_a_time(layout: TableLayout) -> None:
     entry = opened(layout)
-    monkeypatch.setattr(pushes, "_PATIENCE_S", 0.0)
-    for held in (lambda: pushes.changing(layout, entry.id), lambda: pushes.opening(layout)):
+    for held in (lambda: pushes.changing(layout, entry.id, 0.0), lambda: pushes.opening(layout, 0.0)):
         with held(), pytest.raises(ConflictError, match="Nothing was changed"), held():
             pass
         with held():

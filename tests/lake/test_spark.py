@@ -21,10 +21,8 @@ def test_a_niceness_that_another_change_of_the_machine_holds_up_is_set_after_it(
         return builtins.open(path, *rest, **more)
 
     (tmp_path / "7").mkdir()
-    monkeypatch.setattr(spark, "_AUTOGROUP", f"{tmp_path}/{{}}/autogroup")
     monkeypatch.setattr(spark, "open", busy_twice, raising=False)
-    monkeypatch.setattr(spark, "_AUTOGROUP_PAUSE_S", 0.0)
-    spark._set_autogroup(7, 10)
+    spark._set_autogroup(7, 10, f"{tmp_path}/{{}}/autogroup", pause_s=0.0)
     assert (tmp_path / "7" / "autogroup").read_text() == "10" and len(tries) == 3
 
 

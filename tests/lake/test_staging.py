@@ -16,6 +16,8 @@ OWNER = """
 import sys, time
 from pathlib import Path
 from hybrid.lake.staging import staging_folder
+
+pytestmark = pytest.mark.process
 with staging_folder(Path(sys.argv[1])) as path:
     path.mkdir()
     (path / "rows.parquet").touch()

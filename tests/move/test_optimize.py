@@ -13,10 +13,10 @@ import pytest
 from hybrid.config.table_config import Half, MoveConfig
 from hybrid.errors import ConflictError, SpecError
 from hybrid.lake.commit_context import CommitContext
+from hybrid.lake.lock import half_lock
 from hybrid.lake.log import DataFile, open_half
-from hybrid.move import optimize
 from hybrid.move.move import run_move
-from hybrid.move.optimize import heaps, run_optimize
+from hybrid.move.optimize import OptimizeTuning, _holds, _within, heaps, run_optimize
 from hybrid.move.plan import Reach
 from hybrid.move.retention.run import run_retention
 from hybrid.progress import Silent
@@ -120,31 +120,25 @@ def test_nothing_else_notices(workbench: CommitContext, tmp_path: Path, upsert: 
 
 
 @pytest.mark.spark
-def test_it_goes_on_by_holds_and_waits_for_others(
-    workbench: CommitContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_goes_on_by_holds_and_waits_for_others(workbench: CommitContext, tmp_path: Path) -> None:
     halves = built(tmp_path)
     shown = rows(halves)
     (heap,) = heaps(halves.spec, open_half(halves.layout.half(REALTIME)))
-    monkeypatch.setattr(optimize, "HOLD_BYTES", heap.bytes // 2 + 1)
-    monkeypatch.setattr(optimize, "FILES_MIN", 2)
+    tuning = OptimizeTuning(hold_bytes=heap.bytes // 2 + 1, files_min=2)
     bench = bench_of(workbench)
-    (part,) = heaps(halves.spec, open_half(halves.layout.half(REALTIME)))
+    (part,) = heaps(halves.spec, open_half(halves.layout.half(REALTIME)), tuning)
     assert part.files_after == 2 or len(part.files) < 6, "more than one hold can write"
-    dry = run_optimize(halves.context(bench), dry_run=True)
+    dry = run_optimize(halves.context(bench), dry_run=True, tuning=tuning)
     with bench.lock(halves.layout, OFFLINE):
-        report = run_optimize(halves.context(bench))
+        report = run_optimize(halves.context(bench), tuning=tuning)
     assert (report.files, report.files_after) == (dry.files, dry.files_after)
     assert counts(halves)[FULL] == 6 - report.files + report.files_after
     assert rows(halves) == shown
 
-    from hybrid.lake import commit_context as module
-
-    with bench.lock(halves.layout, REALTIME):
-        monkeypatch.setattr(module, "_TURNS", {})
-        monkeypatch.setattr(optimize, "HOLD_BYTES", heap.bytes * 2)
-        with pytest.raises(ConflictError, match="Nothing was changed"):
-            run_optimize(halves.context(bench))
+    # As another process does, which takes no turn among this one's threads.
+    other = half_lock(halves.layout.lock(REALTIME), jvm_pid=None, timeout_s=1, waiting=print)
+    with other, pytest.raises(ConflictError, match="Nothing was changed"):
+        run_optimize(halves.context(bench), tuning=replace(tuning, hold_bytes=heap.bytes * 2))
 
 
 def test_a_table_without_realtime_has_nothing_to_optimize(tmp_path: Path) -> None:
@@ -165,12 +159,11 @@ class Fake:
         self.files = [DataFile(f"{name}/{number}", name, 1, size, 0) for number, (name, size) in enumerate(files)]
 
 
-def test_what_one_hold_and_one_run_take(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(optimize, "HOLD_BYTES", 100)
-    monkeypatch.setattr(optimize, "SMALL_BYTES", 40)
+def test_what_one_hold_and_one_run_take() -> None:
+    tuning = OptimizeTuning(hold_bytes=100, small_bytes=40)
     files = [("few", 1)] * 3 + [("a", 10)] * 5 + [("a", 40)] + [("b", 10)] * 5 + [("c", 10)] * 4 + [("d", 39)] * 9
     files += [("e", 20)] * 3 + [("e", 5)] * 4 + [("e", 39)] * 3
-    found = heaps(orders_spec(), Fake(files))  # type: ignore[arg-type]
+    found = heaps(orders_spec(), Fake(files), tuning)  # type: ignore[arg-type]
     told = [(one.segment, len(one.files), one.bytes, one.files_after, one.below) for one in found]
     assert told == [
         ("a", 5, 50, 1, 40),
@@ -179,11 +172,11 @@ def test_what_one_hold_and_one_run_take(monkeypatch: pytest.MonkeyPatch) -> None
         ("d", 8, 8 * 39, 4, 40),
         ("e", 7, 80, 1, 39),
     ]
-    holds = [[one.segment for one in group] for group in optimize._holds(found)]
+    holds = [[one.segment for one in group] for group in _holds(found, tuning)]
     assert holds == [["a", "b"], ["c"], ["d"], ["e"]], "a hold has one size below which files are small"
-    now, left = optimize._within(found, 110)
+    now, left = _within(found, 110)
     assert [one.segment for one in now] == ["a", "b"] and [one.segment for one in left] == ["c", "d", "e"]
-    assert [one.segment for one in optimize._within(found[:1], 1)[0]] == ["a"], "a run takes at least one"
+    assert [one.segment for one in _within(found[:1], 1)[0]] == ["a"], "a run takes at least one"
 
 
 def test_a_follower_that_missed_what_was_cleaned_builds_anew(tmp_path: Path) -> None:

@@ -62,6 +62,7 @@ def run_task(home: Hybrid, name: str, **options: object) -> str:
     return str(VERBS["task_run"].call(home, table="orders", type=name, **options)["sentence"])
 
 
+@pytest.mark.process
 def test_what_goes_by_a_clock_that_has_leapt_does_nothing_and_says_so(home: Hybrid, clock: Clock) -> None:
     """23: the run fails with the sentence, the check-up warns."""
     assert is_clock_believed(home.context)

@@ -20,6 +20,8 @@ from hybrid.lake.lock import half_lock, last_holder
 from hybrid.rpc.client import SERVER_FILE, secret_of, server_of
 from tests.operations.tables.test_change import given
 
+pytestmark = pytest.mark.process
+
 URL = "http://127.0.0.1:1"  # nobody answers there: a command that asks it fails
 
 

@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from hybrid.errors import DataError, MachineError, QueryError, UsageError
-from hybrid.operations import job_rows
 from hybrid.operations.job_rows import ParquetSpool
 from hybrid.query.engine import QueryOptions
 from hybrid.query.tail import NoTail
@@ -30,9 +29,8 @@ def app(tmp_path: Path) -> Iterator[App]:
     made.close()
 
 
-def test_batches_become_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job_rows, "_GROUP_ROWS", 10)
-    spool = ParquetSpool(tmp_path / "a.parquet")
+def test_batches_become_one_file(tmp_path: Path) -> None:
+    spool = ParquetSpool(tmp_path / "a.parquet", group_rows=10)
     spool.begin(["old"], ["LONG"])
     spool.take([(1,)] * 20)
     spool.begin([f"c{place}" for place in range(6)], TYPES)  # the statement was run again

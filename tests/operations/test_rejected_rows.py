@@ -10,7 +10,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from hybrid.errors import QueryError
-from hybrid.operations import rejected_rows as rejected
 from hybrid.operations.rejected_rows import Bounds, read_rejected
 from hybrid.table import columns
 
@@ -28,14 +27,12 @@ def _file(path: Path, offsets: list[int], mark: str = columns.OP_ROW) -> str:
     return str(path)
 
 
-def test_rows_of_several_files_come_in_order_with_their_own_messages(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(rejected, "_BATCH_ROWS", 3)
+def test_rows_of_several_files_come_in_order_with_their_own_messages(tmp_path: Path) -> None:
+    bounds = Bounds(batch_rows=3)
     files = [_file(tmp_path / "a", [9, 1, 5, 7]), _file(tmp_path / "b", [2, 8, 4]), _file(tmp_path / "c", [3], "X")]
-    found = read_rejected(files, 3, 1)
+    found = read_rejected(files, 3, 1, bounds=bounds)
     assert [(row["offset"], row["value"]) for row in found] == [(2, "m2"), (4, "m4"), (5, "m5")]
-    assert [row["offset"] for row in read_rejected(files, 100)] == [1, 2, 4, 5, 7, 8, 9]
+    assert [row["offset"] for row in read_rejected(files, 100, bounds=bounds)] == [1, 2, 4, 5, 7, 8, 9]
     assert [row["offset"] for row in read_rejected(files, 3, everything=True)] == [1, 2, 3]
     assert read_rejected(files, 3, 100) == [] == read_rejected(files, 0)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from hybrid.query.cache.cached_rows import CachedRows
 from hybrid.query.cache.database import CacheDatabase
 from hybrid.query.cache.follower import Follower
 from hybrid.query.cache.stream import Polled
+from hybrid.query.cache.tuning import DEFAULT_TUNING, CacheTuning
 from hybrid.query.execution import Limits
 from hybrid.query.plan import QueryTable
 from hybrid.query.result import QueryResult
@@ -21,6 +23,11 @@ from hybrid.query.tail import TailMessage
 from hybrid.table.boundary import PartitionKey
 from hybrid.table.state import RealtimeState
 from tests.query.halves import Halves, ListTail
+
+# What pays on large tables only is done on small ones too, and every statement runs without a transaction.
+SMALL_TABLES = CacheTuning(
+    enum_rows_min=1, rebuild_rows_min=5, optimistic_gap_share=math.inf, optimistic_s_max=math.inf
+)
 
 
 class ListStream:
@@ -93,11 +100,12 @@ class SteppedCache:
     bytes_max: int | None = None
     spill: Path | None = None
     waits: bool = True
+    tuning: CacheTuning = DEFAULT_TUNING
 
     def __post_init__(self) -> None:
         self.opened = self.source.open(self.source.spec.name)
         self.database = CacheDatabase(self.source.layout.root.parent, self.bytes_max, self.spill)
-        self.rows = CachedRows(self.database, self.opened, "0")
+        self.rows = CachedRows(self.database, self.opened, "0", self.tuning)
         self.followed = Followed(self.opened, Follower(self.rows, self._open, lambda: self.now_ms))
         # A statement that needs all rows laid waits for the writer, which is its own thread here.
         self.followed.follower.await_laid = lambda timeout_s: self.rows.lay_waiting()  # type: ignore[method-assign]

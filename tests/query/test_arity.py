@@ -42,6 +42,7 @@ def answer(connection: duckdb.DuckDBPyConnection, sql: str) -> str | None:
     return None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", ["", "1, 2, 3, 4, 5, 6, 7, 8, 9"])
 def test_every_known_function_says_what_it_takes(connection: duckdb.DuckDBPyConnection, arguments: str) -> None:
     wrong = []

@@ -5,7 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ from deltalake import DeltaTable
 from hybrid.config.table_config import BoundaryMode, Half
 from hybrid.errors import QueryError
 from hybrid.lake.log import read_commit
+from hybrid.query import time_travel
 from hybrid.query.engine import QueryOptions, explain
 from hybrid.query.tail import NoTail
 from hybrid.query.time_travel import NamedVersions, QueriedMoment
@@ -121,7 +124,8 @@ def test_the_tail_is_answered_from_the_commits_that_brought_it_up_to_its_end(mak
 
 
 def test_what_is_neither_committed_nor_in_the_tail_is_refused(make: Make, ask: Ask, monkeypatch: Any) -> None:
-    monkeypatch.setattr("hybrid.query.time_travel._WAIT_S", 0.1)
+    seconds = count()  # each look at the clock finds it a second later
+    monkeypatch.setattr(time_travel, "time", SimpleNamespace(monotonic=lambda: next(seconds), sleep=lambda _: None))
     halves = make()
     halves.commit_realtime([row(1, 10, 0)], offsets={KEY: 1})
     pinned = both(ask, halves, ListTail([message(2, 20, 1), message(3, 30, 2)]))

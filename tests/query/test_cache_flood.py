@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 
 from hybrid.config.table_config import Half
-from hybrid.query.cache import cache as cache_module
-from hybrid.query.cache import follower as follower_module
 from hybrid.query.cache.cache import CachedTable
 from hybrid.query.cache.cached_rows import CachedRows
+from hybrid.query.cache.tuning import CacheTuning
 from hybrid.query.engine import QueryOptions, QueryResult, run
 from hybrid.query.execution import Limits
 from hybrid.query.tail import NoTail, TailMessage
@@ -34,14 +33,27 @@ def stored(offset: int) -> Row:
     return Row(values, 1_632_463_351_000, offset)
 
 
-@pytest.fixture
-def behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SteppedCache:
-    """A cache that has seen two rows of its stream, long ago."""
-    cache = SteppedCache(Halves.create(tmp_path, orders_spec()), NOW_MS, ListTail([message(0), message(1)]))
+BEHIND = CacheTuning(fresh_s=0.0)
+IMPATIENT = CacheTuning(await_fresh_s_max=0.05)
+
+
+def seen_two(folder: Path, tuning: CacheTuning) -> SteppedCache:
+    """A cache that has seen two rows of its stream."""
+    tail = ListTail([message(0), message(1)])
+    cache = SteppedCache(Halves.create(folder, orders_spec()), NOW_MS, tail, tuning=tuning)
     cache.step()
     cache.step()
-    monkeypatch.setattr(follower_module, "FRESH_S", 0.0)
     return cache
+
+
+@pytest.fixture
+def behind(tmp_path: Path) -> SteppedCache:
+    """A cache that has seen two rows of its stream, long ago."""
+    return seen_two(tmp_path, BEHIND)
+
+
+def table_of(cache: SteppedCache, tuning: CacheTuning = IMPATIENT) -> CachedTable:
+    return CachedTable(cache.opened, 1, cache.followed.follower, tuning=tuning)
 
 
 def counted(cache: SteppedCache) -> int | None:
@@ -56,9 +68,8 @@ def test_it_answers_and_tells_how_old_its_rows_are(behind: SteppedCache) -> None
     assert NOW_MS - 1000 < found.stats.fresh_ms <= NOW_MS
 
 
-def test_who_takes_no_steps_any_more_does_not_answer(behind: SteppedCache, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(follower_module, "_STEP_S_MAX", 0.0)
-    assert counted(behind) is None
+def test_who_takes_no_steps_any_more_does_not_answer(tmp_path: Path) -> None:
+    assert counted(seen_two(tmp_path, replace(BEHIND, step_s_max=0.0))) is None
 
 
 def test_nobody_answers_who_has_never_been_fresh(behind: SteppedCache) -> None:
@@ -66,12 +77,9 @@ def test_nobody_answers_who_has_never_been_fresh(behind: SteppedCache) -> None:
     assert counted(behind) is None
 
 
-def test_what_is_committed_is_awaited(behind: SteppedCache, monkeypatch: pytest.MonkeyPatch) -> None:
-    table = CachedTable(behind.opened, 1, behind.followed.follower)
+def test_what_is_committed_is_awaited(behind: SteppedCache) -> None:
     behind.source.commit_realtime([stored(number) for number in range(5)], offsets={KEY: 5})
-    monkeypatch.setattr(cache_module, "_MEET_S_MAX", 0.05)
-    assert table.meet() is None
-    monkeypatch.setattr(cache_module, "_MEET_S_MAX", 20.0)
+    assert table_of(behind).meet() is None
 
     def step_later() -> None:
         time.sleep(0.2)
@@ -79,19 +87,22 @@ def test_what_is_committed_is_awaited(behind: SteppedCache, monkeypatch: pytest.
 
     stepping = threading.Thread(target=step_later)
     stepping.start()
-    assert table.meet() is not None
+    assert table_of(behind, CacheTuning(await_fresh_s_max=20.0)).meet() is not None
     stepping.join()
     assert counted(behind) == 5
 
 
 @pytest.fixture
-def shown_less(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SteppedCache:
+def shown_less(tmp_path: Path) -> SteppedCache:
+    return shown_one_less(tmp_path, CacheTuning())
+
+
+def shown_one_less(folder: Path, tuning: CacheTuning) -> SteppedCache:
     """A cache that has one row of its stream, of which the files have shown two."""
-    cache = SteppedCache(Halves.create(tmp_path, orders_spec()), NOW_MS, ListTail([message(0)]))
+    cache = SteppedCache(Halves.create(folder, orders_spec()), NOW_MS, ListTail([message(0)]), tuning=tuning)
     cache.step()
     cache.step()
     cache.tail.messages = [message(0), message(1)]
-    monkeypatch.setattr(cache_module, "_MEET_S_MAX", 0.05)
     assert from_files(cache, "select $segmentName from orders").source == "files"
     return cache
 
@@ -101,21 +112,23 @@ def from_files(cache: SteppedCache, sql: str, **options: Any) -> QueryResult:
     return run(sql, cache.source, replace(given, **options))
 
 
-def test_what_the_files_have_shown_is_awaited(shown_less: SteppedCache, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_files_have_shown_is_awaited(shown_less: SteppedCache) -> None:
     """They read the stream to its end, and who asks both sees no rows go away."""
-    table = CachedTable(shown_less.opened, 1, shown_less.followed.follower)
+    table = table_of(shown_less)
     assert table.meet() is None
     shown_less.step()
     assert table.meet() is not None and counted(shown_less) == 2
     shown_less.tail.messages.append(message(2))
     from_files(shown_less, "select $segmentName from orders")
     assert table.meet() is None
-    monkeypatch.setattr(follower_module, "FRESH_S", 0.0)
-    assert table.meet() is not None, "behind a flood nobody waits for its end"
+
+
+def test_behind_a_flood_nobody_waits_for_its_end(tmp_path: Path) -> None:
+    assert table_of(shown_one_less(tmp_path, BEHIND)).meet() is not None
 
 
 def test_answers_that_show_less_do_not_end_the_wait(shown_less: SteppedCache) -> None:
-    table = CachedTable(shown_less.opened, 1, shown_less.followed.follower)
+    table = table_of(shown_less)
     from_files(shown_less, "select count(*) from orders_OFFLINE")
     from_files(shown_less, "select $segmentName from orders", tail=NoTail())
     assert table.meet() is None
@@ -129,23 +142,17 @@ def test_what_was_committed_is_awaited_where_the_tail_cannot_be_read(behind: Ste
     assert behind.followed.follower._has_noted(behind.followed.follower._noted)
 
 
-def test_what_the_stream_does_not_hold_any_more_is_not_awaited_for_ever(
-    shown_less: SteppedCache, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("unknown_s", [3600.0, 0.0])
+def test_what_the_stream_does_not_hold_any_more_is_not_awaited_for_ever(tmp_path: Path, unknown_s: float) -> None:
     """A topic that was made anew, or has lost its end."""
-    table = CachedTable(shown_less.opened, 1, shown_less.followed.follower)
+    shown_less = shown_one_less(tmp_path, CacheTuning(unknown_partition_s=unknown_s))
     shown_less.followed.follower.note({KEY: 1000})
     shown_less.step()
-    assert table.meet() is None
-    monkeypatch.setattr(follower_module, "_KNOWN_S", 0.01)
-    time.sleep(0.02)
-    from_files(shown_less, "select $segmentName from orders")
-    shown_less.step()
-    assert table.meet() is not None
+    assert (table_of(shown_less).meet() is None) is (unknown_s > 0)
 
 
 def test_a_pause_holds_what_the_files_have_shown_before_it(shown_less: SteppedCache) -> None:
-    table = CachedTable(shown_less.opened, 1, shown_less.followed.follower)
+    table = table_of(shown_less)
     shown_less.rows.table = replace(shown_less.opened, pause_offsets={KEY.place: 1})
     shown_less.followed.follower._noted = {}
     shown_less.followed.follower.note({KEY: 2})
@@ -181,14 +188,9 @@ def test_rows_that_are_lost_after_they_were_met_are_not_there(
     assert counted(shown_less) is None
 
 
-def test_what_the_stream_does_not_bring_is_awaited_by_fresh_readers_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cache = SteppedCache(Halves.create(tmp_path, orders_spec()), NOW_MS, ListTail([message(0), message(1)]))
-    cache.step()
-    cache.step()
-    table = CachedTable(cache.opened, 1, cache.followed.follower)
-    monkeypatch.setattr(cache_module, "_MEET_S_MAX", 0.05)
+def test_what_the_stream_does_not_bring_is_awaited_by_fresh_readers_too(tmp_path: Path) -> None:
+    cache = seen_two(tmp_path, CacheTuning())
+    table = table_of(cache)
     cache.source.commit_realtime([stored(0), stored(1)], offsets={KEY: 2})
     assert table.meet() is not None, "ingestion commits what is there"
     cache.source.realtime = replace(cache.source.realtime, act=act("replay", cache.source.realtime.act.number + 1))

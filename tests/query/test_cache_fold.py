@@ -12,10 +12,9 @@ import duckdb
 import pytest
 
 from hybrid.config.table_config import Half
-from hybrid.query.cache import background_rebuild as fold
 from hybrid.query.cache import cached_rows as rows
-from hybrid.query.cache import physical_layout as form
 from hybrid.query.cache import table_snapshot as generation
+from hybrid.query.cache.tuning import CacheTuning
 from hybrid.query.engine import QueryOptions, run
 from hybrid.query.tail import TailMessage
 from hybrid.table.boundary import TopicPartition
@@ -28,19 +27,21 @@ ALL = "select order_id, customer, amount, ts from orders order by order_id, ts l
 NEXT = KEY._replace(partition=KEY.partition + 1)
 
 
+FIVE_ROWS = CacheTuning(rebuild_rows_min=5)
+
+
 @pytest.fixture(autouse=True)
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows, "_FOLD_ROWS_MIN", 5)
+def paced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rows, "BackgroundRebuild", PacedFold)
 
 
 class Table:
     """A table whose stream a test fills, asked by its cache and by its files."""
 
-    def __init__(self, folder: Path, **spec: Any) -> None:
+    def __init__(self, folder: Path, tuning: CacheTuning = FIVE_ROWS, **spec: Any) -> None:
         self.halves = Halves.create(folder, orders_spec(**spec))
         self.tail = ListTail()
-        self.cache = SteppedCache(self.halves, NOW_MS, self.tail, waits=False)
+        self.cache = SteppedCache(self.halves, NOW_MS, self.tail, waits=False, tuning=tuning)
         self._ends = {KEY: 0}
         self._others = set(threading.enumerate())
         self.halves.commit_realtime([], offsets={KEY: 0})
@@ -186,10 +187,9 @@ def test_nothing_of_it_is_left(tmp_path: Path, end: str) -> None:
     assert not table.folding and not table.threads
 
 
-def test_texts_that_it_does_not_know(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_texts_that_it_does_not_know(tmp_path: Path) -> None:
     """A column that becomes an ENUM of the texts that it reads, while another one comes: the stream waits then."""
-    table = Table(tmp_path)
-    monkeypatch.setattr(form, "_ENUM_ROWS_MIN", 1)
+    table = Table(tmp_path, replace(FIVE_ROWS, enum_rows_min=1))
     table.begin_to_fold()
     table.cache.step()
     table.cache.step()
@@ -275,10 +275,9 @@ def test_it_ends_behind_a_flood_too(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert not table.folding, "and none begins"
 
 
-def test_many_rounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_rounds(tmp_path: Path) -> None:
     """While a flood goes on it reads again and again, and what is left for the stream to wait for is little."""
-    monkeypatch.setattr(fold, "_FEW_ROWS", 0)
-    table = Table(tmp_path)
+    table = Table(tmp_path, replace(FIVE_ROWS, last_round_rows=0))
     table.begin_to_fold()
     before = table.room
     for number in range(5):

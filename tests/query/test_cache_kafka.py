@@ -14,12 +14,9 @@ from typing import Any
 import pytest
 
 from hybrid.config.table_config import StreamConfig
-from hybrid.query.cache import cache_reader as answers
-from hybrid.query.cache import cached_rows as rows
-from hybrid.query.cache import read_view as served
-from hybrid.query.cache import write_buffer as waiting
 from hybrid.query.cache.cache import Cache
 from hybrid.query.cache.cache_reader import CachedAnswers
+from hybrid.query.cache.tuning import CacheTuning
 from hybrid.query.engine import QueryOptions, QueryResult, run
 from hybrid.query.execution import Limits
 from hybrid.table.boundary import Boundary, PartitionKey
@@ -101,10 +98,17 @@ def test_who_writes_and_then_asks_finds_what_was_written(table: Source, cache: C
 
 
 def test_rows_that_are_looked_up_as_they_come_need_not_be_laid(
-    table: Source, cache: Cache, broker: str, topic: str, monkeypatch: pytest.MonkeyPatch
+    table: Source, tmp_path: Path, broker: str, topic: str
 ) -> None:
     """Each is seen once, whether it waits to be laid or not; a scan has all of them laid, and sees as many."""
-    monkeypatch.setattr(waiting, "_LAID_S", 0.0)
+    cache = Cache(table, tmp_path, tuning=CacheTuning(unbuffered_s=0.0))
+    try:
+        _look_up_as_they_come(cache, broker, topic)
+    finally:
+        cache.close()
+
+
+def _look_up_as_they_come(cache: Cache, broker: str, topic: str) -> None:
     awaited(lambda: shown(cache), [])
     followed = cache.if_followed("orders")
     assert followed is not None
@@ -154,18 +158,17 @@ def test_rows_of_open_and_aborted_transactions_are_not_shown(
 
 @pytest.mark.parametrize("upsert", [False, True])
 def test_rows_are_laid_anew_again_and_again_while_they_come(
-    tmp_path: Path, broker: str, topic: str, upsert: bool, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, broker: str, topic: str, upsert: bool
 ) -> None:
     """Every answer meanwhile is that of some moment of the stream, and no later one is of an earlier moment."""
-    monkeypatch.setattr(rows, "_FOLD_ROWS_MIN", 50)
-    monkeypatch.setattr(rows, "_FOLD_SHARE", 0.0)
-    monkeypatch.setattr(served, "_BUSY_SHARE", math.inf)
-    monkeypatch.setattr(answers, "_SMALL_S", math.inf)
+    tuning = CacheTuning(
+        rebuild_rows_min=50, rebuild_share=0.0, optimistic_gap_share=math.inf, optimistic_s_max=math.inf
+    )
     keys, count = 100, 12_000
     spec = replace(orders_spec(upsert=upsert), stream=StreamConfig((topic,), "127.0.0.1:1"))
     table = Source.create(tmp_path, spec)
     table.brokers = broker
-    cache = Cache(table, tmp_path)
+    cache = Cache(table, tmp_path, tuning=tuning)
 
     def send() -> None:
         from kafka import KafkaProducer

@@ -13,10 +13,11 @@ import pyarrow as pa
 import pytest
 
 from hybrid.errors import NotFoundError, QueryError
-from hybrid.query.cache import cache
 from hybrid.query.cache import cache_reader as answers
 from hybrid.query.cache.cache import CachedTable
+from hybrid.query.cache.tuning import CacheTuning
 from hybrid.query.engine import QueryOptions, run
+from hybrid.query.plan import QueryTable
 from hybrid.query.tail import NoTail, TailMessage
 from tests.query.halves import KEY, Halves, ListTail, Row, orders_spec
 from tests.query.stepped import SteppedCache
@@ -24,6 +25,7 @@ from tests.query.stepped import SteppedCache
 NOW_MS = 1_632_700_000_000
 ROWS = 1_500_000
 BOUND = 100_000_000
+RETRY_SOON = CacheTuning(backoff_s=(0.01, 0.01))
 STATEMENTS = [
     "select count(*), sum(amount), min(customer), max(customer) from orders",
     "select * from orders where order_id = 77",
@@ -53,6 +55,11 @@ def halves(tmp_path_factory: pytest.TempPathFactory) -> Halves:
     return built
 
 
+def empty(folder: Path) -> QueryTable:
+    return Halves.create(folder, orders_spec()).open("orders")
+
+
+@pytest.mark.slow
 def test_memory_stays_within_its_bound_and_the_answers_are_the_same(halves: Halves, tmp_path: Path) -> None:
     free, bound = SteppedCache(halves, NOW_MS), SteppedCache(halves, NOW_MS, bytes_max=BOUND, spill=tmp_path)
     for sql in STATEMENTS:
@@ -64,6 +71,7 @@ def test_memory_stays_within_its_bound_and_the_answers_are_the_same(halves: Halv
     assert {kind for kind, memory, _ in free.answers.sizes() if memory} >= {"in_memory_table", "art_index"}
 
 
+@pytest.mark.slow
 def test_a_statement_that_finds_no_room_is_asked_of_the_files(halves: Halves, tmp_path: Path) -> None:
     bound = SteppedCache(halves, NOW_MS, bytes_max=BOUND, spill=tmp_path)
     assert bound.ask(HEAVY) is not None
@@ -72,6 +80,7 @@ def test_a_statement_that_finds_no_room_is_asked_of_the_files(halves: Halves, tm
     assert bound.ask(HEAVY) is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("error", [duckdb.OutOfMemoryException, duckdb.IOException, duckdb.FatalException])
 @pytest.mark.parametrize("is_told", [True, False])
 def test_when_memory_or_disk_fail_the_files_answer(
@@ -93,13 +102,10 @@ def test_when_memory_or_disk_fail_the_files_answer(
 
 
 @pytest.mark.parametrize("was_laid", [True, False])
-def test_a_table_that_was_laid_is_laid_again_soon_when_its_room_was_taken(
-    halves: Halves, monkeypatch: pytest.MonkeyPatch, was_laid: bool
-) -> None:
+def test_a_table_that_was_laid_is_laid_again_soon_when_its_room_was_taken(tmp_path: Path, was_laid: bool) -> None:
     """One that does not fit is left to the files for long: to fill the memory takes a core."""
-    monkeypatch.setattr(cache, "_BACKOFF_S", (0.01, 0.01))
     follower = _NoRoom(was_laid)
-    table = CachedTable(halves.open("orders"), "", follower)  # type: ignore[arg-type]
+    table = CachedTable(empty(tmp_path), "", follower, tuning=RETRY_SOON)  # type: ignore[arg-type]
     table.start()
     again = follower.second.wait(20 if was_laid else 0.5)
     table.stop.set()
@@ -134,6 +140,7 @@ class _NoRoom:
         return None
 
 
+@pytest.mark.slow
 def test_a_statement_over_files_takes_so_much_memory_and_the_rest_lies_on_disk(halves: Halves, tmp_path: Path) -> None:
     spill = tmp_path / "spill"
     free = QueryOptions(tail=NoTail(), now_ms=lambda: NOW_MS)
@@ -176,11 +183,10 @@ class _Dropped:
 
 
 def test_a_dropped_table_is_followed_no_longer_and_warns_nobody(
-    halves: Halves, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(cache, "_BACKOFF_S", (0.01, 0.01))
     follower = _Dropped()
-    table = CachedTable(halves.open("orders"), "", follower, lambda: None)  # type: ignore[arg-type]
+    table = CachedTable(empty(tmp_path), "", follower, lambda: None, RETRY_SOON)  # type: ignore[arg-type]
     table.start()
     table.join(30)
     assert not table.is_alive() and follower.starts == 1

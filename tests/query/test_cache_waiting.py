@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import threading
 import time
 from collections.abc import Iterator
@@ -13,10 +14,8 @@ from typing import Any
 import pytest
 
 from hybrid.query.cache import cached_rows as rows
-from hybrid.query.cache import physical_layout as form
-from hybrid.query.cache import relations
-from hybrid.query.cache import write_buffer as waiting
 from hybrid.query.cache.relations import BoundStatement
+from hybrid.query.cache.tuning import CacheTuning
 from hybrid.query.engine import QueryOptions, run
 from hybrid.query.execution import Limits
 from hybrid.query.plan import resolve, rewrite
@@ -67,15 +66,20 @@ SCANS = (
 )
 
 
+# Rows wait until something has them laid.
+NEVER_DUE = CacheTuning(buffered_s_max=3600.0)
+ENUMS = replace(NEVER_DUE, enum_rows_min=1)
+
+
 class Table:
     """A table with rows in files, whose stream a test fills, asked by its cache and by its files."""
 
-    def __init__(self, folder: Path, count: int = COUNT, **spec: Any) -> None:
+    def __init__(self, folder: Path, count: int = COUNT, tuning: CacheTuning = NEVER_DUE, **spec: Any) -> None:
         self.halves = Halves.create(folder, orders_spec(**spec))
         found = [Row(self.values(n), 1000 + n, n) for n in range(count)]
         self.halves.commit_realtime(found, offsets={KEY: count})
         self.tail, self.ends = ListTail(), {KEY: count}
-        self.cache = SteppedCache(self.halves, NOW_MS, self.tail)
+        self.cache = SteppedCache(self.halves, NOW_MS, self.tail, tuning=tuning)
         self.cache.step()
 
     @staticmethod
@@ -113,27 +117,26 @@ class Table:
         return found
 
 
-@pytest.fixture(autouse=True)
-def never_due(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows wait until something has them laid."""
-    monkeypatch.setattr(waiting, "_WAIT_S", 3600.0)
-
-
 @pytest.fixture
 def table(tmp_path: Path) -> Table:
     return Table(tmp_path)
 
 
-@pytest.mark.parametrize("enums", [False, True])
-@pytest.mark.parametrize("indexed", [False, True])
+@pytest.mark.parametrize(
+    ("indexed", "enums"),
+    [
+        (True, False),
+        pytest.param(False, False, marks=pytest.mark.slow),
+        pytest.param(False, True, marks=pytest.mark.slow),
+        pytest.param(True, True, marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize("sql", LOOK_UPS)
 def test_look_ups_take_waiting_rows_along(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sql: str, indexed: bool, enums: bool
 ) -> None:
-    if enums:
-        monkeypatch.setattr(form, "_ENUM_ROWS_MIN", 1)
     monkeypatch.setattr("hybrid.query.cache.table_snapshot.indexed_columns", lambda *_: ["order_id"] if indexed else [])
-    table = Table(tmp_path)
+    table = Table(tmp_path, tuning=ENUMS if enums else NEVER_DUE)
     for order in (3, 7, 40):
         table.send(order, key=NEXT if order == 7 else KEY)
         for asked in (order, 4, 77):
@@ -159,17 +162,17 @@ def test_anything_else_has_them_laid_first(
 
 
 def test_one_that_would_take_many_along_has_them_laid(table: Table) -> None:
-    table.send(*[3] * relations._ALONG_MAX)
+    table.send(*[3] * NEVER_DUE.appended_rows_max)
     table.ask("select * from orders where order_id = 3 limit 100")
-    assert table.waits == relations._ALONG_MAX
+    assert table.waits == NEVER_DUE.appended_rows_max
     table.send(3)
     table.ask("select * from orders where order_id = 3 limit 100")
     assert table.waits == 0
 
 
-def test_one_whose_rows_are_wide_has_them_laid(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_whose_rows_are_wide_has_them_laid(tmp_path: Path) -> None:
+    table = Table(tmp_path, tuning=replace(NEVER_DUE, appended_values_max=8))
     table.send(3, 3)
-    monkeypatch.setattr(relations, "_VALUES_MAX", 8)
     table.ask("select * from orders where order_id = 3 limit 100")
     assert table.waits == 2
     table.send(3)
@@ -200,7 +203,8 @@ def test_every_type_is_shown_as_when_it_is_laid(tmp_path: Path, kind: DataType, 
         else [[one] for one in incoming.VALUES[kind] if one is not None] + [incoming.VALUES[kind][:2], []]
     )
     sent = [json.dumps({"k": n, "c": one}).encode() for n, one in enumerate(values)]
-    cache = SteppedCache(halves, NOW_MS, ListTail([TailMessage(incoming.KEY, n, 0, one) for n, one in enumerate(sent)]))
+    messages = [TailMessage(incoming.KEY, n, 0, one) for n, one in enumerate(sent)]
+    cache = SteppedCache(halves, NOW_MS, ListTail(messages), tuning=NEVER_DUE)
     cache.step()
     found = []
     for _ in range(2):
@@ -227,9 +231,8 @@ def test_rows_that_win_or_fold_or_may_be_covered_do_not_wait(tmp_path: Path) -> 
         table.ask("select count(*) from orders where order_id = 40")
 
 
-def test_a_text_that_no_enum_has_is_laid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(form, "_ENUM_ROWS_MIN", 1)
-    table = Table(tmp_path)
+def test_a_text_that_no_enum_has_is_laid(tmp_path: Path) -> None:
+    table = Table(tmp_path, tuning=ENUMS)
     table.send(40)
     assert table.waits == 1
     table.send(41, customer="new")
@@ -238,36 +241,33 @@ def test_a_text_that_no_enum_has_is_laid(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_many_are_laid(table: Table) -> None:
-    for _ in range(waiting._ROWS_MAX):
+    rows_max = NEVER_DUE.buffered_rows_max
+    for _ in range(rows_max):
         table.send(40)
-    assert (table.waits, table.laid) == (waiting._ROWS_MAX, COUNT)
+    assert (table.waits, table.laid) == (rows_max, COUNT)
     table.send(40)
-    assert table.laid == COUNT + waiting._ROWS_MAX + 1
-    table.send(*range(waiting._ROWS_MAX + 1))
+    assert table.laid == COUNT + rows_max + 1
+    table.send(*range(rows_max + 1))
     assert table.waits == 0
 
 
-def test_they_are_laid_after_a_while_and_the_stream_is_waited_for_in_short_turns(
-    table: Table, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_they_are_laid_after_a_while_and_the_stream_is_waited_for_in_short_turns(table: Table) -> None:
     patience = table.cache.rows.waiting.patience_s
     table.send(40)
     assert table.cache.rows.waiting.patience_s < patience
     table.cache.step()
     assert table.waits == 1
-    monkeypatch.setattr(waiting, "_WAIT_S", 0.0)
+    table.cache.rows.waiting._since = -math.inf
     table.cache.step()
     assert (table.waits, table.laid, table.cache.rows.waiting.patience_s) == (0, COUNT + 1, patience)
 
 
-def test_after_a_scan_rows_are_laid_as_they_come_for_a_while(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("unbuffered_s", [3600.0, 0.0])
+def test_after_a_scan_rows_are_laid_as_they_come_for_a_while(tmp_path: Path, unbuffered_s: float) -> None:
+    table = Table(tmp_path, tuning=replace(NEVER_DUE, unbuffered_s=unbuffered_s))
     table.cache.rows.waiting.lay_soon()
     table.send(40)
-    assert (table.waits, table.laid) == (0, COUNT + 1)
-    monkeypatch.setattr(waiting, "_LAID_S", -1.0)
-    table.cache.rows.waiting.lay_soon()
-    table.send(40)
-    assert table.waits == 1
+    assert (table.waits, table.laid) == ((0, COUNT + 1) if unbuffered_s else (1, COUNT))
 
 
 def _commit(table: Table) -> None:
@@ -309,11 +309,9 @@ def test_commits_find_them_laid(table: Table, act: Any) -> None:
 
 
 def test_a_fold_finds_them_laid_and_none_wait_while_it_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows, "_FOLD_ROWS_MIN", 5)
     monkeypatch.setattr(rows, "BackgroundRebuild", PacedFold)
-    table = Table(tmp_path)
+    table = Table(tmp_path, tuning=replace(NEVER_DUE, rebuild_rows_min=5, small_batch_rows=0))
     table.send(40)
-    monkeypatch.setattr(rows, "_FEW", 0)
     table.cache.rows.waiting.lay_soon()
     table.send(*range(20))
     table.cache.rows.waiting._laid_until = 0.0
@@ -395,7 +393,7 @@ def test_a_loss_ends_the_wait(table: Table, loss: Any) -> None:
     follower = table.cache.followed.follower
     del follower.await_laid
     table.send(40)
-    timer = threading.Timer(0.05, lambda: follower.lose(**loss))
+    timer = threading.Timer(0.3, lambda: follower.lose(**loss))
     timer.start()
     began = time.monotonic()
     found = table.cache.answers.answer("select count(*) from orders", NOW_MS, Limits(), lambda interrupt: None)
@@ -464,7 +462,7 @@ def test_duckdb_looks_up_by_the_index(large: Table, monkeypatch: pytest.MonkeyPa
     cursor.execute("CREATE INDEX by_id ON kept (order_id)")
     served = replace(served, relation="temp.main.kept", indexed=["order_id"])
     rewritten = rewrite(resolve(parse_statement(sql), cache.source), NOW_MS)
-    over = BoundStatement(rewritten, {"orders": served})
+    over = BoundStatement(rewritten, {"orders": served}, NEVER_DUE)
     values = {name: [large.values(7)[name]] * along for name in ("order_id", "customer", "amount", "ts")}
     columns = over._parts[0].columns
     plan = over.sql([[[values[name][n] for name in columns] for n in range(along)]])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,16 +11,13 @@ from typing import Any
 
 import pytest
 
-from hybrid.query.cache import cache_reader as answers
 from hybrid.query.cache import cached_rows as rows
-from hybrid.query.cache import physical_layout as form
-from hybrid.query.cache import read_view as served
 from hybrid.query.engine import QueryOptions, QueryResult, run
 from hybrid.query.tail import TailMessage
 from hybrid.table.boundary import TopicPartition
 from tests.query.halves import KEY, Halves, ListTail, Row, orders_spec
-from tests.query.stepped import PacedFold, SteppedCache
-from tests.query.test_simulation import KINDS, live
+from tests.query.stepped import SMALL_TABLES, PacedFold, SteppedCache
+from tests.query.test_simulation import KINDS, all_but_one_slow, live
 
 NOW_MS = 1_632_700_000_000
 Ask = Callable[..., QueryResult]
@@ -38,7 +34,7 @@ class BothWays:
         tail = tail or ListTail()
         expected = run(sql, halves, QueryOptions(tail=tail, now_ms=lambda: NOW_MS, **options))
         if self.cache is None:
-            self.cache = SteppedCache(halves, NOW_MS, tail)
+            self.cache = SteppedCache(halves, NOW_MS, tail, tuning=SMALL_TABLES)
         self.cache.tail.messages = tail.messages
         found = self.cache.ask(sql)
         if "_OFFLINE" in sql or "_REALTIME" in sql:
@@ -62,17 +58,12 @@ def _read_on(result: QueryResult) -> str:
 
 
 @pytest.fixture(autouse=True)
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What pays on large tables only is done on these small ones too."""
-    monkeypatch.setattr(form, "_ENUM_ROWS_MIN", 1)
-    monkeypatch.setattr(rows, "_FOLD_ROWS_MIN", 5)
+def paced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Background rebuilds read when they are looked at."""
     monkeypatch.setattr(rows, "BackgroundRebuild", PacedFold)
-    # Every statement runs by itself: each commit is over when it does.
-    monkeypatch.setattr(served, "_BUSY_SHARE", math.inf)
-    monkeypatch.setattr(answers, "_SMALL_S", math.inf)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", all_but_one_slow(KINDS, "upsert, set"))
 @pytest.mark.parametrize("seed", range(100, 101))
 def test_the_cache_shows_what_the_files_show(tmp_path: Path, seed: int, kind: str) -> None:
     both = BothWays()
@@ -94,7 +85,10 @@ def test_a_pause_holds_the_stream_and_no_row_comes_twice(tmp_path: Path, ask: As
     halves.commit_realtime([Row(row[n], 1000 + n, n) for n in range(2)], offsets={KEY: 2})
     held = _Held(halves, {KEY.place: 4})
     tail = ListTail([TailMessage(KEY, n, 0, json.dumps(row[n]).encode()) for n in range(2, 8)])
-    cache, sql = SteppedCache(held, NOW_MS, tail), "select order_id from orders order by order_id limit 100"
+    cache, sql = (
+        SteppedCache(held, NOW_MS, tail, tuning=SMALL_TABLES),
+        "select order_id from orders order by order_id limit 100",
+    )
     for committed in (2, 4):
         if committed == 4:
             halves.commit_realtime([Row(row[n], 1000 + n, n) for n in (2, 3)], offsets={KEY: 4})
@@ -123,7 +117,7 @@ def test_a_purge_has_the_rows_laid_anew(tmp_path: Path) -> None:
     halves = Halves.create(tmp_path, orders_spec())
     values = {"order_id": 1, "customer": "a", "amount": 1.0, "ts": 1000}
     halves.commit_offline([Row(values, 1000, 0, segment="orders_0")])
-    cache, sql = SteppedCache(halves, NOW_MS, ListTail()), "select order_id from orders"
+    cache, sql = SteppedCache(halves, NOW_MS, ListTail(), tuning=SMALL_TABLES), "select order_id from orders"
     assert cache.ask(sql) is not None
     built = cache.built
     halves.commit_offline([], kind="boundary")
@@ -160,7 +154,10 @@ def test_a_commit_that_only_removes_is_followed(tmp_path: Path, ask: Ask) -> Non
         halves.commit_realtime([row(number, f"orders__0__{number}__x")], offsets={KEY: number + 1})
     boundary = Boundary(1002, {KEY: 3})
     halves.commit_offline([row(number, f"o{number}") for number in range(2)], boundary)
-    cache, sql = SteppedCache(halves, NOW_MS, ListTail()), "select order_id from orders order by order_id limit 100"
+    cache, sql = (
+        SteppedCache(halves, NOW_MS, ListTail(), tuning=SMALL_TABLES),
+        "select order_id from orders order by order_id limit 100",
+    )
     found = cache.ask(sql)
     assert found is not None and found.rows == [(0,), (1,), (2,)]
     built = cache.built

@@ -14,8 +14,8 @@ import pytest
 
 from hybrid.errors import QueryError
 from hybrid.query.cache import cache_reader as answers
-from hybrid.query.cache import read_view as served
 from hybrid.query.cache.template import Template, cut
+from hybrid.query.cache.tuning import CacheTuning
 from hybrid.query.execution import Limits
 from hybrid.query.result import QueryResult
 from hybrid.query.tail import TailMessage
@@ -28,18 +28,18 @@ SQL = "select count(*), sum(order_id) from orders where order_id < 100"
 MANY = "select count(*) from orders a, orders b, orders c, orders d, orders e, orders f, orders g, orders h"
 NEW = {"order_id": 77, "customer": "eve", "amount": 1.0, "ts": 7}
 
+OPTIMISTIC = CacheTuning(optimistic_s_max=math.inf, optimistic_gap_share=math.inf)
+
 
 @pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SteppedCache:
+def cache(tmp_path: Path) -> SteppedCache:
     """That answers from its newest commit, however long ago that was."""
-    monkeypatch.setattr(answers, "_SMALL_S", math.inf)
-    monkeypatch.setattr(served, "_BUSY_SHARE", math.inf)
     halves = Halves.create(tmp_path, orders_spec())
     found = [
         Row({"order_id": n, "customer": "ada", "amount": n * 1.5, "ts": n * 100}, n * 100, n) for n in range(COUNT)
     ]
     halves.commit_realtime(found, offsets={KEY: COUNT})
-    stepped = SteppedCache(halves, NOW_MS, waits=False)
+    stepped = SteppedCache(halves, NOW_MS, waits=False, tuning=OPTIMISTIC)
     ran_before(stepped, SQL)
     return stepped
 

@@ -16,12 +16,11 @@ import pytest
 from hybrid.errors import QueryError
 from hybrid.query.cache import cache_reader as answers
 from hybrid.query.cache import cached_rows as rows
-from hybrid.query.cache import physical_layout as form
-from hybrid.query.cache import read_view as served
 from hybrid.query.cache.cached_rows import CachedRows
 from hybrid.query.cache.database import CacheDatabase
 from hybrid.query.cache.table_snapshot import TableSnapshot
 from hybrid.query.cache.template import cut
+from hybrid.query.cache.tuning import CacheTuning
 from hybrid.query.engine import QueryOptions, run
 from hybrid.query.execution import Limits
 from hybrid.query.tail import NoTail, TailMessage
@@ -34,10 +33,28 @@ NOW_MS = 1_632_700_000_000
 NAMES = ["ada", "it's", "x' or '1'='1", "7710000000000001", "'hybrid mark 0'", "", "Ünï", "a%b", None, "ADA"]
 
 
+# No statement runs in a transaction, or every one does.
+OPTIMISTIC = CacheTuning(enum_rows_min=1, optimistic_s_max=math.inf, optimistic_gap_share=math.inf)
+PINNED = CacheTuning(enum_rows_min=1, optimistic_s_max=-1.0)
+
+
 @pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SteppedCache:
-    monkeypatch.setattr(form, "_ENUM_ROWS_MIN", 1)
-    monkeypatch.setattr(answers, "_SMALL_S", -1.0)  # every statement runs in a transaction
+def cache(tmp_path: Path) -> SteppedCache:
+    return cache_of_names(tmp_path, PINNED)
+
+
+@pytest.fixture
+def optimistic(tmp_path: Path) -> SteppedCache:
+    return cache_of_names(tmp_path, OPTIMISTIC)
+
+
+@pytest.fixture(scope="module")
+def lasting(tmp_path_factory: pytest.TempPathFactory) -> SteppedCache:
+    """For statements that change nothing."""
+    return cache_of_names(tmp_path_factory.mktemp("names"), PINNED)
+
+
+def cache_of_names(tmp_path: Path, tuning: CacheTuning) -> SteppedCache:
     at = FieldSpec("at", DataType.TIMESTAMP, FieldKind.DIMENSION)
     halves = Halves.create(tmp_path, orders_spec(upsert=True, extra=[at]))
     found = [
@@ -45,7 +62,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SteppedCache:
         for n, name in enumerate(NAMES)
     ]
     halves.commit_realtime(found, offsets={KEY: len(found)})
-    return SteppedCache(halves, NOW_MS)
+    return SteppedCache(halves, NOW_MS, tuning=tuning)
 
 
 def both(cache: SteppedCache, sql: str) -> tuple[Any, Any]:
@@ -120,9 +137,9 @@ STATEMENTS = [
 
 
 @pytest.mark.parametrize("sql", STATEMENTS)
-def test_the_cache_answers_as_the_files_do(cache: SteppedCache, sql: str) -> None:
+def test_the_cache_answers_as_the_files_do(lasting: SteppedCache, sql: str) -> None:
     for _ in range(2):  # the second time by its template
-        found, expected = both(cache, sql)
+        found, expected = both(lasting, sql)
         assert found in (expected, None)
         assert found is not None or isinstance(expected[0], int), "only what fails may be left to the files"
 
@@ -186,9 +203,8 @@ _KINDS = {
 
 
 @pytest.fixture
-def numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SteppedCache:
+def numbers(tmp_path: Path) -> SteppedCache:
     """A table with columns of all kinds, some of their values null."""
-    monkeypatch.setattr(form, "_ENUM_ROWS_MIN", 1)
     extra = [FieldSpec(name, kind, FieldKind.DIMENSION) for name, (kind, _) in _KINDS.items()]
     halves = Halves.create(tmp_path, orders_spec(upsert=False, extra=extra))
     found = []
@@ -196,9 +212,10 @@ def numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SteppedCache:
         given = {name: values[n] if n < len(values) else None for name, (_, values) in _KINDS.items()}
         found.append(Row({"order_id": n, "customer": "ada", "amount": 1.0, "ts": n * 100, **given}, n * 100, n))
     halves.commit_realtime(found, offsets={KEY: len(found)})
-    return SteppedCache(halves, NOW_MS)
+    return SteppedCache(halves, NOW_MS, tuning=CacheTuning(enum_rows_min=1))
 
 
+@pytest.mark.slow
 def test_a_number_is_compared_as_it_is_written(numbers: SteppedCache) -> None:
     """Numbers reach DuckDB as parameters, whose types are not those of literals: each answer is that of the files."""
     statements = [
@@ -278,6 +295,7 @@ def test_rows_that_cannot_be_laid_anew_stay(cache: SteppedCache, monkeypatch: py
     assert cache.rooms == []
 
 
+@pytest.mark.slow
 def test_threads_run_one_parsed_statement_at_once(tmp_path: Path) -> None:
     database = CacheDatabase(tmp_path)
     database.cursor().execute("create table memory.main.many as select range as key from range(5000)")
@@ -323,11 +341,10 @@ def test_a_reader_cannot_write(cache: SteppedCache) -> None:
 
 
 def test_a_commit_that_comes_between_has_the_statement_run_again(
-    cache: SteppedCache, monkeypatch: pytest.MonkeyPatch
+    optimistic: SteppedCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By itself a statement cannot tell of which revision its rows are; in a transaction it can."""
-    monkeypatch.setattr(answers, "_SMALL_S", math.inf)
-    monkeypatch.setattr(served, "_BUSY_SHARE", math.inf)
+    cache = optimistic
     sql, count = "select count(*) from orders", len(NAMES)
     assert cache.ask(sql).revision.tables[0].tail == {KEY: count}  # type: ignore[union-attr]
     real, ran = answers.fetch, []
@@ -351,10 +368,9 @@ def test_a_commit_that_comes_between_has_the_statement_run_again(
 def test_a_commit_that_fails_leaves_rows_and_label_as_they_were(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, upsert: bool, part: str
 ) -> None:
-    monkeypatch.setattr(served, "_BUSY_SHARE", math.inf)
     halves = Halves.create(tmp_path, orders_spec(upsert=upsert))
     halves.commit_realtime([Row({"order_id": 1, "customer": "ada", "amount": 1.0, "ts": 1}, 1, 0)], offsets={KEY: 1})
-    cache = SteppedCache(halves, NOW_MS, waits=False)
+    cache = SteppedCache(halves, NOW_MS, waits=False, tuning=CacheTuning(optimistic_gap_share=math.inf))
     cache.step()
     before = cache.rows.settled(0.0)
     monkeypatch.setattr(CachedRows, part, lambda *_, **__: 1 / 0)
@@ -371,11 +387,11 @@ def test_a_commit_that_fails_leaves_rows_and_label_as_they_were(
     assert found is not None and found.rows == [(1,)]
 
 
-def test_a_statement_waits_for_the_commit_that_goes_on(cache: SteppedCache, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_statement_waits_for_the_commit_that_goes_on(
+    optimistic: SteppedCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A transaction of its own would take longer."""
-    monkeypatch.setattr(answers, "_SMALL_S", math.inf)
-    monkeypatch.setattr(served, "_BUSY_SHARE", math.inf)
-    sql = "select count(*) from orders"
+    cache, sql = optimistic, "select count(*) from orders"
     cache.ask(sql)
     monkeypatch.setattr(CacheDatabase, "pinned_reader", lambda *_: 1 / 0)
     pace = cache.rows._pace

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import random
 from dataclasses import replace
 from decimal import Decimal
@@ -15,10 +14,7 @@ import pytest
 
 from hybrid.config.table_config import MessageFormat, Partial, Strategy, StreamConfig, TableSpec, UpsertConfig
 from hybrid.errors import QueryError
-from hybrid.query.cache import cache_reader as answers
 from hybrid.query.cache import cached_rows as rows
-from hybrid.query.cache import physical_layout as form
-from hybrid.query.cache import read_view as served
 from hybrid.query.engine import QueryOptions, run
 from hybrid.query.prune import prunable_columns
 from hybrid.query.tail import TailMessage
@@ -33,7 +29,7 @@ from tests.oracle import Event, Oracle
 from tests.query.halves import KEY, Halves, ListTail, Row, orders_spec
 from tests.query.stepped import PacedFold
 from tests.query.test_cached import BothWays
-from tests.query.test_simulation import BUCKET, PARTITIONS, Life
+from tests.query.test_simulation import BUCKET, PARTITIONS, Life, all_but_one_slow
 
 # As after a reset of partition 0, and after two replays.
 RESET = KEY._replace(epoch=1)
@@ -43,13 +39,9 @@ FORMS = {"one": {}, "several": {"several": True}, "full": {"several": True, "par
 
 
 @pytest.fixture(autouse=True)
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What pays on large tables only is done on these small ones too."""
-    monkeypatch.setattr(form, "_ENUM_ROWS_MIN", 1)
-    monkeypatch.setattr(rows, "_FOLD_ROWS_MIN", 5)
+def paced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Background rebuilds read when they are looked at."""
     monkeypatch.setattr(rows, "BackgroundRebuild", PacedFold)
-    monkeypatch.setattr(served, "_BUSY_SHARE", math.inf)
-    monkeypatch.setattr(answers, "_SMALL_S", math.inf)
 
 
 class FoldingLife(Life):
@@ -113,8 +105,8 @@ class FoldingLife(Life):
             ]
 
 
-@pytest.mark.parametrize("form_of", FORMS)
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("form_of", all_but_one_slow(FORMS, "several"))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_table_folds_its_rows_as_the_oracle_does(tmp_path: Path, form_of: str, seed: int) -> None:
     """Tail, REALTIME and OFFLINE in any mix, from the files and from the cache."""
     live(tmp_path, form_of, seed)

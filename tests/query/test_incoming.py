@@ -131,6 +131,7 @@ def contests(draw: st.DrawFn) -> tuple[TableSpec, list[dict[str, Any]], list[dic
     return spec, there, draw(st.lists(rows, min_size=1, max_size=6)), [draw(st.booleans()) for _ in there]
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(contests(), st.integers(0, 6))
 def test_those_win_that_the_window_says(

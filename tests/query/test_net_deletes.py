@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -49,6 +50,7 @@ changes = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(history=changes, live=changes, moved=st.integers(0, 12), committed=st.integers(0, 12))
 def test_inserts_less_deletes_over_both_halves_and_the_tail(

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from hybrid.config.table_config import ARRIVED, BoundaryMode, UpsertConfig
 from hybrid.table.boundary import INFINITE, PartitionKey
@@ -187,8 +188,13 @@ KINDS = ["append", "upsert", "timeless", "append, set", "upsert, set", "append, 
 KINDS += ["dedup", "dedup, set", "dedup, pinot"]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("seed", range(2))
+def all_but_one_slow(names: Iterable[str], quick: str) -> list[ParameterSet]:
+    """The names as parameters: `make unit` takes one, `make test` all of them."""
+    return [pytest.param(name, marks=() if name == quick else pytest.mark.slow) for name in names]
+
+
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kind", all_but_one_slow(KINDS, "upsert, set"))
 def test_a_table_shows_what_the_oracle_says(tmp_path: Path, ask: Ask, seed: int, kind: str) -> None:
     live(tmp_path, ask, kind, seed)
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from hybrid.errors import QueryError
+from hybrid.sql.sizes import REPLACED_MAX
 from tests.query.halves import Halves, Row, orders_spec
 from tests.sql.test_sizes import NESTED_CTES, NESTED_SUBQUERIES
 
@@ -19,10 +20,15 @@ LONG = "x" * 100_000
 
 @pytest.fixture(scope="module")
 def halves(tmp_path_factory: pytest.TempPathFactory) -> Halves:
-    built = Halves.create(Path(tmp_path_factory.mktemp("sizes")), orders_spec())
+    return table_of(tmp_path_factory.mktemp("sizes"), LONG)
+
+
+def table_of(folder: Path, text: str) -> Halves:
+    """Two short customers, and two that have this text."""
+    built = Halves.create(folder, orders_spec())
     rows = [
         Row({"order_id": n, "customer": customer, "amount": 1.0, "ts": n}, n, n)
-        for n, customer in enumerate(["kitten", "b,c", LONG, LONG])
+        for n, customer in enumerate(["kitten", "b,c", text, text])
     ]
     built.commit_realtime(rows)
     return built
@@ -143,15 +149,15 @@ def test_windows_with_a_bound_collect(halves: Halves, ask: Ask) -> None:
     assert found == [(0, "0", 6), (1, "0,1", 6), (2, "1,2", 6), (3, "2,3", 6)]
 
 
-def test_long_columns_are_put_together_to_a_bound(halves: Halves, ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_columns_are_put_together_to_a_bound(tmp_path: Path, ask: Ask) -> None:
     """5: what columns really hold is known only when they are read."""
-    monkeypatch.setattr("hybrid.sql.sizes.REPLACED_MAX", 250_000)
+    halves = table_of(tmp_path, "x" * (REPLACED_MAX // 5 * 2))
     for sql in (
         "select customer || customer || customer from orders",
         "select length(concat(customer, '-', customer, customer)) from orders",
         "select count(*) from orders where upper(customer || customer || customer) || order_id || ts = 'x'",
     ):
-        with pytest.raises(QueryError, match="columns are put together to at most 250,000 bytes"):
+        with pytest.raises(QueryError, match="columns are put together to at most 16,777,216 bytes"):
             ask(halves, sql)
     found = ask(halves, "select customer || customer, concat(customer, order_id) as c from orders where order_id < 2")
     assert list(found.column_names) == ["customer || customer", "c"] and len(found.rows) == 2

@@ -113,6 +113,7 @@ def test_a_topic_that_is_not_there_yet_is_no_warning(table: Halves, ask: Ask, br
     assert "does not exist any more" in ask(table, SHOW, KafkaTail()).warnings[0]
 
 
+@pytest.mark.slow
 def test_a_broker_that_refuses_or_is_silent_costs_little(tmp_path: Path, ask: Ask) -> None:
     halves = Halves.create(tmp_path, orders_spec())
     with socket.create_server(("127.0.0.1", 0)) as silent:

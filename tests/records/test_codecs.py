@@ -146,6 +146,7 @@ def test_a_named_type_may_come_again():
     assert made.check() is None and AVRO.check() is None
 
 
+@pytest.mark.slow
 def test_a_hostile_message_of_csv_takes_no_longer_than_its_bytes():
     """Each of these took hours or minutes: a look at all the line for each of its cells."""
     names = ",".join(f"c{number}" for number in range(300_000)).encode()

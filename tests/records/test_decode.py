@@ -299,6 +299,7 @@ def test_no_bytes_raise(payload: bytes) -> None:
     assert isinstance(WIDE_DECODER.decode(payload), (Decoded, Rejected))
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(st.dictionaries(st.sampled_from([*EVERY_TYPE, "ts", "other"]), json_values))
 def test_any_record_is_a_row_that_arrow_takes_or_a_reason_that_utf8_holds(record: dict[str, object]) -> None:

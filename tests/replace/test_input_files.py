@@ -18,8 +18,8 @@ from pyarrow.fs import LocalFileSystem
 
 from hybrid.config.job_spec import JobSpec
 from hybrid.errors import DataError, SpecError
-from hybrid.files import inputs as files
 from hybrid.files.inputs import DataFormat, inspect
+from hybrid.files.limits import DEFAULT_LIMITS, FileLimits
 from hybrid.files.records import Shape
 from hybrid.flow.connectors.delta_files import DeltaFile, _read_file
 from hybrid.formats.avro_messages import AvroMessages
@@ -31,8 +31,10 @@ from hybrid.schema.problem import Problem
 from tests.query.halves import orders_spec
 
 
-def _read(path: Path, data_format: str = "json", form: CsvFormat | None = None) -> list[tuple[str, object]]:
-    pieces = inspect(path, DataFormat(data_format)).slices
+def _read(
+    path: Path, data_format: str = "json", form: CsvFormat | None = None, limits: FileLimits = DEFAULT_LIMITS
+) -> list[tuple[str, object]]:
+    pieces = inspect(path, DataFormat(data_format), limits).slices
     found = [record for piece in pieces for record in read_slice(piece, form or CsvFormat())]
     assert [record.position for record in found] == sorted({record.position for record in found})
     return [(record.at, dict(record.values)) for record in found]
@@ -100,11 +102,11 @@ def test_json_that_is_none(tmp_path: Path, content: bytes, message: str) -> None
     assert message in _problem(_file(tmp_path, content))
 
 
-def test_large_files_are_cut_at_line_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "SLICE_BYTES", 25)
+def test_large_files_are_cut_at_line_ends(tmp_path: Path) -> None:
+    limits = FileLimits(slice_bytes=25)
     path = _file(tmp_path, "".join(f'{{"a": {number}}}\n' for number in range(1, 101)))
-    assert len(inspect(path, DataFormat.JSON).slices) > 20
-    assert _read(path) == [(f", line {number}", {"a": number}) for number in range(1, 101)]
+    assert len(inspect(path, DataFormat.JSON, limits).slices) > 20
+    assert _read(path, limits=limits) == [(f", line {number}", {"a": number}) for number in range(1, 101)]
 
 
 @pytest.mark.parametrize("data_format", ["json", "csv", "avro"])

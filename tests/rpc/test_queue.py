@@ -64,9 +64,8 @@ def carry(here: Hybrid, run: RunRecord, verb: Callable[..., Any], bench: Bench, 
     """How the run stands after it was carried out, `verb` standing in for the real one."""
     twin = here.context.for_task
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(workqueue, "VERBS", {"revert": Verb(verb, "revert")})
         patch.setattr(here.context, "for_task", lambda *words: _with_bench(twin(*words), bench))
-        carry_out(here, run, lambda: is_alive)
+        carry_out(here, run, lambda: is_alive, {"revert": Verb(verb, "revert")})
     return here.run(run.id)
 
 
@@ -147,12 +146,11 @@ def test_commits_from_before_the_queueing_are_not_looked_at(here: Hybrid) -> Non
     assert workqueue.committed(here, replace(run, queued_version=None)) is not None
 
 
-def test_the_queue_is_bounded(here: Hybrid, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workqueue, "QUEUED_MAX", 2)
+def test_the_queue_is_bounded(here: Hybrid) -> None:
     for _ in range(2):
-        assert enqueue(here, "revert", {"table": "one", **REVERT}, "http:ada") is not None
+        assert enqueue(here, "revert", {"table": "one", **REVERT}, "http:ada", 2) is not None
     with pytest.raises(BusyError, match="2 runs of 'http:ada' wait already"):
-        enqueue(here, "revert", {"table": "one", **REVERT}, "http:ada")
+        enqueue(here, "revert", {"table": "one", **REVERT}, "http:ada", 2)
     assert enqueue(here, "revert", {"table": "one", **REVERT}, "http:bob") is not None
     with pytest.raises(UsageError, match="at most 4194304"):
         enqueue(here, "revert", {"table": "one", "entry": "x" * 5_000_000}, "http:bob")

@@ -8,6 +8,8 @@ import sys
 import threading
 from pathlib import Path
 
+import pytest
+
 from hybrid.runtime.file_lock import file_lock, is_locked, try_lock
 
 HOLDER = """
@@ -30,6 +32,7 @@ def test_a_lock_is_waited_for_and_given_up(tmp_path: Path) -> None:
         assert try_lock(ours, 5.0)
 
 
+@pytest.mark.process
 def test_a_killed_holder_holds_nothing(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     assert not is_locked(path)

@@ -121,11 +121,6 @@ def basic(text: str) -> dict[str, str]:
     return {"Authorization": f"Basic {base64.b64encode(text.encode()).decode()}"}
 
 
-def look_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The next request looks at the file, as one does a second later."""
-    monkeypatch.setattr(door_module, "_LOOK_S", -1.0)
-
-
 # Rights by path
 
 
@@ -191,13 +186,12 @@ def test_without_accounts_everybody_is_let_in_on_loopback(client: TestClient) ->
     assert client.get("/tables").status_code == 200
 
 
-def test_without_accounts_nobody_is_let_in_elsewhere(hy: Hybrid, monkeypatch: pytest.MonkeyPatch) -> None:
-    client = TestClient(build_app(hy, ServerLimits(), "http://x", hosts=None, closed=True))
+def test_without_accounts_nobody_is_let_in_elsewhere(hy: Hybrid) -> None:
+    client = TestClient(build_app(hy, ServerLimits(), "http://x", hosts=None, closed=True, accounts_look_s=-1.0))
     assert client.get("/tables").status_code == client.post("/query/sql", json=COUNT).status_code == 401
     header = add(hy.home, "ada", Right.READ)
     assert client.get("/tables", headers=header).status_code == 200
     Accounts(hy.home).remove("ada")
-    look_again(monkeypatch)
     assert client.get("/tables", headers=header).status_code == 401
 
 
@@ -261,13 +255,13 @@ def test_what_each_right_allows(hy: Hybrid, client: TestClient) -> None:
     assert hy.table_names() == []  # the last one, and nobody before
 
 
-def test_a_change_of_the_file_is_seen(hy: Hybrid, client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_change_of_the_file_is_seen(hy: Hybrid) -> None:
+    client = TestClient(build_app(hy, ServerLimits(), "http://x", hosts=None, accounts_look_s=-1.0))
     ada = add(hy.home, "ada", Right.READ)
     assert client.get("/tables", headers=ada).status_code == 200
     bob = add(hy.home, "bob", Right.READ)
     assert client.get("/tables", headers=bob).status_code == 200  # at once: who is not known makes it look
     Accounts(hy.home).remove("ada")
-    look_again(monkeypatch)
     assert client.get("/tables", headers=ada).status_code == 401
     Accounts(hy.home).remove("bob")
     assert client.get("/tables").status_code == 200

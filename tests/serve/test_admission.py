@@ -45,6 +45,7 @@ def _client(home: Path, **limits: Any) -> tuple[Hybrid, TestClient]:
     return hy, TestClient(build_app(hy, ServerLimits(**limits), "http://x", hosts=None))
 
 
+@pytest.mark.slow
 def test_the_verb_query_keeps_the_server_s_bounds(home: Path) -> None:
     hy, client = _client(home, query_rows=10, query_timeout_ms=2000)
     with client:

@@ -287,6 +287,7 @@ def test_an_empty_result(things: App) -> None:
     assert empty.empty and list(empty.columns) == list(TYPES) and str(empty["moment"].dtype) == "datetime64[us]"
 
 
+@pytest.mark.slow
 def test_a_large_result(orders: App) -> None:
     columns = "a.order_id + 10 * b.order_id + 100 * c.order_id as n, d.amount, e.customer, case when f.ts > 2000 "
     sql = MANY.format(columns + "then f.ts end as t")
@@ -342,6 +343,7 @@ def test_pandas_read_sql(engine: sa.Engine) -> None:
     assert nulls["a"].isna().sum() == 2 and nulls["a"].sum() == 10.5
 
 
+@pytest.mark.slow
 def test_pandas_read_sql_of_much_and_nothing(engine: sa.Engine) -> None:
     many = pd.read_sql(sa.text(MANY.format("a.order_id, h.amount")), engine)
     assert len(many) == MANY_ROWS and many["amount"].sum() == MANY_ROWS * 3.75

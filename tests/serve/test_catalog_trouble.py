@@ -93,9 +93,9 @@ def test_readiness_says_that_the_catalog_does_not_answer() -> None:
     assert found["ok"] is False and "database is locked" in str(found["detail"])
 
 
-def test_a_pipeline_that_hangs_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(supervisor, "HUNG_S", 0.3)
-    watch = supervisor._Supervisor(tmp_path, [], [], [], Silent())
+@pytest.mark.process
+def test_a_pipeline_that_hangs_is_killed(tmp_path: Path) -> None:
+    watch = supervisor._Supervisor(tmp_path, [], [], [], Silent(), hung_s=0.3)
     child = next(one for one in watch._children if one.role == supervisor.PIPELINE)
     child.process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     child.started_at = time.monotonic()

@@ -104,6 +104,7 @@ def test_an_address_left_by_a_server_that_is_gone_counts_for_nothing(home: Path)
     assert run(["--home", str(home), "table", "list"]) == 0
 
 
+@pytest.mark.slow
 def test_an_interrupt_says_that_the_server_goes_on(
     url: str, home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -119,6 +120,7 @@ def test_an_interrupt_says_that_the_server_goes_on(
     assert said.endswith("interrupted\n") and queued.state == "QUEUED"
 
 
+@pytest.mark.slow
 def test_credentials_in_an_address_are_used(url: str, home: Path) -> None:
     _, secret = Accounts(home).add("ada", Right.READ)
     time.sleep(1.1)  # a server looks at the accounts once a second
@@ -130,6 +132,7 @@ def test_credentials_in_an_address_are_used(url: str, home: Path) -> None:
         Client(url, Silent()).call("table_list", {})
 
 
+@pytest.mark.slow
 def test_a_token_counts_on_the_servers_own_home(url: str, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     own = Process.of(os.getpid())
     assert own is not None

@@ -16,6 +16,8 @@ import pytest
 from hybrid.serve.connection_limits import ConnectionLimits
 from tests.serve.app import App
 
+pytestmark = pytest.mark.slow  # deadlines are waited for
+
 FAST = ConnectionLimits(head_s=0.4, body_s=0.5, body_bytes=100, connections=20)
 START = b"POST /query/sql HTTP/1.1\r\nHost: 127.0.0.1\r\n"
 
@@ -157,6 +159,7 @@ def test_too_many_connections_are_told_so(hasty: App) -> None:
     assert hasty.get("/livez") == "OK"
 
 
+@pytest.mark.process
 def test_the_soft_limit_of_files_is_raised() -> None:
     code = (
         "import resource; hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1];"

@@ -4,6 +4,8 @@ import asyncio
 import inspect
 import time
 
+import pytest
+
 from hybrid.home.accounts import Accounts, Right
 from hybrid.serve import health
 from tests.serve.app import App
@@ -14,6 +16,7 @@ def test_liveness_takes_no_thread() -> None:
     assert asyncio.run(health.livez()) == "OK"
 
 
+@pytest.mark.slow
 def test_details_of_readiness_are_for_accounts(orders: App) -> None:
     place = str(orders.home.settings.warehouse)
     assert place in str(orders.call("GET", "/readyz")[1])

@@ -207,6 +207,7 @@ def others(place: Place) -> Iterator[tuple[str, str, Any]]:
         yield "POST", "/jobs?wait=true", {"spec": spec(uri)}
 
 
+@pytest.mark.slow
 def test_an_account_that_may_operate_reads_nothing_it_may_not(place: Place) -> None:
     attempts = [*(way for path in place.paths() for way in ways(path)), *others(place)]
     assert len(attempts) >= 500

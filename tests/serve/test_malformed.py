@@ -47,6 +47,7 @@ def state_of(app: App) -> Any:
     return app.get("/schemas"), tables, app.get("/segments/orders"), len(app.home.runs()), pauses
 
 
+@pytest.mark.slow
 def test_bodies(orders: App) -> None:
     before = state_of(orders)
     kinds = [{"Content-Type": "application/json"}, {"Content-Type": "text/plain"}, {}]
@@ -60,6 +61,7 @@ def test_bodies(orders: App) -> None:
     assert tried >= 200 and state_of(orders) == before
 
 
+@pytest.mark.slow
 def test_documents_that_are_nearly_right(orders: App) -> None:
     """Every value of a good schema and config, one after the other, replaced by something that does not belong."""
     before = state_of(orders)
@@ -100,6 +102,7 @@ def places(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         yield from places(value, (*path, key))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "path"), PATHS, ids=[" ".join(one) for one in PATHS])
 def test_names(orders: App, method: str, path: str) -> None:
     before = state_of(orders)
@@ -160,6 +163,7 @@ def test_pages_of_other_sites(orders: App) -> None:
     assert orders.ok("POST", "/tables/orders/resumeConsumption", headers={"Origin": orders.url})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [None, "application/x-www-form-urlencoded", "text/plain; charset=utf-8"])
 def test_json_that_is_not_called_so(orders: App, kind: str | None) -> None:
     """As `curl -d` sends it."""
@@ -169,6 +173,7 @@ def test_json_that_is_not_called_so(orders: App, kind: str | None) -> None:
     assert orders.refused("POST", "/tables/orders/replacements/x/revert", "", headers=headers)[0] == 404
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "body"),
     [

@@ -92,6 +92,7 @@ def test_ping(engine: sa.Engine) -> None:
         assert again.execute(sa.text("select count(*) from orders")).scalar() == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ["/query/sql", "/query", "/sql"])
 def test_refusals_are_shown(orders: App, path: str) -> None:
     def refusal(statement: str, **more: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,7 +15,6 @@ from hybrid.api.table import Table
 from hybrid.errors import StreamError, TopicError
 from hybrid.kafka.streams import SilentBrokers, StreamView
 from hybrid.operations.tables.status import status_of_all
-from hybrid.serve import context as context_module
 from hybrid.serve.commit_waits import CommitWaits
 from hybrid.serve.status_cache import StatusCache
 from hybrid.table.boundary import TopicPartition
@@ -29,10 +29,11 @@ def timed(app: App, path: str) -> float:
     return time.monotonic() - started
 
 
+@pytest.mark.slow
 def test_any_number_may_wait_for_commits_and_nothing_else_waits(orders: App, monkeypatch: pytest.MonkeyPatch) -> None:
     """11: forty of them stopped every path that has a thread. Now threads are asked for a look only."""
     monkeypatch.setattr(Table, "stream_ends", lambda _: ENDS)
-    monkeypatch.setattr(context_module, "_COMMITS_S", 2.0)
+    orders.app.state.context = replace(orders.app.state.context, commit_waits=CommitWaits(timeout_s=2.0))
     orders.home.context.catalog.serving.beat("pipeline", "ready")
     took: list[float] = []
     threads = [threading.Thread(target=lambda: took.append(timed(orders, "/segments/orders"))) for _ in range(60)]
@@ -50,11 +51,11 @@ def test_one_too_many_is_answered_at_once() -> None:
     table: Any = SimpleNamespace(stream_ends=lambda: ENDS, has_committed=lambda _: False)
 
     async def ask() -> list[bool]:
-        waits, took = CommitWaits(most=2), list[float]()
+        waits, took = CommitWaits(most=2, timeout_s=0.6), list[float]()
 
         async def one() -> None:
             started = time.monotonic()
-            assert not await waits.wait(table, 0.6)
+            assert not await waits.wait(table)
             took.append(time.monotonic() - started)
 
         async with anyio.create_task_group() as group:
@@ -70,7 +71,7 @@ def test_who_waits_is_answered_when_it_is_committed() -> None:
     table: Any = SimpleNamespace(stream_ends=lambda: ENDS, has_committed=lambda _: next(looks))
 
     async def ask() -> bool:
-        return await CommitWaits().wait(table, 10)
+        return await CommitWaits(timeout_s=10).wait(table)
 
     assert anyio.run(ask)
 
@@ -102,6 +103,7 @@ def test_tables_are_looked_at_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert time.monotonic() - started < 1.5
 
 
+@pytest.mark.slow
 def test_the_page_is_made_once_for_all_who_look() -> None:
     made: list[None] = []
 

@@ -7,6 +7,7 @@ import json
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
@@ -86,7 +87,7 @@ def test_a_disk_without_room_takes_no_file(table: App, monkeypatch: pytest.Monke
     """19: before the first byte where the length is told, else while it comes. Acts keep what they need."""
     free = 2 * FREE_MIN if chunked else FREE_MIN + 100
     monkeypatch.setattr(uploads, "free_bytes", lambda _: free)
-    monkeypatch.setattr(uploads, "_CHECKED_BYTES", 1000)
+    table.app.state.context = replace(table.app.state.context, uploads=uploads.Uploads(checked_bytes=1000))
 
     def pieces() -> Iterator[bytes]:
         nonlocal free

@@ -36,6 +36,7 @@ def known(secret: Path) -> list[str]:
     return [*plain, *plain, *hostile]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(FUZZ_S + 120)
 def test_any_text_is_answered_or_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table, tail = parity_table(tmp_path / "warehouse")

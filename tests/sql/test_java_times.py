@@ -130,6 +130,7 @@ def _quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
+@pytest.mark.process
 @pytest.mark.timeout(3600)
 def test_time_functions_agree_with_java(zones: dict[str, list[int]]) -> None:
     chance = random.Random(20_231_105)

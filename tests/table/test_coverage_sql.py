@@ -1,6 +1,7 @@
 """Boundaries as SQL say what the boundaries say."""
 
 import duckdb
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -49,6 +50,7 @@ def test_without_a_time_column_too(frontier, rows):
     assert covered(boundary, timeless) == [boundary.covers(None, key, offset) for key, offset, _ in rows]
 
 
+@pytest.mark.slow
 @settings(max_examples=80)
 @given(
     st.builds(Boundary, st.none() | st.integers(-5, 10), OFFSETS, st.sampled_from(BoundaryMode),

@@ -15,22 +15,26 @@ from typing import Any
 from hybrid.config import connectors as words
 from hybrid.errors import DataError
 from hybrid.files.inputs import DataFormat, InputFile, inspect
+from hybrid.files.limits import DEFAULT_LIMITS, FileLimits
 from hybrid.files.log_rotation import by_new_names
 from hybrid.files.records import Shape, is_gzip
 from hybrid.files.tailed_file import ReadUpTo, TailedFile, check_begins, is_as_known, tail_file
 
-# Every commit of the half holds all of them.
-FILES_MAX = 5000
 _SHAPES = {DataFormat.JSON: Shape.JSON_LINES, DataFormat.CSV: Shape.CSV}
 FoundFile = InputFile | TailedFile
 
 
 @dataclass(frozen=True)
 class FileReading:
-    """How files are read: by `lines`, as these are appended, or each as a whole."""
+    """How files are read: by `lines`, as these are appended, or each as a whole.
+
+    At most `files_max` are followed, because every commit of the half holds all of them.
+    """
 
     data_format: DataFormat
     lines: bool
+    files_max: int = 5000
+    limits: FileLimits = DEFAULT_LIMITS
 
     @classmethod
     def of(cls, form: words.Format | None) -> FileReading:
@@ -90,10 +94,10 @@ def _round(
             break
         files.append(file)
         after[str(path)] = file.end if isinstance(file, TailedFile) else _whole(file)
-    if len(after) > FILES_MAX:
+    if len(after) > reading.files_max:
         raise DataError(
-            f"{len(after)} files were found, and {FILES_MAX} can be followed: each commit says which were read. "
-            "Nothing more was loaded.",
+            f"{len(after)} files were found, and {reading.files_max} can be followed: each commit says which were "
+            "read. Nothing more was loaded.",
             hint="Let an incremental flow read them (read_files_stream), which has no such limit.",
         )
     return Round(number, files, after)
@@ -111,9 +115,9 @@ def _new(path: Path, before: ReadUpTo | None, reading: FileReading) -> FoundFile
     if before is None and now.st_size == 0:
         return None
     if lines:
-        return tail_file(path, before or ReadUpTo(), _SHAPES[reading.data_format])
+        return tail_file(path, before or ReadUpTo(), _SHAPES[reading.data_format], reading.limits.slice_bytes)
     if before is None:
-        return inspect(path, reading.data_format)
+        return inspect(path, reading.data_format, reading.limits)
     check_begins(path, now, before)
     if now.st_size != before.bytes:
         raise DataError(

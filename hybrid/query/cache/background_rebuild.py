@@ -23,14 +23,14 @@ from typing import TYPE_CHECKING
 from hybrid.config.table_config import TableSpec
 from hybrid.query.cache.database import CacheDatabase, is_out_of_memory
 from hybrid.query.cache.table_snapshot import TableSnapshot, among, build_snapshot
+from hybrid.query.cache.tuning import CacheTuning
 from hybrid.query.scan import FILE
 from hybrid.table.boundary import PartitionKey
 from hybrid.table.columns import OFFSET
 from hybrid.table.coverage_sql import below_sql
 
 _LOG = logging.getLogger(__name__)
-# Rounds go on until so few rows remain that the writer copies them in some milliseconds.
-_FEW_ROWS, _ROUNDS_MAX = 5_000, 8
+_ROUNDS_MAX = 8
 _INTERRUPT_S = 0.02
 _STAGED = "temp.main.folded"
 Ends = Mapping[PartitionKey, int]
@@ -53,10 +53,11 @@ class BackgroundRebuild(threading.Thread):
         room: str,
         plain: Collection[str],
         shown: Callable[[], Ends],
+        tuning: CacheTuning,
     ) -> None:
         super().__init__(name=f"fold-{spec.name}", daemon=True)
         self._spec, self._left, self._room, self._plain, self._shown = spec, left, room, plain, shown
-        self._bytes_max = database.bytes_max
+        self._bytes_max, self._tuning = database.bytes_max, tuning
         self._ends = shown()
         self._connection: DuckDBPyConnection = database.cursor()
         self._laid: TableSnapshot | None = None
@@ -96,12 +97,19 @@ class BackgroundRebuild(threading.Thread):
         new = f"{FILE} = 0 AND coalesce(NOT {below_sql(self._ends)}, FALSE)"
         self._run(f"CREATE TEMP TABLE {_STAGED} AS {self._left.select(self._spec, f'NOT ({new})')}")
         snapshot = build_snapshot(
-            self._connection, self._spec, self._room, _STAGED, self._bytes_max, more=self._left.enums, plain=self._plain
+            self._connection,
+            self._spec,
+            self._room,
+            _STAGED,
+            self._bytes_max,
+            self._tuning,
+            more=self._left.enums,
+            plain=self._plain,
         )
         self._run(f"DROP TABLE {_STAGED}")
         self._laid = snapshot
         for _ in range(_ROUNDS_MAX):
-            if self._catch_up() <= _FEW_ROWS:
+            if self._catch_up() <= self._tuning.last_round_rows:
                 return
 
     def _catch_up(self) -> int:

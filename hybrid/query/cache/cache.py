@@ -17,17 +17,17 @@ from hybrid.query.cache.cached_rows import CachedRows
 from hybrid.query.cache.database import CacheDatabase, is_out_of_memory
 from hybrid.query.cache.follower import Follower, OpenStream
 from hybrid.query.cache.stream import KafkaStream, Stream
+from hybrid.query.cache.tuning import DEFAULT_TUNING, CacheTuning
 from hybrid.query.plan import QueryTable, TableSource
 from hybrid.table.state import RealtimeState
 
 _LOG = logging.getLogger(__name__)
-_BACKOFF_S = (0.5, 15.0)
 # Without a stream nothing wakes a follower, so it polls.
 _LOOK_S = 0.02
 _IDLE_S = 1800.0
 # A table that did not fit is not retried at once: filling the memory takes a core.
 _NO_ROOM_S = 600.0
-_QUIET_S, _MEET_S_MAX = 0.1, 2.0
+_QUIET_S = 0.1
 
 
 class Stamped(TableSource, Protocol):
@@ -46,10 +46,12 @@ class CachedTable(threading.Thread):
         stamp: Hashable,
         follower: Follower,
         stamp_now: Callable[[], Hashable | None] | None = None,
+        tuning: CacheTuning = DEFAULT_TUNING,
     ) -> None:
         super().__init__(name=f"follow-{table.spec.name}", daemon=True)
         self.table, self.stamp = table, stamp
         self.follower, self._stamp_now = follower, stamp_now
+        self._backoff_s, self._await_fresh_s_max = tuning.backoff_s, tuning.await_fresh_s_max
         self.stop = threading.Event()
         self.used_at = time.monotonic()
 
@@ -63,7 +65,7 @@ class CachedTable(threading.Thread):
         load that instant is long ago. Nobody waits for the end of the stream then, but committed rows are included.
         """
         is_quiet = self._is_quiet
-        until = min(until, time.monotonic() + _MEET_S_MAX)
+        until = min(until, time.monotonic() + self._await_fresh_s_max)
         if is_quiet:
             self.follower.await_end(_left_s(until))
         self.used_at = time.monotonic()
@@ -92,14 +94,14 @@ class CachedTable(threading.Thread):
 
     def _follow(self) -> None:
         """Follows the table, and restarts when it cannot go on."""
-        wait_s = _BACKOFF_S[0]
+        wait_s = self._backoff_s[0]
         while not self._is_over():
             try:
                 started = time.monotonic()
                 self.follower.start()
                 took_s = time.monotonic() - started
                 _LOG.info("Table '%s' is in memory after %.1f s", self.table.spec.name, took_s)
-                wait_s = _BACKOFF_S[0]
+                wait_s = self._backoff_s[0]
                 while not self._is_over() and self.follower.step():
                     if not self.follower.has_stream:
                         self.stop.wait(_LOOK_S)
@@ -130,7 +132,7 @@ class CachedTable(threading.Thread):
     def _pause(self, wait_s: float) -> float:
         self.follower.lose(forget=True)
         self.stop.wait(wait_s)
-        return min(2 * wait_s, _BACKOFF_S[1])
+        return min(2 * wait_s, self._backoff_s[1])
 
     def _is_over(self) -> bool:
         return self.stop.is_set() or time.monotonic() - self.used_at > _IDLE_S
@@ -147,8 +149,9 @@ class Cache:
         bytes_max: int | None = None,
         spill: Path | None = None,
         open_stream: OpenStream | None = None,
+        tuning: CacheTuning = DEFAULT_TUNING,
     ) -> None:
-        self.source = source
+        self.source, self.tuning = source, tuning
         self.database = CacheDatabase(folder, bytes_max, spill)
         self._open_stream = open_stream or _open_stream
         self._lock = threading.Lock()
@@ -200,10 +203,9 @@ class Cache:
             table = self.source.open(name)
             if table.spec.nets_deletes:
                 return None  # which rows remain after deletes is counted over the files
-            rows = CachedRows(self.database, table, f"{next(self._names)}")
-            followed = CachedTable(
-                table, stamp, Follower(rows, self._open_stream, wall_clock_ms), lambda: self.source.stamp(name)
-            )
+            rows = CachedRows(self.database, table, f"{next(self._names)}", self.tuning)
+            follower = Follower(rows, self._open_stream, wall_clock_ms)
+            followed = CachedTable(table, stamp, follower, lambda: self.source.stamp(name), self.tuning)
             self._tables[name] = followed
             self._started = [thread for thread in self._started if thread.is_alive()] + [followed]
             followed.start()

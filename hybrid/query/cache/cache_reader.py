@@ -29,7 +29,6 @@ from hybrid.table.boundary import PartitionKey
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-_SMALL_S = 0.02
 # The last run time up to which a statement qualifies for `at_once`, and its timeout there, ms.
 _BRIEF_S, _BRIEF_MS_MAX = 0.01, 20
 _BRIEF_ROWS_MAX = 1000
@@ -65,6 +64,7 @@ class CachedAnswers:
 
     def __init__(self, cache: Cache) -> None:
         self._cache = cache
+        self._optimistic_s_max = cache.tuning.optimistic_s_max
         self._templates = Templates(self._rewrite)
 
     def sizes(self) -> Sequence[tuple[str, int, int]]:
@@ -171,7 +171,7 @@ class CachedAnswers:
         Then the revision of the rows is unknown. A transaction that pins it takes as long as a small statement, so
         small statements go without one where commits are rare.
         """
-        if asked.template.took_s > _SMALL_S:
+        if asked.template.took_s > self._optimistic_s_max:
             return None
         takes_s = asked.template.took_s
         settled = [table.follower.rows.settled(takes_s, may_wait=may_wait) for table in asked.tables]
@@ -205,7 +205,7 @@ class CachedAnswers:
         by_name = {table.table.spec.name: view for table, view in zip(asked.tables, served, strict=True)}
         bound = template.over  # read once: another thread may replace it at any time
         if bound is None or bound[0] != relations:
-            bound = template.over = relations, BoundStatement(rewritten, by_name)
+            bound = template.over = relations, BoundStatement(rewritten, by_name, self._cache.tuning)
         buffered = bound[1].along(by_name, template.given(asked.values))
         buffered_values = [value for rows in buffered for row in rows for value in row]
         sql, numbers = template.fill(bound[1].sql(buffered), asked.values, len(buffered_values))

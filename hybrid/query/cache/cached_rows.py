@@ -37,6 +37,7 @@ from hybrid.query.cache.read_view import CommitSeqlock, ReadView
 from hybrid.query.cache.stream_batch import StreamBatch
 from hybrid.query.cache.stream_commits import is_onward, staged_sql
 from hybrid.query.cache.table_snapshot import TableSnapshot, among, build_snapshot, columns
+from hybrid.query.cache.tuning import CacheTuning
 from hybrid.query.cache.write_buffer import WriteBuffer
 from hybrid.query.connection import identifier
 from hybrid.query.error_mapping import is_evolution
@@ -54,14 +55,10 @@ from hybrid.table.state import OfflineState, RealtimeState
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-# At most so many rows are a small batch: readers may wait for it, and an index finds its keys instead of a scan.
-_FEW = 1000
 # The writer's temporary relations: staged rows, the winners among them, and the rows of a rebuild.
 _STAGED, _WON, _LAID = _TEMPORARY = ("staged", "won", "laid")
 # A column whose ENUM was widened more often than this stays text.
 _WIDENED_MAX = 3
-# Changes scatter rows at the relation's end. After changes to this share of its rows, the snapshot is rebuilt.
-_FOLD_SHARE, _FOLD_ROWS_MIN = 0.5, 200_000
 # After so many failed background rebuilds in a row, the writer rebuilds in the foreground and the stream waits.
 _FOLDS_LOST_MAX = 3
 
@@ -69,8 +66,8 @@ _FOLDS_LOST_MAX = 3
 class CachedRows:
     """One table's cached rows. Only their one writer may call methods other than `current`, `settled` and `is_at`."""
 
-    def __init__(self, database: CacheDatabase, table: QueryTable, name: str) -> None:
-        self.table = table
+    def __init__(self, database: CacheDatabase, table: QueryTable, name: str, tuning: CacheTuning) -> None:
+        self.table, self.tuning = table, tuning
         self._spec = table.spec
         self._name, self._rooms = name, count(1)
         self._database = database
@@ -80,8 +77,8 @@ class CachedRows:
         self._fold: BackgroundRebuild | None = None
         self._folds_lost = 0
         self._current: ReadView | None = None
-        self._pace = CommitSeqlock()
-        self.waiting = WriteBuffer()  # rows that readers see before they are inserted
+        self._pace = CommitSeqlock(tuning)
+        self.waiting = WriteBuffer(tuning)  # rows that readers see before they are inserted
         self._docs = 0
         self._boundary: Boundary | None = None
         self._effective: EffectiveBoundary | None = None
@@ -169,14 +166,14 @@ class CachedRows:
             self._publish()
             return
         marks = self._spec.folds and rows.has_deletes
-        if not self._spec.picks_winners and not marks and rows.count <= _FEW:
+        if not self._spec.picks_winners and not marks and rows.count <= self.tuning.small_batch_rows:
             with self._incoming.holding(rows):
                 self._append()
             return
         with self._incoming.holding(rows), self._commit():
             if not self._spec.picks_winners:
                 self._insert(self._come, self._incoming.run, marks=marks)
-            elif len(self._spec.primary_key) == 1 and rows.count <= _FEW:
+            elif len(self._spec.primary_key) == 1 and rows.count <= self.tuning.small_batch_rows:
                 self._merge_few(rows.has_deletes)
             else:
                 self._put_aside(_STAGED, f"SELECT {columns(self._spec, OP, FILE)} FROM {self._come}")
@@ -250,14 +247,15 @@ class CachedRows:
         """Starts a background rebuild when many rows have changed; True when a rebuilt snapshot has been published."""
         if self._fold is not None:
             return not self._fold.is_alive() and self._turn_to_fold(self._fold)
-        if not may_begin or self._laid.changed < max(_FOLD_ROWS_MIN, _FOLD_SHARE * self._laid.rows):
+        if not may_begin or not self.tuning.is_scattered(self._laid.changed, self._laid.rows):
             return False
         self.lay_waiting()
         if self._folds_lost >= _FOLDS_LOST_MAX:
             self._relay({})
             return True
-        room, plain = self._next_room(), self._plain()
-        self._fold = BackgroundRebuild(self._database, self._spec, self._laid, room, plain, lambda: self.shown)
+        self._fold = BackgroundRebuild(
+            self._database, self._spec, self._laid, self._next_room(), self._plain(), lambda: self.shown, self.tuning
+        )
         self._fold.start()
         return False
 
@@ -357,7 +355,8 @@ class CachedRows:
         if more:  # for the rows about to be inserted, texts are known for the ENUM columns only
             plain |= set(self._spec.schema.column_names) - self._laid.enums.keys()
         room, bytes_max = self._next_room(), self._database.bytes_max
-        self._turn_to(build_snapshot(self._write, self._spec, room, source, bytes_max, more=more, plain=plain))
+        snapshot = build_snapshot(self._write, self._spec, room, source, bytes_max, self.tuning, more=more, plain=plain)
+        self._turn_to(snapshot)
         self._write.execute(f"DROP TABLE {source}")
 
     def _turn_to_fold(self, fold: BackgroundRebuild) -> bool:

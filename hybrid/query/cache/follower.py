@@ -23,16 +23,9 @@ from hybrid.table.state import PURGE, RESET, RealtimeState
 if TYPE_CHECKING:
     from hybrid.records.decode import Decoder
 
-# Rows are fresh while they hold everything up to so long ago: milliseconds, except under heavy load. Then answers
-# report their freshness. Reading the rest from Kafka for each statement would only slow the stream down.
-FRESH_S = 3.0
-# A follower that keeps stepping will catch up; one that has not stepped for so long may never do.
-_STEP_S_MAX = 10.0
 _LOGS_S = 1.0
 # How often a statement checks whether the write buffer has been flushed for it.
 _TURN_S = 0.01
-# How long a stream may not know of a partition that the files have read.
-_KNOWN_S = 2.0
 # Commits of these kinds bring only rows that the stream has delivered before.
 _OF_STREAM = frozenset({"ingest", "seal"})
 OpenStream = Callable[[QueryTable, RealtimeState], Stream]
@@ -52,6 +45,7 @@ class Follower:
         self._stepped_at = 0.0
         self._stepped = threading.Condition()
         self._noted: Mapping[PartitionKey, tuple[int, float]] = {}
+        self._fresh_s, self._step_s_max = rows.tuning.fresh_s, rows.tuning.step_s_max
         # How often the rows were invalidated: freshness that was awaited before does not hold any more.
         self.losses = 0
         self._logs_checked_at = 0.0
@@ -96,7 +90,8 @@ class Follower:
     def _has_noted(self, noted: Mapping[PartitionKey, tuple[int, float]]) -> bool:
         """Whether the rows hold all these offsets, or the stream no longer has them."""
         return all(
-            self.rows.shown.get(key, 0) >= end or self._seen_at > at + _KNOWN_S for key, (end, at) in noted.items()
+            self.rows.shown.get(key, 0) >= end or self._seen_at > at + self.rows.tuning.unknown_partition_s
+            for key, (end, at) in noted.items()
         )
 
     def _is_past(self, ends: Mapping[PartitionKey, int]) -> bool:
@@ -153,12 +148,12 @@ class Follower:
     @property
     def is_fresh(self) -> bool:
         """Whether all that the stream held a moment ago is in the rows."""
-        return time.monotonic() - self._seen_at < FRESH_S
+        return time.monotonic() - self._seen_at < self._fresh_s
 
     @property
     def fresh_ms(self) -> int | None:
         """The instant up to which everything is in the rows, epoch ms; None when unknown or when nothing follows."""
-        is_behind = self._seen_at > 0 and time.monotonic() - self._stepped_at < _STEP_S_MAX
+        is_behind = self._seen_at > 0 and time.monotonic() - self._stepped_at < self._step_s_max
         return self._seen_ms if self.is_fresh or is_behind else None
 
     @property

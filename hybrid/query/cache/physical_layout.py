@@ -18,8 +18,8 @@ from hybrid.table.columns import OP, SEGMENT
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-# An ENUM has at most so many texts, and pays on tables of at least so many rows.
-_TEXTS_MAX, _ENUM_ROWS_MIN = 200, 20_000
+# An ENUM has at most so many texts.
+_TEXTS_MAX = 200
 # Approximate bytes of a value, and the share of the memory up to which a table is stored uncompressed.
 _WIDTH, _PLAIN_SHARE = 16, 1 / 8
 # An index pays where it selects at most one row in this many.
@@ -28,9 +28,17 @@ Texts = Mapping[str, Collection[str]]
 
 
 def few_texts(
-    connection: DuckDBPyConnection, spec: TableSpec, source: str, more: Texts, plain: Collection[str]
+    connection: DuckDBPyConnection,
+    spec: TableSpec,
+    source: str,
+    more: Texts,
+    plain: Collection[str],
+    rows_min: int,
 ) -> dict[str, frozenset[str]]:
-    """The columns of `source` that hold few texts, with these texts and `more`; columns in `plain` are left out."""
+    """The columns of `source` that hold few texts, with these texts and `more`; columns in `plain` are left out.
+
+    None where `source` has fewer rows than `rows_min`.
+    """
     names = [
         field.name
         for field in spec.schema.fields
@@ -44,7 +52,7 @@ def few_texts(
     counts = ", ".join(f"approx_count_distinct({identifier(name)})" for name in names)
     (rows, *distinct) = connection.execute(f"SELECT count(*), {counts} FROM {source}").fetchone() or (0,)
     few = [name for name, count in zip(names, distinct, strict=True) if count <= _TEXTS_MAX]
-    if not few or rows < _ENUM_ROWS_MIN:
+    if not few or rows < rows_min:
         return {}
     lists = ", ".join(f"list(DISTINCT {identifier(name)})" for name in few)
     row = connection.execute(f"SELECT {lists} FROM {source}").fetchone() or ()

@@ -6,11 +6,12 @@ import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from hybrid.query.cache.tuning import CacheTuning
 from hybrid.query.revision import TableRevision
 from hybrid.query.tailrows import TailRows
 
-# The mean gap between commits: the weight of the newest gap, and the share of it that an optimistic statement may take.
-_NEWEST_GAP, _BUSY_SHARE = 0.2, 0.25
+# The weight of the newest gap in the mean gap between commits.
+_NEWEST_GAP = 0.2
 
 
 @dataclass(frozen=True)
@@ -36,8 +37,9 @@ class ReadView:
 class CommitSeqlock:
     """Seqlock of a table's commits: `number` is odd while a commit is in progress. It also tracks their mean gap."""
 
-    def __init__(self) -> None:
+    def __init__(self, tuning: CacheTuning) -> None:
         self.number = 0
+        self._gap_share = tuning.optimistic_gap_share
         self._ended_at, self._gap_s = time.monotonic(), 0.0
 
     def begins(self) -> None:
@@ -57,4 +59,4 @@ class CommitSeqlock:
 
     def leaves(self, takes_s: float) -> bool:
         """Whether a statement of `takes_s` seconds is likely to end before the next commit."""
-        return takes_s <= _BUSY_SHARE * max(self._gap_s, time.monotonic() - self._ended_at)
+        return takes_s <= self._gap_share * max(self._gap_s, time.monotonic() - self._ended_at)

@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from hybrid.config.table_config import TableSpec
 from hybrid.query.cache.read_view import ReadView
+from hybrid.query.cache.tuning import CacheTuning
 from hybrid.query.connection import identifier, quoted
 from hybrid.query.partial_upsert import folded_sql
 from hybrid.query.plan import Relation, Rewritten
@@ -25,8 +26,6 @@ from hybrid.table.columns import ARRIVAL, OP, OP_ROW
 
 # Values of an IN list that are looked up by an index; with more DuckDB scans.
 _LOOKED_UP_MAX = 100
-# Buffered rows passed to one reference, and their values: with more, planning takes longer than a flush.
-_ALONG_MAX, _VALUES_MAX = 8, 200
 _FORMS_MAX = 32
 # Columns are looked up by values of their own type only, because either side may be converted otherwise.
 _LOOKED_UP = {DataType.INT: int, DataType.LONG: int, DataType.STRING: str}
@@ -84,9 +83,10 @@ class _Part:
 class BoundStatement:
     """A statement bound to the relations of its tables. It is valid while they exist, whatever rows they hold."""
 
-    def __init__(self, rewritten: Rewritten, served: Mapping[str, ReadView]) -> None:
+    def __init__(self, rewritten: Rewritten, served: Mapping[str, ReadView], tuning: CacheTuning) -> None:
         self._rewritten = rewritten
         self._parts = [_part(rewritten, ref, served[ref.table]) for ref in rewritten.refs]
+        self._tuning = tuning
         self._sql: dict[tuple[int, ...], str] = {}
 
     def along(self, served: Mapping[str, ReadView], given: Callable[[Constant], Constant]) -> Along:
@@ -94,7 +94,7 @@ class BoundStatement:
 
         `given` returns the value of a constant of the template.
         """
-        return [_found(part, served[part.table], given) for part in self._parts]
+        return [_found(part, served[part.table], given, self._tuning) for part in self._parts]
 
     def sql(self, along: Along) -> str:
         """The SQL for DuckDB; its first parameters are the values of the buffered rows, in their order."""
@@ -109,7 +109,9 @@ class BoundStatement:
         return sql
 
 
-def _found(part: _Part, served: ReadView, given: Callable[[Constant], Constant]) -> Sequence[Sequence[object]]:
+def _found(
+    part: _Part, served: ReadView, given: Callable[[Constant], Constant], tuning: CacheTuning
+) -> Sequence[Sequence[object]]:
     waiting = served.waiting
     if waiting is None:
         return ()
@@ -117,7 +119,7 @@ def _found(part: _Part, served: ReadView, given: Callable[[Constant], Constant])
         raise BufferNotFlushed
     where_values = {given(value) for value in part.lookup.values}
     places = [place for place, value in enumerate(waiting.values[part.lookup.column]) if value in where_values]
-    if len(places) > _ALONG_MAX or len(places) * len(part.columns) > _VALUES_MAX:
+    if len(places) > tuning.appended_rows_max or len(places) * len(part.columns) > tuning.appended_values_max:
         raise BufferNotFlushed
     return [[waiting.values[name][place] for name in part.columns] for place in places]
 

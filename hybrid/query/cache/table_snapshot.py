@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from hybrid.config.table_config import TableSpec
 from hybrid.query.cache.physical_layout import Texts, definitions, few_texts, fits_plain, indexed_columns
+from hybrid.query.cache.tuning import CacheTuning
 from hybrid.query.connection import identifier
 from hybrid.query.scan import FILE
 from hybrid.query.types import HIDDEN_TYPES
@@ -95,6 +96,7 @@ def build_snapshot(
     room: str,
     source: str,
     bytes_max: int | None,
+    tuning: CacheTuning,
     *,
     more: Texts | None = None,
     plain: Collection[str] = (),
@@ -102,7 +104,8 @@ def build_snapshot(
     """Builds a snapshot of staged rows, newest first. Its ENUMs take `more` texts too; columns in `plain` stay text."""
     connection.execute(f"ATTACH ':memory:' AS {room} (COMPRESS)")
     try:
-        return _fill(connection, spec, TableSnapshot(room), source, bytes_max, more or {}, plain)
+        enums = few_texts(connection, spec, source, more or {}, plain, tuning.enum_rows_min)
+        return _fill(connection, spec, TableSnapshot(room, enums), source, bytes_max)
     except BaseException:
         connection.execute(f"DETACH {room}")
         raise
@@ -114,14 +117,11 @@ def _fill(
     new: TableSnapshot,
     source: str,
     bytes_max: int | None,
-    more: Texts,
-    plain: Collection[str],
 ) -> TableSnapshot:
-    enums = few_texts(connection, spec, source, more, plain)
     order = f"{TIME} DESC, {OFFSET} DESC" if spec.time_column else f"{PARTITION}, {OFFSET}"
     alive = f"FROM {source} WHERE {OP} <> '{OP_DELETE}'"
     rows = _number_of(connection.execute(f"SELECT count(*) {alive}"))
-    typed = definitions(spec, enums, fits_plain(spec, rows, bytes_max))
+    typed = definitions(spec, new.enums, fits_plain(spec, rows, bytes_max))
     connection.execute(f"CREATE TABLE {new.relation} ({typed}, {FILE} BIGINT)")
     connection.execute(f"INSERT INTO {new.relation} SELECT {columns(spec, FILE)} {alive} ORDER BY {order}")
     dead = f"SELECT {columns(spec, OP, FILE)} FROM {source} WHERE {OP} = '{OP_DELETE}'"
@@ -132,7 +132,7 @@ def _fill(
         connection.execute(f'CREATE INDEX "index {number}" ON {new.relation} ({identifier(column)})')
     # Otherwise the first insert would have to wait for the checkpoint.
     connection.execute(f"CHECKPOINT {new.room}")
-    return TableSnapshot(new.room, enums, index, rows, marked)
+    return replace(new, index=index, rows=rows, marked=marked)
 
 
 def _number_of(result: DuckDBPyConnection) -> int:

@@ -15,33 +15,32 @@ from __future__ import annotations
 
 import time
 
+from hybrid.query.cache.tuning import CacheTuning
 from hybrid.query.tailrows import TailRows
 
-# How many rows are buffered at most, and how long.
-_ROWS_MAX, _WAIT_S = 200, 0.02
 # How long a poll of the stream lasts without rows. Rows end it at once; short polls cost the answering process time.
 # While rows are buffered a poll is shorter, because a statement may need a flush.
 _POLL_S, _TURN_S = 0.1, 0.005
-# For so long after a requested flush nothing is buffered: such statements tend to repeat.
-_LAID_S = 5.0
 
 
 class WriteBuffer:
     """The buffered rows of one table. Any thread may call `lay_soon`, only the writer the rest."""
 
-    def __init__(self) -> None:
+    def __init__(self, tuning: CacheTuning) -> None:
+        self._rows_max, self._s_max = tuning.buffered_rows_max, tuning.buffered_s_max
+        self._unbuffered_s = tuning.unbuffered_s
         # The rows; replaced and never changed, because readers hold references.
         self.rows: TailRows | None = None
         self._since, self._laid_until = 0.0, 0.0
 
     def lay_soon(self) -> None:
         """Requests a flush; for a while no row is buffered."""
-        self._laid_until = time.monotonic() + _LAID_S
+        self._laid_until = time.monotonic() + self._unbuffered_s
 
     def has_room(self, rows: TailRows) -> bool:
         """Whether these rows may be buffered too."""
         count = self.rows.count if self.rows is not None else 0
-        return count + rows.count <= _ROWS_MAX and time.monotonic() >= self._laid_until
+        return count + rows.count <= self._rows_max and time.monotonic() >= self._laid_until
 
     def add(self, rows: TailRows) -> None:
         """Appends rows to the buffer."""
@@ -59,7 +58,7 @@ class WriteBuffer:
     def is_due(self) -> bool:
         """Whether a flush is due: rows have waited long enough, or a statement needs them."""
         now = time.monotonic()
-        return self.rows is not None and (now >= self._since + _WAIT_S or now < self._laid_until)
+        return self.rows is not None and (now >= self._since + self._s_max or now < self._laid_until)
 
     @property
     def patience_s(self) -> float:

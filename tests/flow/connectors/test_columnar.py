@@ -48,6 +48,7 @@ def converted(rows: Rows, batch: pa.RecordBatch, by_columns: bool) -> tuple[list
     return [repr(row) for row in found.to_pylist()], vars(rows.note)
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(
     data=st.data(),

@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,10 @@ from hypothesis import strategies as st
 
 from hybrid.config.connectors import ConnectorCsvFormat, FileInput, Format, JsonFormat, ParquetFormat, UpdateFormat
 from hybrid.errors import DataError, NotFoundError
-from hybrid.files import tailed_file as grown
+from hybrid.files.limits import FileLimits
 from hybrid.files.log_rotation import by_new_names
 from hybrid.files.reading import read_slice
-from hybrid.flow.connectors import followed_files
+from hybrid.files.tailed_file import ReadUpTo
 from hybrid.flow.connectors.file_source import open_files, open_files_after
 from hybrid.flow.connectors.followed_files import FileReading, first_round, next_round
 from hybrid.formats.csv_cells import Dialect
@@ -116,17 +117,16 @@ def test_however_bytes_come(
 ) -> None:
     folder = tmp_path_factory.mktemp("grown")
     follower, text = Follower(folder, bytes_max=bytes_max), lines(*ids)
+    follower.reading = replace(follower.reading, limits=FileLimits(slice_bytes=piece))
     found: list[object] = []
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(grown, "SLICE_BYTES", piece)
-        for number, cut in enumerate([*cuts, len(text)]):
-            for path in (folder / "a.json", folder / "b.json")[: 1 + number % 2]:
-                add(path, text[path.stat().st_size if path.exists() else 0 :][:cut])
-            found += follower.ids()
-        for path in (folder / "a.json", folder / "b.json"):
-            add(path, text[path.stat().st_size if path.exists() else 0 :])
-        while more := follower.ids():
-            found += more
+    for number, cut in enumerate([*cuts, len(text)]):
+        for path in (folder / "a.json", folder / "b.json")[: 1 + number % 2]:
+            add(path, text[path.stat().st_size if path.exists() else 0 :][:cut])
+        found += follower.ids()
+    for path in (folder / "a.json", folder / "b.json"):
+        add(path, text[path.stat().st_size if path.exists() else 0 :])
+    while more := follower.ids():
+        found += more
     assert sorted(map(str, found)) == sorted(map(str, ids * 2))
     # Of one file they stay in their order, and files are known by what was read of them.
     assert follower.pinned is not None
@@ -226,9 +226,9 @@ def test_the_inode_of_a_file_that_is_gone(tmp_path: Path) -> None:
     path.write_text(lines(1, 2, 3))
     now = path.stat()
 
-    def known(ids: tuple[int, ...]) -> grown.ReadUpTo:
+    def known(ids: tuple[int, ...]) -> ReadUpTo:
         text = lines(*ids).encode()
-        return grown.ReadUpTo(len(text), len(ids), hashlib.sha256(text).hexdigest(), 0, now.st_ino)
+        return ReadUpTo(len(text), len(ids), hashlib.sha256(text).hexdigest(), 0, now.st_ino)
 
     both = {str(old): known((1,)), str(path): known((1, 2))}
     assert by_new_names([path], both) == both
@@ -295,12 +295,12 @@ def test_parquet_and_compressed_lines_come_as_whole_files(tmp_path: Path) -> Non
     assert follower.ids() == [1, 2] and follower.ids() == []
 
 
-def test_rounds_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rounds_are_bounded(tmp_path: Path) -> None:
     for name in "abc":
         (tmp_path / name).write_text(lines(1))
     follower = Follower(tmp_path, bytes_max=20)
     assert [row[0] for row in follower.read()] == ["a", "b"] and [row[0] for row in follower.read()] == ["c"]
-    monkeypatch.setattr(followed_files, "FILES_MAX", 3)
+    follower.reading = replace(follower.reading, files_max=3)
     (tmp_path / "d").write_text(lines(1))
     with pytest.raises(DataError, match="4 files were found, and 3 can be followed"):
         follower.read()

@@ -314,6 +314,7 @@ def test_sparks_code_gives_the_products_rows(laid: Callable[[str], Halves], work
         check("spark", laid(name), TABLES[name][1])
 
 
+@pytest.mark.process
 def test_it_is_a_python_file(laid: Callable[[str], Halves]) -> None:
     import subprocess
     import sys

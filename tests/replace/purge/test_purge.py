@@ -15,9 +15,8 @@ from hybrid.errors import ConflictError, DataError, SpecError
 from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.log import open_half
 from hybrid.lake.table_context import TableContext
-from hybrid.move import optimize
 from hybrid.move.boundary_override import OverrideRequest, change_boundary
-from hybrid.move.optimize import run_optimize
+from hybrid.move.optimize import OptimizeTuning, run_optimize
 from hybrid.replace.backfill.request import ChangeKind, Request, window_of
 from hybrid.replace.job_checks import with_asked
 from hybrid.replace.lineage import entries_of
@@ -89,11 +88,11 @@ def test_deleted_rows_go_from_every_place(deleted: Lab) -> None:
     assert not again.committed and again.sentence.startswith("Nothing of 'orders' is to be removed")
 
 
-def test_rows_go_from_segments_that_were_optimized(deleted: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(optimize, "FILES_MIN", 2)
+def test_rows_go_from_segments_that_were_optimized(deleted: Lab) -> None:
+    tuning = OptimizeTuning(files_min=2)
     stream(deleted, row(9, 3 * BUCKET))
     seen, root = deleted.rows(), deleted.halves.layout.root
-    assert run_optimize(deleted.context).files == 2 and deleted.rows() == seen
+    assert run_optimize(deleted.context, tuning=tuning).files == 2 and deleted.rows() == seen
     assert purge_rows(deleted, GONE).rows == {"REALTIME": 2}
     assert holding(root, NAME) == [] and deleted.rows() == seen
 

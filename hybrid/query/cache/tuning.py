@@ -1,0 +1,64 @@
+"""The tuning values of the cache: sizes and times that trade latency for throughput. None changes an answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class CacheTuning:
+    """How the cache follows its tables, runs statements, buffers rows and builds snapshots.
+
+    Objects on the path of a statement copy what they need: two look-ups of an attribute would take longer than one.
+    """
+
+    # Following
+
+    # The first and the longest pause before a table that could not be followed is tried again.
+    backoff_s: tuple[float, float] = (0.5, 15.0)
+    # How long a statement waits for fresh rows.
+    await_fresh_s_max: float = 2.0
+    # Rows are fresh while they hold everything up to so long ago: milliseconds, except under heavy load. Then answers
+    # report their freshness. Reading the rest from Kafka for each statement would only slow the stream down.
+    fresh_s: float = 3.0
+    # A follower that keeps stepping will catch up; one that has not stepped for so long may never do.
+    step_s_max: float = 10.0
+    # How long a stream may not know of a partition that the files have read.
+    unknown_partition_s: float = 2.0
+
+    # Statements
+
+    # The last run time up to which a statement runs without a transaction.
+    optimistic_s_max: float = 0.02
+    # The share of the mean gap between commits that such a statement may take.
+    optimistic_gap_share: float = 0.25
+
+    # The write buffer
+
+    # How many rows are buffered at most, and how long.
+    buffered_rows_max: int = 200
+    buffered_s_max: float = 0.02
+    # For so long after a requested flush nothing is buffered: such statements tend to repeat.
+    unbuffered_s: float = 5.0
+    # Buffered rows passed to one reference, and their values: with more, planning takes longer than a flush.
+    appended_rows_max: int = 8
+    appended_values_max: int = 200
+
+    # Snapshots
+
+    # At most so many rows are a small batch: readers may wait for it, and an index finds its keys instead of a scan.
+    small_batch_rows: int = 1000
+    # Changes scatter rows at the relation's end. After changes to this share of its rows, the snapshot is rebuilt.
+    rebuild_share: float = 0.5
+    rebuild_rows_min: int = 200_000
+    # A background rebuild catches up until so few rows remain that the writer copies them in some milliseconds.
+    last_round_rows: int = 5_000
+    # An ENUM pays on tables of at least so many rows.
+    enum_rows_min: int = 20_000
+
+    def is_scattered(self, changed: int, rows: int) -> bool:
+        """Whether so many rows have changed that a snapshot of `rows` is to be rebuilt."""
+        return changed >= max(self.rebuild_rows_min, self.rebuild_share * rows)
+
+
+DEFAULT_TUNING = CacheTuning()
