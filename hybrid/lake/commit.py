@@ -18,7 +18,7 @@ from hybrid.errors import ConflictError, OvertakenError
 from hybrid.lake.delta_errors import is_conflict, is_schema_mismatch
 from hybrid.lake.failpoints import failpoint, failpoint_inside
 from hybrid.lake.layout import ddl_of, fence_of
-from hybrid.lake.log import ADDED, WIDENED, listed_columns, state_at
+from hybrid.lake.log import ADDED, WIDENED, fence_at, listed_columns, state_at
 from hybrid.lake.log_sync import sync_log
 from hybrid.runtime import durable
 from hybrid.table.columns import SEGMENT
@@ -222,12 +222,24 @@ def _commit(
 ) -> int:
     """Commit a Delta transaction with `actions` and our state, behind the fence. Returns the version."""
     jvm: Any = spark._jvm
-    nothing = jvm.scala.Option.empty()
     fence, number = fence_of(half), state.act.number
-    if transaction.txnVersion(fence) >= number:
+    if _newest_number(half, transaction, fence) >= number:
         raise _overtaken(half)
-    transaction.updateSetTransaction(fence, number, nothing)
+    transaction.updateSetTransaction(fence, number, jvm.scala.Option.empty())
     return _end(spark, half, transaction, actions, replaced, to_user_metadata(state))
+
+
+def _newest_number(half: Path, transaction: Any, fence: str) -> int:
+    """The number of the newest operation in the version that a transaction reads, on which it depends from now on.
+
+    Delta then lets the transaction fail if another writer moves the fence before it commits. Delta's own `txnVersion`
+    does both, but reconstructs the state of the whole table for the number, with a Spark job (ADR 42).
+    """
+    newest = fence_at(half, transaction.readVersion(), fence)
+    if newest is None:
+        return int(transaction.txnVersion(fence))
+    getattr(transaction.readTxn(), "$plus$eq")(fence)
+    return newest
 
 
 def _end(

@@ -267,6 +267,22 @@ def own_states(path: Path, newest: int) -> Iterator[tuple[int, HalfState]]:
             return
 
 
+def fence_at(path: Path, version: int, fence: str) -> int | None:
+    """The number that the newest own commit up to `version` gave the fence; -1 without any.
+
+    It is in the commit's `txn` action. None when the log no longer holds the newest own commit.
+    """
+    for number in range(version, -1, -1):
+        try:
+            text = _log_entry(path, number).read_text(encoding="utf-8")
+        except FileNotFoundError:  # the log has been cleaned up to here
+            return None
+        for line in text.split("\n"):
+            if line.startswith('{"txn"') and (action := json.loads(line)["txn"])["appId"] == fence:
+                return int(action["version"])
+    return -1
+
+
 def acts_between(path: Path, after: int, last: int) -> list[Act] | None:
     """The own operations of versions above `after` up to `last`; None when the log no longer holds all of them."""
     acts = []
