@@ -19,6 +19,7 @@ from hybrid.table.state import from_user_metadata
 
 _ENTRY = re.compile(r"\d{20}\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint.*\.parquet")
+_SUMMARY = re.compile(r"(\d{20})\.crc")
 _LAST = "_last_checkpoint"
 TORN = ".torn"
 
@@ -110,6 +111,10 @@ def _torn(log: Path, booted_ms: int) -> list[Path]:
     torn_paths = []
     if newest > f"{0:020d}.json" and is_old(log / newest) and _is_torn_entry(log / newest):
         torn_paths.append(log / newest)
+    # Delta's summary of the table at a version that was lost. Delta would keep it for the commit that takes its place.
+    last = newest[:20] if not torn_paths else f"{int(newest[:20]) - 1:020d}"
+    summaries = [log / name for name in names if (match := _SUMMARY.fullmatch(name)) and match[1] > last]
+    torn_paths += [path for path in summaries if is_old(path)]
     checkpoints = [log / name for name in names if (match := _CHECKPOINT.fullmatch(name)) and match[1] >= newest[:20]]
     torn_paths += [path for path in checkpoints if is_old(path) and _is_torn_checkpoint(path)]
     if _LAST in names and is_old(log / _LAST) and _is_torn_entry(log / _LAST):

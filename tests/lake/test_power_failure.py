@@ -103,10 +103,23 @@ def test_an_entry_that_a_power_failure_cut_short_is_set_aside(tmp_path: Path, le
     entry = path / "_delta_log" / f"{1:020d}.json"
     entry.write_bytes(left)
     (path / "_delta_log" / f".{entry.name}.crc").write_bytes(b"old")
-    (aside,) = set_torn_aside(path, booted_ms=LATER_MS)
+    summary = path / "_delta_log" / f"{1:020d}.crc"
+    summary.write_bytes(b"{}")
+    aside, other = set_torn_aside(path, booted_ms=LATER_MS)
     assert aside.read_bytes() == left and aside.name.endswith(TORN) and not entry.exists()
+    assert other.read_bytes() == b"{}" and not summary.exists()
     assert open_half(path).version == 0
     assert set_torn_aside(path, booted_ms=LATER_MS) == []
+
+
+def test_the_summary_of_a_version_that_was_lost_whole_is_set_aside(tmp_path: Path) -> None:
+    """Delta does not overwrite a version's summary: it would say of the next commit what the lost one did."""
+    log = lay_half(tmp_path) / "_delta_log"
+    (log / f"{0:020d}.crc").write_bytes(b"{}")
+    (log / f"{1:020d}.crc").write_bytes(b"{}")
+    assert set_torn_aside(log.parent) == [], "written since the machine started"
+    (aside,) = set_torn_aside(log.parent, booted_ms=LATER_MS)
+    assert aside.name.startswith(f".{1:020d}.crc.") and (log / f"{0:020d}.crc").exists()
 
 
 def test_an_entry_that_was_damaged_since_the_machine_started_stays_for_doctor(tmp_path: Path) -> None:
