@@ -39,7 +39,7 @@ def test_no_kind_of_act_is_forgotten():
         for call in calls(tree, "Swap"):
             kinds |= strings(call.args[1:2]) | strings(word.value for word in call.keywords if word.arg == "kind")
         for call in calls(tree, "commit_under_lock"):
-            kinds |= strings(call.args[3:4])
+            kinds |= strings(call.args[2:3])
         for call in calls(tree, "Act"):
             kinds |= strings(call.args[2:3])
     assert kinds == set(failpoints.ACT_KINDS)

@@ -50,7 +50,7 @@ class Stream:
         found = self.connectors.pause_offsets()
         return None if found is None else {place.partition: offset for place, offset in found.items()}
 
-    def _reset(self, _bench: object, _spec: object, _layout: object, told: ResetReport, **how: Any) -> ResetReport:
+    def _reset(self, _table: object, told: ResetReport, **how: Any) -> ResetReport:
         report = replace(told, dry_run=False)
         how["holding"](report)
         self.at_commit = self.held()
