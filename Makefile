@@ -33,7 +33,8 @@ serve: setup ## Local Kafka, the server and the orders example; stays up until C
 	  $(BIN)/hybrid kafka produce orders data/orders/events.jsonl >/dev/null; }; \
 	$(BIN)/hybrid serve
 
-PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+# Hundreds of tests start Python processes: each would compile every module if none kept its bytecode.
+PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 unit: $(STAMP) ## Tests that start no JVM, broker or other process: a minute or two
 	@$(PYTEST) --unit

@@ -178,7 +178,7 @@ class Runs:
         fallen = [run for run in running if run.verb is not None and (only is None or run.id in only)]
         for run in fallen:
             if run.attempts >= ATTEMPTS_MAX:
-                sentence = f"The server's process fell {run.attempts} times while it ran this. It is not tried again."
+                sentence = f"The server's process died {run.attempts} times while it ran this. It is not tried again."
                 error = MachineError(
                     sentence, hint="hybrid logs; a smaller input, or more memory (spark.driver_memory)"
                 )

@@ -29,7 +29,7 @@ def parse_compaction(tasks: Mapping[Half, Section], upsert: bool) -> CompactionC
     if not upsert:
         task_sections[0].fail(COMPACTION_TASK, "needs upsert: without a primary key no row supersedes another.")
     if Half.OFFLINE not in tasks:
-        task_sections[0].fail(COMPACTION_TASK, "needs an OFFLINE half: only its segments are written anew yet.")
+        task_sections[0].fail(COMPACTION_TASK, "needs an OFFLINE half: only its segments are rewritten yet.")
     section = task_sections[0].section(COMPACTION_TASK)
     if not (section.has(_PERCENT) or section.has(_COUNT)):
         section.fail(_PERCENT, f'is missing, and {_COUNT} too. Write "{_PERCENT}": "30", for example.')

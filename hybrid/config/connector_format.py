@@ -135,7 +135,7 @@ def _avro(config: Section) -> Format:
 def _registry(config: Section, reader: str | None) -> RegistryMessages:
     """The schema registry in Feldera's keys. `reader` is the reader's schema, to which records are resolved."""
     if config.boolean("skip_schema_id"):
-        config.fail("skip_schema_id", "cannot stand beside registry_urls: a schema is found by its id.")
+        config.fail("skip_schema_id", "cannot be used beside registry_urls: a schema is found by its id.")
     if config.has("registry_authorization_token"):
         config.fail("registry_authorization_token", "is not supported. Use registry_username and registry_password.")
     urls = registry_urls(config, "registry_urls", ",".join(config.texts("registry_urls")))

@@ -91,7 +91,7 @@ def _topics(config: Section) -> tuple[str, ...]:
             key = "topics" if config.has("topics") else "topic"
             config.fail(key, f"{shown(topic)} is not a topic: letters, digits, '.', '_', '-', at most 249.")
         if counts[topic] > 1:
-            config.fail("topics", f"'{topic}' stands twice.")
+            config.fail("topics", f"'{topic}' is given twice.")
     return topics
 
 
@@ -162,7 +162,7 @@ def _start_list(config: Section, topics: tuple[str, ...], partitions: tuple[int,
         if partitions and partition not in partitions:
             item.fail("partition", f"{partition} is not one of partitions, {list(partitions)}.")
         if (topic, partition) in offsets:
-            item.fail("partition", f"{partition} of '{topic}' stands twice.")
+            item.fail("partition", f"{partition} of '{topic}' is given twice.")
         offsets[topic, partition] = _item_number(item, "offset", _OFFSET_MAX)
     _check_every_partition(config, topics, partitions, offsets)
     return KafkaStart(StartKind.OFFSETS, offsets=offsets)

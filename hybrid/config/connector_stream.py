@@ -101,7 +101,7 @@ def _check_counted(top: Section, place: str, one: Connector, schema: Schema) -> 
         return
     rule = "beside change_feed on a table without a PRIMARY KEY: a row that goes takes an equal one away, and"
     if not delta.reads_snapshot:
-        message = f"'{delta.mode}' cannot stand {rule} what it has not loaded may go. Use snapshot_and_follow."
+        message = f"'{delta.mode}' cannot be used {rule} what it has not loaded may go. Use snapshot_and_follow."
         top.fail(f"{place}.mode", message)
     if delta.snapshot_filter is not None:
-        top.fail(f"{place}.snapshot_filter", f"cannot stand {rule} what it leaves out may go. Write filter.")
+        top.fail(f"{place}.snapshot_filter", f"cannot be used {rule} what it leaves out may go. Write filter.")

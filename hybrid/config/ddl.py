@@ -51,7 +51,7 @@ def parse_ddl(text: str, source: str, brokers: str | None = None) -> list[DdlTab
             continue
         name = _read_head(cursor)
         if any(table.name.lower() == name.text.lower() for table in tables):
-            cursor.sql.fail(name.start, f"the table '{name.text}' stands twice in the file.")
+            cursor.sql.fail(name.start, f"the table '{name.text}' is given twice in the file.")
         tables.append(_table(cursor, name, brokers))
         if not cursor.is_done() and not cursor.skip(";"):
             cursor.fail(f"{cursor.token.shown} is not understood here: ';' ends a table.")

@@ -126,7 +126,7 @@ def _attribute(cursor: Cursor, found: Elements, column: Column) -> Column:
         return _lateness(cursor, column)
     elif cursor.skip("WATERMARK"):
         _lateness(cursor, column)
-        found.warnings.append(cursor.warning(token, "WATERMARK has no effect: a row is seen as soon as it comes."))
+        found.warnings.append(cursor.warning(token, "WATERMARK has no effect: a row is seen as soon as it arrives."))
     elif cursor.skip("INTERNED"):
         found.warnings.append(cursor.warning(token, "INTERNED has no effect."))
     else:
@@ -191,7 +191,7 @@ def _key_column(cursor: Cursor, found: Elements, name: str) -> Column:
     if column is None:
         cursor.sql.fail(found.key_start, f"the key column '{name}' is not a column. Columns are: {found.names}.")
     if found.key.count(name) > 1:
-        cursor.sql.fail(found.key_start, f"'{name}' stands twice in the primary key.")
+        cursor.sql.fail(found.key_start, f"'{name}' is given twice in the primary key.")
     if column.type.array or column.type.name == "VARIANT":
         cursor.sql.fail(found.key_start, f"'{name}' is {column.type.text} and cannot be part of a primary key.")
     return column
@@ -205,7 +205,7 @@ def _check_name(cursor: Cursor, found: Elements, token: Token) -> None:
     twin = found.find(name)
     if twin is not None:
         how = "" if twin.name == name else f" (as '{twin.name}': case does not count)"
-        cursor.sql.fail(token.start, f"the column '{name}' stands twice in the table{how}. Remove one.")
+        cursor.sql.fail(token.start, f"the column '{name}' is given twice in the table{how}. Remove one.")
 
 
 def _refuse(cursor: Cursor) -> NoReturn:

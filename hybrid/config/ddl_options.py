@@ -87,7 +87,7 @@ def read_options(cursor: Cursor) -> Options:
     while True:
         key = cursor.expect_kind(Kind.STRING, "a property: write 'key' = 'value', both in single quotes")
         if key.text in values:
-            cursor.sql.fail(key.start, f"the property {key.shown} stands twice. Remove one.")
+            cursor.sql.fail(key.start, f"the property {key.shown} is given twice. Remove one.")
         _check_ours(cursor, key)
         cursor.expect("=", f"behind {key.shown}")
         values[key.text] = cursor.expect_kind(Kind.STRING, f"the value of {key.shown}: write it in single quotes")

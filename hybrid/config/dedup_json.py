@@ -46,7 +46,7 @@ def refuse_not_first(
             hint='Use upsertConfig {"mode": "FULL"}, or messages that are records.',
         )
     if by_flows:
-        section.fail("dedupEnabled", "flows bring the table's rows, and a refresh brings all of them anew.")
+        section.fail("dedupEnabled", "flows bring the table's rows, and a refresh loads all of them again.")
 
 
 def dedup_warnings(section: Section) -> Iterator[str]:

@@ -170,7 +170,7 @@ def _added(field: FieldSpec, known: Sequence[str], null_handling: bool) -> Itera
     where = f"column '{field.name}'"
     twin = next((name for name in known if name.lower() == field.name.lower()), None)
     if twin is not None:
-        yield _Refused(f"{where} cannot stand beside '{twin}': case does not count.", f"Write it '{twin}'.")
+        yield _Refused(f"{where} cannot be used beside '{twin}': case does not count.", f"Write it '{twin}'.")
     if field.not_null and null_handling:
         yield _Refused(
             f"{where} cannot be added as NOT NULL: rows that are there have no value for it.",

@@ -279,7 +279,7 @@ def _refuse_twins(node: Any, source: str, nodes: Iterator[int]) -> None:
         key, value = item if isinstance(item, tuple) else (None, item)
         name = str(key.value) if key is not None else None
         if name is not None and name in seen:
-            raise SpecError.at(source, name, f"stands twice, again on line {key.start_mark.line + 1}.")
+            raise SpecError.at(source, name, f"is given twice, again on line {key.start_mark.line + 1}.")
         seen.update([name] if name is not None else [])
         _refuse_twins(value, source, nodes)
 

@@ -98,7 +98,9 @@ def _unique_keys(text: str, source: str) -> Callable[[list[tuple[str, object]]],
             keys = [key for key, _ in pairs]
             twice = Counter(keys).most_common(1)[0][0]
             lines = ", ".join(map(str, _lines_of(twice, text)))
-            raise SpecError(f"{source}: key '{twice}' stands twice in one object (it is on lines {lines}). Remove one.")
+            raise SpecError(
+                f"{source}: key '{twice}' is given twice in one object (it is on lines {lines}). Remove one."
+            )
         return doc
 
     return build

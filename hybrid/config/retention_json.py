@@ -72,5 +72,5 @@ def _why_not(half: Half, top: Section, time_column: str | None) -> str | None:
     if time_column is None:
         return "without a timeColumnName rows have no age"
     if half is Half.OFFLINE and parse_batch_ingestion(top).type is IngestionType.REFRESH:
-        return "with REFRESH each push gives the data anew, as in Pinot"
+        return "with REFRESH each push replaces the data, as in Pinot"
     return None

@@ -193,7 +193,7 @@ def _check_new(field: FieldSpec, names: dict[str, str], section: Section) -> Non
     if twin is not None:
         # Spark and DuckDB do not tell columns apart by case.
         other = "" if twin == field.name else f" (as '{twin}': case does not count)"
-        section.fail("name", f"column '{field.name}' stands twice in the schema{other}. Remove one.")
+        section.fail("name", f"column '{field.name}' is given twice in the schema{other}. Remove one.")
 
 
 def _field_warnings(section: Section, null_handling: bool) -> Iterator[str]:
@@ -219,7 +219,7 @@ def _primary_key(top: Section, fields: list[FieldSpec]) -> tuple[str, ...]:
         if not columns[name].single_value:
             top.fail(place, f"'{name}' holds several values and cannot be part of a primary key.")
         if names.index(name) != position:
-            top.fail(place, f"'{name}' stands twice in the primary key.")
+            top.fail(place, f"'{name}' is given twice in the primary key.")
     return names
 
 

@@ -45,7 +45,7 @@ KEYS = (
     Key("kafka", None, str, "Kafka brokers, host:port[,host:port]; without it, those of the table config"),
     Key("server", None, str, "URL of a running server that is to do the work"),
     Key("token", None, str, "secret of an account on that server; better in HYBRID_TOKEN than on a command line"),
-    Key("lock_timeout_s", 60.0, float, "how long an act waits for another act on the same half, seconds"),
+    Key("lock_timeout_s", 60.0, float, "how long an operation waits for another operation on the same half, seconds"),
     Key("ingest_interval_s", 1.0, float, "a server's pause between looks at a topic, seconds"),
     Key("query_timeout_ms", 60_000, int, "how long a server works on one statement, milliseconds"),
     Key("query_rows_max", 1_000_000, int, "most rows that a server gives for one statement"),

@@ -73,7 +73,7 @@ def parse_stream(sections: Sequence[Section], schema: Schema, brokers: str | Non
             section.fail(key, f"differs from {sections[0].at(key)}: all topics of a table are read alike.")
         if stream.topics[0] in topics:
             named = sections[topics.index(stream.topics[0])]
-            section.fail(_TOPIC, f"'{stream.topics[0]}' stands twice: {named.at(_TOPIC)} names it too.")
+            section.fail(_TOPIC, f"'{stream.topics[0]}' is given twice: {named.at(_TOPIC)} names it too.")
         topics += stream.topics
     return replace(first, topics=tuple(topics))
 

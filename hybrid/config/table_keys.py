@@ -58,9 +58,9 @@ KEYS: dict[str, frozenset[str]] = {
 REFUSED: dict[str, dict[str, str]] = {
     "": {"isDimTable": "dimension tables are not built yet"},
     "segmentsConfig": {"allowNullTimeValue": "a row whose time is null is rejected"},
-    "tableIndexConfig": {"aggregateMetrics": "rows are stored as they come"},
+    "tableIndexConfig": {"aggregateMetrics": "rows are stored as they arrive"},
     "ingestionConfig": {
-        "aggregationConfigs": "rows are stored as they come",
+        "aggregationConfigs": "rows are stored as they arrive",
         "enrichmentConfigs": "enrichment is not built yet, and the stored data would differ",
         "schemaConformingTransformerConfig": "it is not built yet, and the stored data would differ",
         "schemaConformingTransformerV2Config": "it is not built yet, and the stored data would differ",

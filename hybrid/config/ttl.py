@@ -27,5 +27,5 @@ def metadata_warning(section: Section, what: str) -> str:
     """The warning that a metadataTTL has no effect; `what` says how late rows are treated instead."""
     return (
         f"{section.source}: {section.at(METADATA_TTL)}: it has no effect: keys take no memory here, so that none is "
-        f"forgotten, and {what}, however late it comes."
+        f"forgotten, and {what}, however late it arrives."
     )

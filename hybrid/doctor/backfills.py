@@ -21,7 +21,7 @@ def check_backfills(checkup: Checkup, name: str) -> None:
             checkup.found(Severity.WARNING, "backfill", message, table=name, hint=hint)
         elif status.state == FAILED:
             message = f"Backfill '{status.id}' ended in an error, and {how_far}: {status.error}"
-            hint = f"hybrid backfill cancel {status.id}; plan what is left anew"
+            hint = f"hybrid backfill cancel {status.id}; plan what is left again"
             checkup.found(Severity.NOTE, "backfill", message, table=name, hint=hint)
         elif status.taken and status.state in {CANCELLED, REVERTED}:
             message = (
@@ -43,5 +43,5 @@ def _found_forgotten(checkup: Checkup, table: Table, one: BackfillStatus) -> Non
         f"Backfill '{one.id}' was planned at {one.created_at}, longer ago than the {days:g} days of the revert window, "
         f"and {why}. Its staged rows take {size} bytes."
     )
-    hint = f"hybrid backfill cancel {one.id} (removes them); plan it anew if it is still wanted"
+    hint = f"hybrid backfill cancel {one.id} (removes them); plan it again if it is still wanted"
     checkup.found(Severity.WARNING, "backfill", message, table=table.name, hint=hint)

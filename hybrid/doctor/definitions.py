@@ -59,7 +59,7 @@ def _is_lost(checkup: Checkup, name: str) -> bool:
         return False
     if halves:
         message = f"{layout.root} holds what a creation of table '{name}' left when it died: no rows."
-        hint = f"hybrid table create (lays it anew), or remove {layout.root}"
+        hint = f"hybrid table create (creates it again), or remove {layout.root}"
         checkup.found(Severity.WARNING, "leftover", message, table=name, hint=hint)
     else:
         checkup.found(Severity.NOTE, "leftover", f"{layout.root} holds no table.", table=name)
@@ -113,6 +113,5 @@ def _write_anew(home: Hybrid, name: str, act: Act) -> str:
         aside = home.context.definitions.set_aside(name, now_words())
         home.context.definitions.add(definition)
     backup_note = f" The damaged one is kept as {aside.name}." if aside is not None else ""
-    return (
-        f"Wrote the definition anew, as of {act.at}. What `hybrid table apply` changed since is not in it.{backup_note}"
-    )
+    changes = "What `hybrid table apply` changed since is not in it."
+    return f"Wrote the definition again, as of {act.at}. {changes}{backup_note}"

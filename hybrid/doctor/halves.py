@@ -113,7 +113,7 @@ def _check_states(checkup: Checkup, spec: TableSpec, halves: dict[Half, HalfSnap
         if Half.OFFLINE in halves:
             contradictions += contradictions_of_boundary(halves[Half.OFFLINE].offline, snapshot.realtime)
     for message in contradictions:
-        hint = "Stop all acts on this table, and keep its folder: this does not happen by itself."
+        hint = "Stop all operations on this table, and keep its folder: this does not happen by itself."
         checkup.found(Severity.ERROR, "state", message, table=spec.name, hint=hint)
 
 

@@ -40,7 +40,7 @@ def _check_staging(checkup: Checkup, name: str, folder: Path) -> None:
     abandoned_folders = abandoned(folder)
     if abandoned_folders:
         count = "1 folder" if len(abandoned_folders) == 1 else f"{len(abandoned_folders)} folders"
-        message = f"Acts that died left {count} of staged rows, e.g. {abandoned_folders[0]}. They are in no half."
+        message = f"Killed operations left {count} of staged rows, e.g. {abandoned_folders[0]}. They are in no half."
         checkup.found(Severity.WARNING, "staging", message, table=name, mend=partial(_swept, folder))
 
 
@@ -50,7 +50,7 @@ def _check_holder(checkup: Checkup, name: str, half: Half) -> None:
     python, jvm = holder.get("python"), holder.get("jvm")
     if jvm is not None and jvm.is_alive() and not (python is not None and python.is_alive()):
         message = f"A JVM (pid {jvm.pid}) outlived the process that acted on {half}, and may commit yet."
-        hint = "The next act waits some seconds for its end, then ends it."
+        hint = "The next operation waits some seconds for its end, then ends it."
         checkup.found(Severity.WARNING, "lock", message, table=name, hint=hint)
 
 

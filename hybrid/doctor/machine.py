@@ -44,7 +44,7 @@ def _check_java(checkup: Checkup) -> None:
     try:
         find_java()
     except MachineError as error:
-        checkup.found(Severity.ERROR, "java", f"{error} Queries work without; acts do not.", hint=error.hint)
+        checkup.found(Severity.ERROR, "java", f"{error} Queries work without; operations do not.", hint=error.hint)
 
 
 def _check_jars(checkup: Checkup) -> None:
@@ -52,7 +52,8 @@ def _check_jars(checkup: Checkup) -> None:
     if missing:
         count = "1 jar" if len(missing) == 1 else f"{len(missing)} jars"
         message = (
-            f"{count} that Spark or Kafka need are not in the cache, e.g. {missing[0]}: the first act fetches them."
+            f"{count} that Spark or Kafka need are not in the cache, e.g. {missing[0]}: "
+            "the first operation fetches them."
         )
         checkup.found(Severity.WARNING, "jars", message, hint="hybrid setup")
 
@@ -62,7 +63,9 @@ def _check_disk(checkup: Checkup) -> None:
     usage = shutil.disk_usage(folder)
     if usage.free < reserve_bytes(checkup.home.home) or usage.free < _FREE_SHARE_MIN * usage.total:
         share = 100 * usage.free / usage.total
-        message = f"The disk of {folder} has {usage.free // _MIB} MiB left ({share:.1f} %). Acts fail when it is full."
+        message = (
+            f"The disk of {folder} has {usage.free // _MIB} MiB left ({share:.1f} %). Operations fail when it is full."
+        )
         severity = Severity.ERROR if usage.free < _FREE_ERROR else Severity.WARNING
         checkup.found(severity, "disk", message, hint="Make room, or move the home to another disk.")
 
@@ -84,5 +87,5 @@ def _check_logs(checkup: Checkup) -> None:
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        message = f"Nothing can be logged in {folder}: {error.strerror}. Work goes on without."
+        message = f"Nothing can be logged in {folder}: {error.strerror}. Work continues without it."
         checkup.found(Severity.WARNING, "logs", message, hint="Make it a folder that you may write.")

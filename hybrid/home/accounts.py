@@ -80,7 +80,7 @@ class Accounts:
         except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
             raise SpecError(
                 f"The accounts in {self.path} cannot be read ({type(error).__name__}).",
-                hint="Mend the file, or remove it and add the accounts anew.",
+                hint="Mend the file, or remove it and add the accounts again.",
             ) from error
 
     def add(self, name: str, right: Right) -> tuple[Account, str]:

@@ -67,7 +67,7 @@ def check_identity(table: str, stream: StreamConfig, state: RealtimeState, view:
             raise StreamError(
                 f"Topic '{topic}' was recreated: table '{table}' has read topic id {known_id}, now it is {now}. "
                 f"Ingestion stopped; nothing was skipped and nothing was lost. {_decide(table, stream, topic)}",
-                hint="Decide what the new topic holds. What it has of the old one's messages would come twice.",
+                hint="Decide what the new topic holds. What it has of the old one's messages would be there twice.",
             )
 
 

@@ -106,7 +106,7 @@ def remove_expired(half: HalfSnapshot, expired: Expired) -> None:
     Raises DataError before any deletion when the base version cannot be read.
     """
     if open_half(half.path).table_id != half.table_id:
-        raise DataError(f"{half.path}: the table was made anew meanwhile. Nothing of its log was removed.")
+        raise DataError(f"{half.path}: the table was created again meanwhile. Nothing of its log was removed.")
     keep_acts(half.path, half.table_id, expired.kept)
     if not expired.is_written:
         _write_checkpoint(half.path, expired.base)

@@ -96,13 +96,13 @@ def _store(half: Path, files: Sequence[Path]) -> None:
 
 def _other_columns(half: Path) -> ConflictError:
     return ConflictError(
-        f"The columns of {half} are not as this act knows them: they are being changed. Nothing was written.",
+        f"The columns of {half} are not as this operation knows them: they are being changed. Nothing was written.",
         hint="Run it again; if that does not help, `hybrid table apply` again what changed them: it did not end.",
     )
 
 
 def _overtaken(half: Path) -> OvertakenError:
-    return OvertakenError(f"Another act committed to {half} first.")
+    return OvertakenError(f"Another operation committed to {half} first.")
 
 
 @dataclass(frozen=True)

@@ -74,13 +74,13 @@ class CommitContext:
             try:
                 return attempt()
             except OvertakenError:
-                self.progress.say(f"Another act on OFFLINE of '{table}' came first; planning anew.")
+                self.progress.say(f"Another operation on OFFLINE of '{table}' came first; planning again.")
             except Exception as error:  # pyspark raises one class for everything that fails in a task
                 if turn == attempts - 1 or not is_missing_file(error):
                     raise
-                self.progress.say(f"A file of '{table}' was purged while it was read; planning anew.")
+                self.progress.say(f"A file of '{table}' was purged while it was read; planning again.")
         raise OvertakenError(
-            f"Other acts on OFFLINE of table '{table}' came first {attempts} times. Nothing was changed.",
+            f"Other operations on OFFLINE of table '{table}' came first {attempts} times. Nothing was changed.",
             hint="Run it again when they are done: hybrid task list",
         )
 

@@ -77,7 +77,7 @@ def _lost_sight(error: Exception) -> bool:
 
 def _acquire(file: IO[str], path: Path, timeout_s: float, waiting: Callable[[str], None]) -> None:
     what = f"{path.stem} of table '{path.parent.name}'"
-    if not try_lock(file, timeout_s, waiting=lambda: waiting(f"Waiting for another process that acts on {what}.")):
+    if not try_lock(file, timeout_s, waiting=lambda: waiting(f"Waiting for another process that works on {what}.")):
         raise ConflictError(
             f"Another process{_holder_words(file)} has acted on {what} for over {timeout_s:g} s. Nothing was changed.",
             hint="Run it again when the other is done, or set a longer lock_timeout_s.",

@@ -73,7 +73,7 @@ def find_plan(layout: TableLayout, plan_id: str) -> Plan | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (ValueError, KeyError, TypeError) as error:
-        raise DataError(f"{path} cannot be read as a plan: {error!r}.", hint="Plan the backfill anew.") from error
+        raise DataError(f"{path} cannot be read as a plan: {error!r}.", hint="Plan the backfill again.") from error
 
 
 def plan_ids(layout: TableLayout) -> list[str]:

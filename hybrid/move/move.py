@@ -191,7 +191,7 @@ def _refuse_overtaken(spec: TableSpec, planned: HalfSnapshot, current: HalfSnaps
     acts = acts_between(current.path, planned.version, current.version)
     are_harmless = acts is not None and all(act.kind in _STEPPED_OVER for act in acts)
     if not (same and are_harmless and planned.table_id == current.table_id):
-        raise OvertakenError(f"Another act committed to OFFLINE of '{spec.name}' first.")
+        raise OvertakenError(f"Another operation committed to OFFLINE of '{spec.name}' first.")
 
 
 def _rows(table: TableContext, realtime: HalfSnapshot, before: Boundary) -> DataFrame:

@@ -26,7 +26,7 @@ _TOO_MUCH, _NOT_COUNTED = "is more than its column holds", "has values that nobo
 _RAISED = re.compile(rf"the (?:sum|average) of .*? (?:{_TOO_MUCH}|{_NOT_COUNTED})", re.DOTALL)
 _HINTS = {
     _TOO_MUCH: "Give the column a longer type, such as LONG or DOUBLE, or another aggregationType.",
-    _NOT_COUNTED: "Fill the metrics with its sum and its count by transforms, and replay or load these rows anew.",
+    _NOT_COUNTED: "Fill the metrics with its sum and its count by transforms, and replay or load these rows again.",
 }
 _WHOLE = {DataType.INT: 31, DataType.LONG: 63}
 _FLOAT_MAX = 3.4028234663852886e38

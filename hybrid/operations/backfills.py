@@ -338,7 +338,7 @@ class Backfills:
         wish = plans.desired_state_of(table.layout, plan.id).wish
         if wish is DesiredState.CANCEL or state == REVERTED:
             how = "cancelled" if wish is DesiredState.CANCEL else "reverted"
-            raise ConflictError(f"Backfill '{plan.id}' was {how}.", hint="Plan it anew: hybrid backfill plan ...")
+            raise ConflictError(f"Backfill '{plan.id}' was {how}.", hint="Plan it again: hybrid backfill plan ...")
 
     def _was_paused_since(self, table: TableRef, plan: Plan) -> bool:
         """Whether the plan was paused after this run was requested, while the run waited in a server's queue."""

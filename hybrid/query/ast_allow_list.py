@@ -50,9 +50,9 @@ def _check_node(node: dict[str, Any], known: Collection[str]) -> None:
         if len(path) != 1 or str(path[0]).lower() not in known or node.get("at_clause"):
             raise QueryError(f"Table '{'.'.join(map(str, path))}' does not exist.", pinot_code=190)
     elif kind == "TABLE_FUNCTION" and node["function"].get("function_name") not in _TABLE_FUNCTIONS:
-        raise QueryError("Only tables can stand in FROM; a function cannot.", pinot_code=PARSE_ERROR)
+        raise QueryError("Only tables can be used in FROM; a function cannot.", pinot_code=PARSE_ERROR)
     elif "sample" in node and "alias" in node and "class" not in node and kind not in _SOURCES:
-        raise QueryError(f"'{kind}' cannot stand in FROM.", pinot_code=PARSE_ERROR)
+        raise QueryError(f"'{kind}' cannot be used in FROM.", pinot_code=PARSE_ERROR)
 
 
 def _cte_names(tree: Any) -> Iterator[str]:

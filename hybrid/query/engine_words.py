@@ -125,16 +125,16 @@ _RULES: list[tuple[re.Pattern[str], Rule]] = [
         (r"Could not parse string \"(?P<value>.*?)\" according to format specifier",
          lambda match: f"'{match['value']}' does not fit the date pattern"),
         (r"Could not convert Timestamp\(|Epoch(?:Ms|Micros)? out of range|[Tt]imestamp.*out of range",
-         lambda _: "A number is no time: it lies outside of what a TIMESTAMP holds"),
+         lambda _: "A number is no time: it is outside of what a TIMESTAMP holds"),
         (r"Invalid input for hex digit: (?P<sign>.)",
          lambda match: f"'{match['sign']}' is no hex digit: BYTES are written in pairs of them"),
         (r"Could not decode string .* as base64", lambda _: "The text is no Base64"),
         (r"Cannot (?:compare values of type|combine types of|mix values of type) (?P<one>\S+) (?:and|in)(?: type)? "
          r"(?P<other>\S+)",
-         lambda match: f"{kind_of(match['one'])} and {kind_of(match['other'])} cannot stand together here. Convert one "
-         "of them, e.g. CAST(x AS STRING)"),
+         lambda match: f"{kind_of(match['one'])} and {kind_of(match['other'])} cannot be used together here. "
+         "Convert one of them, e.g. CAST(x AS STRING)"),
         (r"column \"(?P<name>.*?)\" must appear in the GROUP BY clause",
-         lambda match: f"Column '{match['name']}' must stand in GROUP BY or in an aggregate function"),
+         lambda match: f"Column '{match['name']}' must be in GROUP BY or in an aggregate function"),
         (r"More than one row returned by a subquery",
          lambda _: "A subquery that stands for one value gives more than one row: add LIMIT 1, or an aggregate"),
         (r"Subquery returns (?P<count>\d+) columns",
@@ -144,7 +144,7 @@ _RULES: list[tuple[re.Pattern[str], Rule]] = [
          lambda match: f"{match['what'].removesuffix(' BY')} BY names a column by a number that is not from 1 to "
          f"{match['count']}"),
         (r"Referenced column \"(?P<name>.*?)\" was not found because the FROM clause is missing",
-         lambda match: f"Column '{match['name']}' cannot stand here: a constant is expected"),
+         lambda match: f"Column '{match['name']}' cannot be used here: a constant is expected"),
         (r"Ambiguous reference to column name \"(?P<name>.*?)\" \(use: (?P<ways>.*?)\)",
          lambda match: f"Column '{match['name']}' is in several tables: write {match['ways'].replace(chr(39), '')}"),
         (r"Cannot extract field '(?P<field>.*?)' from expression \"(?P<name>.*?)\"",

@@ -28,7 +28,7 @@ _WITHOUT_EFFECT = {
         _WHOLE,
     ),
     **dict.fromkeys(("maxServerResponseSizeBytes", "maxQueryResponseSizeBytes"), _BOUNDS),
-    **dict.fromkeys(("getCursor", "cursorNumRows"), "an answer comes whole; write LIMIT and OFFSET"),
+    **dict.fromkeys(("getCursor", "cursorNumRows"), "an answer is returned whole; write LIMIT and OFFSET"),
     "skipUpsertView": "an answer is of one revision of the table",
 }  # fmt: skip
 _BY_NAME = {name.lower(): name for name in _WITHOUT_EFFECT}

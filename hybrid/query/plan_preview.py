@@ -89,7 +89,7 @@ def as_planned(offline: HalfSnapshot, layout: TableLayout, plan: Plan) -> HalfSn
         raise QueryError(
             f"What backfill plan '{plan.id}' of '{plan.table}' was planned on has changed since: it cannot be shown.",
             pinot_code=STALE_PLAN,
-            hint="Plan it anew: hybrid backfill plan ...",
+            hint="Plan it again: hybrid backfill plan ...",
         )
     unchanged = [file for file in offline.files if file.path not in planned]
     return offline.with_files([*unchanged, *staged_files(layout, plan, units)])

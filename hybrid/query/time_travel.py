@@ -67,7 +67,7 @@ class QueriedMoment:
         if isinstance(time_ms, str):
             raise _wrong(f"asOf: '{text[:100]}' is no revision, and as a time it {time_ms}.", _LIKE)
         if time_ms > now_ms:
-            raise _wrong(f"asOf: {utc(time_ms)} lies in the future: what will be committed until then is not known.")
+            raise _wrong(f"asOf: {utc(time_ms)} is in the future: what will be committed until then is not known.")
         return cls(time_ms)
 
     def refuse_others(self, tables: Iterable[str]) -> None:
@@ -309,7 +309,7 @@ def _one_named(table: str, body: str) -> NamedVersions:
         elif name in {"OFFLINE", "REALTIME", "tail", "plan"} and equals and name not in by_name:
             by_name[name] = value
         else:
-            raise _wrong(f"asOf: '{word}' cannot stand in the revision of '{table}'.", _LIKE)
+            raise _wrong(f"asOf: '{word}' cannot be used in the revision of '{table}'.", _LIKE)
     if "plan" in by_name:
         raise _wrong(
             f"asOf: the revision shows '{table}' as backfill plan '{by_name['plan']}' would make it: no state."

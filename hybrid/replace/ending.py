@@ -152,7 +152,7 @@ class _End:
         for name, files in self.entry.segments_from.items():
             now = base.files_of(name)
             if now != files:
-                raise self._stale(f"segment '{name}' {'has been written anew' if now else 'is gone'} since", base)
+                raise self._stale(f"segment '{name}' {'has been rewritten' if now else 'is gone'} since", base)
         come = self._come(base)
         if come:
             raise self._stale(f"{shown(come)} of segmentsTo has come into being otherwise", base)
@@ -166,8 +166,8 @@ class _End:
         act = base.offline.act
         return ConflictError(
             f"Replacement '{self.entry.id}' of '{self.table.name}' was started at {self.entry.created_at}, and {why}; "
-            f"the newest act is '{act.id}' at {act.at}. Nothing was changed.",
-            hint=f"Revert it and start anew: POST /segments/{self.table.name}/revertReplaceSegments?forceRevert=true",
+            f"the newest commit is '{act.id}' at {act.at}. Nothing was changed.",
+            hint=f"Revert it and start again: POST /segments/{self.table.name}/revertReplaceSegments?forceRevert=true",
         )
 
     def _refuse_unmoved(self, base: HalfSnapshot) -> None:

@@ -39,7 +39,7 @@ def refuse_swallowing(table: TableContext, base: HalfSnapshot, replaced: Sequenc
     if count:
         raise ConflictError(
             f"{count} of the rows that would go {'is' if count == 1 else 'are'} already deleted on "
-            f"'{table.name}': the deletes would stay and swallow equal rows that come later. Nothing was changed.",
+            f"'{table.name}': the deletes would stay and swallow equal rows that arrive later. Nothing was changed.",
             hint="Leave these rows in the correction: the deletes hide them.",
         )
 

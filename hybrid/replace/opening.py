@@ -77,7 +77,7 @@ def _check_lists(names: tuple[Sequence[str], Sequence[str]]) -> None:
     for key, listed in zip(("segmentsFrom", "segmentsTo"), names, strict=True):
         twice = next((name for name, count in Counter(listed).items() if count > 1), None)
         if twice is not None:
-            raise UsageError(f"{key}: '{twice}' stands twice.")
+            raise UsageError(f"{key}: '{twice}' is given twice.")
     for name in names[1]:
         why = why_no_segment_name(name)
         if why is not None:

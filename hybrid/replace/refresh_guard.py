@@ -57,7 +57,7 @@ def refuse_refreshed(
         flows = ", ".join(f"flow '{name}'" for name in stale)
         raise ConflictError(
             f"'{entry.id}' cannot be reverted: a full refresh of {flows} has taken those rows away since and loaded "
-            "them anew: they would stand twice. Nothing was changed.",
+            "them anew: they would be there twice. Nothing was changed.",
             hint="Correct what the refresh has loaded: hybrid job run",
         )
 
@@ -74,7 +74,7 @@ def _stale_then(
     except (PySparkException, DataError) as error:
         raise ConflictError(
             f"What '{older.id}' replaced is not kept any more, and flows of this table were refreshed: nobody can tell "
-            "whether the rows would stand twice. Nothing was changed.",
+            "whether the rows would be there twice. Nothing was changed.",
             hint="Correct what the table holds: hybrid job run",
         ) from error
 

@@ -122,7 +122,7 @@ def _check_rows(spec: TableSpec, stretch: ReplacedRange, staged: StagedRows) -> 
         for time, at in ((file.low, file.low_at), (file.high, file.high_at)):
             if time is not None and not stretch.holds(time, time):
                 raise DataError(
-                    f"{file.path}{at}: time {time_value(spec, time)} lies outside of what the job covers, "
+                    f"{file.path}{at}: time {time_value(spec, time)} is outside of what the job covers, "
                     f"{_shown(spec, stretch)}. Nothing was changed.",
                     hint="Correct the file, or cover more: hybrid job run ... --covers FROM/TO",
                 )

@@ -204,7 +204,7 @@ def _refuse_if_written_anew(entry: ReplacementEntry, entries: Sequence[Replaceme
     if there != written or come & existing:
         names = sorted(come & existing) or list(entry.lineage.segments_to)
         raise ConflictError(
-            f"'{entry.id}' cannot be reverted: {shown(names)} has been written anew since. Nothing was changed."
+            f"'{entry.id}' cannot be reverted: {shown(names)} has been rewritten since. Nothing was changed."
         )
 
 
@@ -228,7 +228,7 @@ def _refuse_if_superseding_went(entry: ReplacementEntry, base: HalfSnapshot) -> 
     acts = acts_between(base.path, entry.version, base.version)
     gone = next((act for act in acts or () if act.kind in _REMOVING), None)
     if acts is None or gone is not None:
-        by = f"'{gone.id}' of {gone.at} has" if gone is not None else "an act whose entry has left the log may have"
+        by = f"'{gone.id}' of {gone.at} has" if gone is not None else "a commit whose entry has left the log may have"
         raise ConflictError(
             f"'{entry.id}' cannot be reverted: it left superseded rows out, and {by} removed rows that superseded "
             "them. Nothing was changed."

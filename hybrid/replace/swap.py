@@ -68,7 +68,7 @@ def commit_swap(table: TableContext, swap: Swap) -> int:
     def ready(current: HalfSnapshot) -> Ready:
         names = (swap.lineage.segments_from, swap.lineage.segments_to)
         if is_overtaken(table.spec, swap.base, current, names, swap.act_id) or not swap.holds(current):
-            raise OvertakenError(f"Another act committed to OFFLINE of '{table.name}' first.")
+            raise OvertakenError(f"Another operation committed to OFFLINE of '{table.name}' first.")
         lineage = replace(swap.lineage, version_before=current.version, previous=current.offline.last_lineage)
         arrival = Arrival(arrival_timestamp(table), current.offline.act.number + 1)
         stored_columns = [quoted(name) for name, _ in physical_columns(table.spec, Half.OFFLINE)]

@@ -85,7 +85,7 @@ def refuse_overlap(
 def refuse_times_outside_name(
     spec: TableSpec, step_ms: int, name: str, staged: StagedRows, existing: Iterable[DataFile]
 ) -> None:
-    """DataError when a row lies outside of the times in a name like `orders_<min>_<max>_<seq>`.
+    """DataError when a row is outside of the times in a name like `orders_<min>_<max>_<seq>`.
 
     The rows probably belong to another segment and would then exist twice. `step_ms` is the rounding of times in
     OFFLINE.
@@ -98,7 +98,7 @@ def refuse_times_outside_name(
             if time is not None and not (named[0] <= time and rounded_down(time, step_ms) <= named[1]):
                 first, last = (time_value(spec, limit) for limit in named)
                 raise DataError(
-                    f"{file.path}{at}: time {time_value(spec, time)} lies outside of the times in the name of segment "
+                    f"{file.path}{at}: time {time_value(spec, time)} is outside of the times in the name of segment "
                     f"'{name}', {first} to {last}. Nothing was changed.",
                     hint="Name the segment that the rows belong to, or say --append if they belong to this one.",
                 )

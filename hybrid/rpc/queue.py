@@ -163,7 +163,7 @@ def _commit_first(home: Hybrid, table: str) -> None:
 
 def _found(done: Committed) -> dict[str, Any]:
     what = str(done.act.detail.get("result") or f"The {done.act.kind} was committed.")
-    sentence = f"{what} (Version {done.version} of {done.half}; the server's process fell before it could tell.)"
+    sentence = f"{what} (Version {done.version} of {done.half}; the server's process died before it could report.)"
     return {"sentence": sentence, "act": done.act.id, "version": done.version, "warnings": [], "dry_run": False}
 
 

@@ -74,7 +74,7 @@ class DatePattern:
             return self._literal(match)
         name, regex, printer = _field(letters)
         if name in seen:
-            raise UnsupportedPattern(f"'{letters}' stands twice for the same part")
+            raise UnsupportedPattern(f"'{letters}' is given twice for the same part")
         seen.add(name)
         self._printers.append(printer)
         return f"(?P<{name}>{regex})"

@@ -162,7 +162,7 @@ def _rest(cursor: Cursor) -> str:
 
 def _not_kept(word: str, name: str, length: int | None, scale: int | None) -> list[str]:
     if name == "VARBINARY" and length is not None:
-        return [f"the length of {word}({length}) is not checked: bytes are kept as they come."]
+        return [f"the length of {word}({length}) is not checked: bytes are kept as they arrive."]
     if name != "DECIMAL" or length is None or scale is None:
         return []
     if scale <= DIGITS_BEHIND_MAX and length - scale <= DIGITS_BEFORE_MAX:

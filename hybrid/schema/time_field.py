@@ -22,13 +22,13 @@ def old_time_field(top: Section) -> tuple[Section, Transform | None, list[str]] 
         return None
     old = top.section("timeFieldSpec")
     if not old.has(_INCOMING):
-        old.fail(_INCOMING, "is missing: name, dataType and timeType of the time as it comes.")
+        old.fail(_INCOMING, "is missing: name, dataType and timeType of the time as it arrives.")
     incoming = old.section(_INCOMING)
     outgoing = old.section(_OUTGOING) if old.has(_OUTGOING) else incoming
     name, source = outgoing.text("name"), incoming.text("name")
     form, source_form = _format(outgoing), _format(incoming)
     if name == source and (form != source_form or outgoing.doc.get("dataType") != incoming.doc.get("dataType")):
-        message = f"'{name}' is also the name of the time as it comes, in another format. Give it a name of its own."
+        message = f"'{name}' is also the name of the time as it arrives, in another format. Give it a name of its own."
         outgoing.fail("name", message)
     doc = {**outgoing.doc, "format": form, "defaultNullValue": old.doc.get("defaultNullValue")}
     field = {key: value for key, value in doc.items() if key in _FIELD_KEYS}

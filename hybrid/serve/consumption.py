@@ -70,7 +70,7 @@ def show_pause(request: Request, table: TableName) -> Any:
 
 @router.get(
     "/tables/{table}/consumingSegmentsInfo",
-    summary="Show how far consuming segments have come",
+    summary="Show the progress of consuming segments",
     responses=shown(
         {
             "_segmentToConsumingInfoMap": {

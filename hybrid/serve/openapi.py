@@ -50,7 +50,7 @@ ERRORS: dict[int | str, Json] = {
     401: {"model": Error, "description": "No account is known by what was sent"},
     403: {"model": Error, "description": "The account's right is not enough, or a page of another site asks"},
     404: {"model": Error, "description": "Something that was named does not exist"},
-    409: {"model": Error, "description": "Somebody else acts, or acted, on the same thing; nothing was changed"},
+    409: {"model": Error, "description": "Another operation runs, or ran, on the same thing; nothing was changed"},
     413: {"model": Error, "description": "The body is longer than the bound of the path"},
 }
 _SCHEMES = ("bearer", "basic")

@@ -125,7 +125,7 @@ async def revert(
     entry: EntryId,
     body: TakeBack | None = None,
     type_: HalfType = None,
-    force: Annotated[bool, Query(alias="forceRevert", description="Revert one that has not ended")] = False,
+    force: Annotated[bool, Query(alias="forceRevert", description="Revert a replacement that has not ended")] = False,
 ) -> Any:
     """Before the end, with `forceRevert`, discards pushed segments; after it, restores the replaced segments."""
     context = context_of(request)

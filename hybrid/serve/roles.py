@@ -111,7 +111,7 @@ def watch_lifeline(
             pass
         if is_ending():
             return
-        _LOG.error("`hybrid serve` has fallen; the %s process takes its place unless somebody else does.", role)
+        _LOG.error("`hybrid serve` has died; the %s process takes its place unless somebody else does.", role)
         time.sleep(_GRACE_S[role])
         if not is_ending():
             _become_serve(options, sockets)

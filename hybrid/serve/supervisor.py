@@ -148,8 +148,8 @@ class _Supervisor:
                 child.backoff.reset()
             pause_s = child.backoff.next_s()
             child.not_before = now + pause_s
-            self._progress.say(f"The {child.role} process fell ({_how(code)}); it starts again in {pause_s:g} s.")
-            _LOG.warning("The %s process fell (%s).", child.role, _how(code))
+            self._progress.say(f"The {child.role} process died ({_how(code)}); it starts again in {pause_s:g} s.")
+            _LOG.warning("The %s process died (%s).", child.role, _how(code))
         if now >= child.not_before:
             child.process = self._start(child.role, lifeline)
             child.started_at, child.starts = now, child.starts + 1

@@ -119,7 +119,7 @@ def show_debug(request: Request, task: TaskId) -> Any:
     return _debug(_run(context_of(request).home, task))
 
 
-@router.get("/tasks/{type}/state", summary="Show how a task type stands", responses=shown("COMPLETED"))
+@router.get("/tasks/{type}/state", summary="Show the state of a task type", responses=shown("COMPLETED"))
 def show_type_state(request: Request, type: TypeName) -> str:
     """Returns IN_PROGRESS if any task of the type is incomplete, else the newest task's state, or NOT_STARTED."""
     runs = _runs(context_of(request).home, _known(type).name)

@@ -46,4 +46,4 @@ def refuse_hostile(tree: exp.Query) -> None:
         if isinstance(node, exp.From | exp.Join) and not isinstance(node.this, _SOURCES):
             raise QueryError(f"A table is expected after FROM: '{node.sql('duckdb')[:60]}'.", pinot_code=PARSE_ERROR)
         if isinstance(node, exp.Lateral) and not isinstance(node.this, exp.Subquery | exp.Unnest):
-            raise QueryError("Only tables can stand in FROM; a function cannot.", pinot_code=PARSE_ERROR)
+            raise QueryError("Only tables can be used in FROM; a function cannot.", pinot_code=PARSE_ERROR)

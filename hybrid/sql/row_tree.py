@@ -103,7 +103,7 @@ class RowReader:
 
     def _check(self, node: exp.Expr) -> None:
         if not isinstance(node, _PARTS) or isinstance(node, exp.Query) or _is_other_form(node):
-            raise self.refuse(node, f"'{_short(node)}' cannot stand in an expression over one row")
+            raise self.refuse(node, f"'{_short(node)}' cannot be used in an expression over one row")
         if isinstance(node, exp.Anonymous):
             self._check_call(node)
         elif isinstance(node, exp.Column):

@@ -55,7 +55,7 @@ class _Writer:
         node = same(node) if same is not None else node
         kind = type(node)
         if kind not in _WRITERS and kind not in _BINARY:
-            raise QueryError(f"'{node.sql('duckdb')}' cannot stand in a row expression.", pinot_code=700)
+            raise QueryError(f"'{node.sql('duckdb')}' cannot be used in a row expression.", pinot_code=700)
         written = _WRITERS[kind](self, node) if kind in _WRITERS else self.binary(node)
         if len(written) > _WRITTEN_MAX:
             raise QueryError("It divides or rounds in too many places one within another.")

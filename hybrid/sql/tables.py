@@ -70,7 +70,7 @@ def _refuse_reserved(tree: exp.Query) -> None:
 def _resolve(node: exp.Table, place: int, names: Collection[str]) -> TableMention:
     if not isinstance(node.this, exp.Identifier) or not node.name:
         raise QueryError(
-            f"Only tables can stand in FROM; '{node.sql()}' is a function.",
+            f"Only tables can be used in FROM; '{node.sql()}' is a function.",
             pinot_code=PARSE_ERROR,
             hint="UNNEST of a multi-value column is the one exception.",
         )

@@ -67,7 +67,7 @@ def test_a_boundary_is_set_between_the_plan_of_a_move_and_its_commit(new_table):
     table.move()
     table.said.when("Merging", lambda: table.set_boundary(3))
     table.move()
-    assert table.said.all_happened and any("planning anew" in message for message in table.said.messages)
+    assert table.said.all_happened and any("planning again" in message for message in table.said.messages)
     assert (table.boundary.time_ms, table.boundary.override_ms) == (2 * HOUR, 3)
     seen(table, 1, 2, 3)
 

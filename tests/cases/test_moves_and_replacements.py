@@ -43,14 +43,14 @@ def test_a_move_plans_a_replacement_of_another_bucket_commits_the_move_commits(t
     table.said.when("Merging", lambda: table.replace("t_5_5_0", [row(101, 5)]))
     assert table.move().moved
     # A correction leaves alone all that a move looks at.
-    assert not any("planning anew" in message for message in table.said.messages)
+    assert not any("planning again" in message for message in table.said.messages)
     check(table)
 
 
 def test_a_replacement_plans_a_move_of_another_bucket_commits_the_replacement_commits(table):
     table.said.when("Swapping", table.move)
     assert table.replace("t_5_5_0", [row(101, 5)]).version is not None
-    assert any("planning anew" in message for message in table.said.messages)
+    assert any("planning again" in message for message in table.said.messages)
     check(table)
 
 

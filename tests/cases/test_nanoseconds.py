@@ -82,7 +82,7 @@ def test_a_table_in_nanoseconds(broker, topic, workbench, tmp_path, kind):
     table.replace(name(NS, 2 * NS - 1), [row(number, 10) for number in (3, 4, 5)])
     assert where("value = 10 and ts >= {}", 0) == [3, 4, 5]
     check()
-    with pytest.raises(DataError, match="lies outside of the times in the name of segment"):
+    with pytest.raises(DataError, match="is outside of the times in the name of segment"):
         table.replace(name(NS, 2 * NS - 1), [row(3, nanos=NS - 1)])
     check()
 

@@ -54,7 +54,7 @@ def test_a_move_that_runs_meanwhile_plans_anew(new_table: New) -> None:
     table.move(1)
     table.said.when("Merging", lambda: retain(table))
     assert table.move(None).moved and table.said.all_happened
-    assert any("came first; planning anew" in said for said in table.said.messages)
+    assert any("came first; planning again" in said for said in table.said.messages)
     assert table.visible() == table.queried() == [1, 2, 3]
     assert table.boundary.time_ms == 4 * HOUR and table.boundary.floor_ms == 1
 

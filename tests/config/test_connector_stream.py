@@ -122,8 +122,11 @@ def test_a_followed_table_says_that_rows_go() -> None:
     assert not _keeps_connectors(plain, said) and not _keeps_connectors(said, plain)
     assert _keeps_connectors(said, table(change_feed="off")) and _keeps_connectors(keyed, table(" PRIMARY KEY"))
     for config, message in (
-        ({"mode": "follow"}, "config.mode: 'follow' cannot stand beside change_feed on a table without a PRIMARY KEY"),
-        ({"snapshot_filter": "id > 1"}, "config.snapshot_filter: cannot stand beside change_feed on a table without"),
+        (
+            {"mode": "follow"},
+            "config.mode: 'follow' cannot be used beside change_feed on a table without a PRIMARY KEY",
+        ),
+        ({"snapshot_filter": "id > 1"}, "config.snapshot_filter: cannot be used beside change_feed on a table without"),
     ):
         with pytest.raises(SpecError, match=message):
             table(change_feed="auto", **config)

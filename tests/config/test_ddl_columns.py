@@ -151,7 +151,7 @@ def test_what_changes_nothing_gives_a_warning() -> None:
     assert texts == [
         "the FOREIGN KEY to 'other' is not checked.",
         "INTERNED has no effect.",
-        "WATERMARK has no effect: a row is seen as soon as it comes.",
+        "WATERMARK has no effect: a row is seen as soon as it arrives.",
         "the FOREIGN KEY to 'other' is not checked.",
         "'other' is not implemented and has no effect.",
         "'materialised' is not implemented and has no effect. Did you mean 'materialized'?",
@@ -161,8 +161,8 @@ def test_what_changes_nothing_gives_a_warning() -> None:
 @pytest.mark.parametrize(
     ("columns", "words"),
     [
-        ("a INT, A INT", "line 1, column 24: the column 'a' stands twice in the table. Remove one"),
-        ('a INT, "A" INT', "stands twice in the table (as 'a': case does not count)"),
+        ("a INT, A INT", "line 1, column 24: the column 'a' is given twice in the table. Remove one"),
+        ('a INT, "A" INT', "is given twice in the table (as 'a': case does not count)"),
         ("_hy_x INT", "is no name of a column"),
         ('"$x" INT', "is no name of a column"),
         ('"" INT', '"" is not the name of a column'),
@@ -177,7 +177,7 @@ def test_what_changes_nothing_gives_a_warning() -> None:
         ("a INT REFERENCES b(c)", "write FOREIGN KEY REFERENCES"),
         ("a INT GENERATED ALWAYS AS (1)", "GENERATED cannot be honoured"),
         ("a INT, PRIMARY KEY (b)", "line 1, column 24: the key column 'b' is not a column. Columns are: a"),
-        ("a INT, PRIMARY KEY (a, a)", "'a' stands twice in the primary key"),
+        ("a INT, PRIMARY KEY (a, a)", "'a' is given twice in the primary key"),
         ("a INT PRIMARY KEY, b INT PRIMARY KEY", "line 1, column 42: a second PRIMARY KEY"),
         ("a INT, PRIMARY KEY ()", "')' is not the name of a column"),
         ("a INT ARRAY PRIMARY KEY", "'a' is INTEGER ARRAY and cannot be part of a primary key"),

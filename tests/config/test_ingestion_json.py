@@ -135,7 +135,7 @@ def test_an_old_time_field_is_converted(parse: Any, schema_doc: Doc) -> None:
         ({"name": "ts", "dataType": "LONG", "timeType": "DAYS", "timeUnitSize": 0}, None, "timeUnitSize: 0 is"),
         ({"name": "ts", "dataType": "LONG", "timeType": "DAYS", "timeFormat": "X"}, None, "timeFormat: 'X' is"),
         ({"name": "ts", "dataType": "LONG", "timeType": "SECONDS"},
-         {"name": "ts", "dataType": "LONG", "timeType": "MILLISECONDS"}, "also the name of the time as it comes"),
+         {"name": "ts", "dataType": "LONG", "timeType": "MILLISECONDS"}, "also the name of the time as it arrives"),
         ({"name": "a", "dataType": "LONG", "timeType": "DAYS"}, {"name": "ts", "timeType": "DAYS"}, "dataType: is"),
     ],
 )  # fmt: skip

@@ -197,7 +197,7 @@ tableSpec: {tableName: t}
         ("glob:**/orders.json", "regex:(", "is not a pattern"),
         ("pushAttempts: 2", "pushAttempts: x", "pushAttempts: 'x' is not a whole number"),
         ("overwriteOutput: true", "overwriteOutput: [", "this is not YAML"),
-        ("overwriteOutput: true", "jobType: SegmentCreation", "jobType: stands twice"),
+        ("overwriteOutput: true", "jobType: SegmentCreation", "jobType: is given twice"),
     ],
 )
 def test_errors(tmp_path: Path, old: str, new: str, part: str) -> None:

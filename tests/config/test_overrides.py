@@ -96,7 +96,7 @@ def test_loads_json(tmp_path: Path) -> None:
     ("text", "part"),
     [
         ('{"a": 1,\n "b" 2}', "f: line 2, column 6: this is not JSON"),
-        ('{"a": 1,\n "b": {"c": 1,\n "c": 2}}', "key 'c' stands twice in one object (it is on lines 2, 3)"),
+        ('{"a": 1,\n "b": {"c": 1,\n "c": 2}}', "key 'c' is given twice in one object (it is on lines 2, 3)"),
         ("[1]", "a JSON object {...} is expected"),
         ('{"a": NaN}', "NaN is not JSON"),
         ("[" * 100_000, "nests deeper"),

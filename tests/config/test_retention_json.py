@@ -94,7 +94,7 @@ def test_what_cannot_have_one_warns() -> None:
     found = parsed(pair("DAYS", "1"), pair("DAYS", "5"), ingestionConfig=refresh)
     assert dict(found.retention) == {Half.REALTIME: 24 * HOUR}
     assert [warning.split(": ", 2)[2] for warning in found.warnings] == [
-        "with REFRESH each push gives the data anew, as in Pinot; nothing is dropped by age."
+        "with REFRESH each push replaces the data, as in Pinot; nothing is dropped by age."
     ]
     untimed = copy.deepcopy(OFFLINE)
     del untimed["segmentsConfig"]["timeColumnName"]

@@ -104,7 +104,7 @@ def test_wrong_fields(field: dict[str, Any], kind: str, part: str) -> None:
         ({"primaryKeyColumns": ["order_id", "order_id"]}, "primaryKeyColumns[1]"),
         ({"timeFieldSpec": {"incomingGranularitySpec": {}, "x": 1}}, "incomingGranularitySpec: is missing"),
         ({"complexFieldSpecs": [{"name": "m"}]}, "not built yet"),
-        ({"metricFieldSpecs": [{"name": "TS", "dataType": "INT"}]}, "stands twice"),
+        ({"metricFieldSpecs": [{"name": "TS", "dataType": "INT"}]}, "is given twice"),
         ({"metricFieldSpecs": {"name": "a"}}, "is not a list"),
         ({"metricFieldSpecs": ["a"]}, "metricFieldSpecs[0]: 'a' is not an object"),
         ({"schemaName": None}, "schemaName: is missing"),

@@ -217,7 +217,7 @@ def test_a_topic_that_is_named_twice(parse: Parse) -> None:
     with pytest.raises(SpecError) as caught:
         parse(several(named("a"), named("b"), named("a")))
     name = "stream.kafka.topic.name"
-    assert f"{MAPS}[2].{name}: 'a' stands twice: {MAPS}[0].{name} names it too." in str(caught.value)
+    assert f"{MAPS}[2].{name}: 'a' is given twice: {MAPS}[0].{name} names it too." in str(caught.value)
 
 
 def test_streams_in_two_places(parse: Parse) -> None:
@@ -225,7 +225,7 @@ def test_streams_in_two_places(parse: Parse) -> None:
         configs = realtime["tableIndexConfig"]["streamConfigs"]
         realtime["ingestionConfig"] = {"streamIngestionConfig": {"streamConfigMaps": [configs]}}
 
-    with pytest.raises(SpecError, match="streamConfigMaps: stands beside tableIndexConfig"):
+    with pytest.raises(SpecError, match="streamConfigMaps: is given beside tableIndexConfig"):
         parse(change)
 
 

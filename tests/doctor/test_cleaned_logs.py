@@ -37,7 +37,7 @@ def test_a_definition_is_still_written_anew(orders: Patient) -> None:
     cleaned(orders)
     orders.definition.write_text("{")
     (mended,) = orders.examine(repair=True)
-    assert mended.repair is not None and mended.repair.startswith("Wrote the definition anew")
+    assert mended.repair is not None and mended.repair.startswith("Wrote the definition again")
     after = orders.hybrid().context.definitions.find("orders")
     assert before is not None and after is not None
     assert (after.schema_doc, after.realtime_doc) == (before.schema_doc, before.realtime_doc)

@@ -188,7 +188,7 @@ def test_the_command(orders: Patient, capsys: pytest.CaptureFixture[str]) -> Non
     assert captured.err.endswith("1 error, 1 warning, 0 notes; 0 repaired.\n")
     assert run(["doctor", "orders", "--repair", *home]) == 0
     captured = capsys.readouterr()
-    assert "    repaired: Wrote the definition anew" in captured.out and captured.err.endswith("1 repaired.\n")
+    assert "    repaired: Wrote the definition again" in captured.out and captured.err.endswith("1 repaired.\n")
     assert run(["doctor", "--json", *home]) == 3
     (found,) = json.loads(capsys.readouterr().out)
     assert list(found) == ["check", "table", "severity", "message", "hint", "repair"]

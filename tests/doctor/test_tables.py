@@ -61,7 +61,7 @@ def test_a_definition_is_written_anew(orders: Patient, text: str | None) -> None
     says = "is missing, and its data is there" if text is None else "cannot be read"
     assert says in error(found, "definition") and found.hint == "hybrid doctor --repair"
     mended = orders.only(repair=True)
-    assert mended.repair is not None and mended.repair.startswith("Wrote the definition anew")
+    assert mended.repair is not None and mended.repair.startswith("Wrote the definition again")
     after = orders.hybrid().context.definitions.find("orders")
     assert after is not None
     assert vars(after) == {**vars(before), "created_at": after.created_at}

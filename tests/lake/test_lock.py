@@ -60,7 +60,7 @@ def test_another_process_waits_then_exits_4_and_changes_nothing(path):
             pass
         assert caught.value.exit_code == 4
         assert f"(pid {other.pid})" in str(caught.value) and "Nothing was changed" in str(caught.value)
-        assert said == ["Waiting for another process that acts on REALTIME of table 'orders'."]
+        assert said == ["Waiting for another process that works on REALTIME of table 'orders'."]
         assert path.read_text() == before
         other.kill()
         other.wait()

@@ -50,7 +50,7 @@ def test_it_plans_again_as_often_as_it_is_told(table: TableContext) -> None:
 
     def attempt() -> None:
         tries.append(1)
-        raise OvertakenError("Another act came first.")
+        raise OvertakenError("Another operation came first.")
 
     with pytest.raises(OvertakenError, match=f"'{table.name}' came first 7 times"):
         table.until_not_overtaken(attempt, 7)

@@ -146,7 +146,7 @@ def test_a_winner_that_goes_meanwhile_is_heeded(make: Make) -> None:
     table.add(row(1, 5, 0, "old", 1.0, op="row"), row(1, 6, 1, "new", 2.0, op="row"))
     table.meanwhile = lambda: table.add(row(9, 6, 2, "other"), kind="backfill")
     assert compact(table).committed  # planned anew, as the winner is still there
-    assert any("planning anew" in said for said in table.said)
+    assert any("planning again" in said for said in table.said)
 
 
 def test_where_the_boundary_hides_rows_nothing_is_superseded_for_good(make: Make) -> None:

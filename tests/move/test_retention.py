@@ -418,7 +418,7 @@ def test_what_comes_between_the_plan_and_the_commit(make: Callable[..., Aging]) 
     table.meanwhile = lambda: table.halves.commit_offline([row(1, 6 * DAY, 2, "b", 50.0)], kind="history")
     report = table.run()
     assert (report.markers, table.ids()) == (1, [2])
-    assert any("came first; planning anew" in said for said in table.said)
+    assert any("came first; planning again" in said for said in table.said)
 
 
 def test_ingestion_goes_on_meanwhile(make: Callable[..., Aging]) -> None:
@@ -427,7 +427,7 @@ def test_ingestion_goes_on_meanwhile(make: Callable[..., Aging]) -> None:
     table.meanwhile = lambda: ingested(table, [row(7, 9 * DAY, 5, rt(5))])
     assert table.run().rows == {"OFFLINE": 2, "REALTIME": 3}
     assert table.ids() == [2, 3, 4, 7]
-    assert not any("planning anew" in said for said in table.said)
+    assert not any("planning again" in said for said in table.said)
 
 
 def test_a_query_between_the_two_commits_sees_what_it_sees_after_them(

@@ -82,11 +82,11 @@ def refused(ask: Ask, halves: Halves, sql: str) -> QueryError:
         ("datetrunc('day', ts, 'MILLISECONDS', 'Mars/Base')", 700, "'Mars/Base' is no time zone."),
         ("fromdatetime(customer, 'yyyy')", 200, "'c0' does not fit the date pattern."),
         ("totimestamp(99999999999999999)", 200, "A number is no time"),
-        ("tags > 1", 200, "STRING and INT cannot stand together here."),
-        ("greatest(order_id, customer)", 200, "INT and STRING cannot stand together here."),
+        ("tags > 1", 200, "STRING and INT cannot be used together here."),
+        ("greatest(order_id, customer)", 200, "INT and STRING cannot be used together here."),
         ("case when customer then 1 else 2 end", 200, "'c0' is no BOOLEAN"),
         ("sum(customer)", 200, "SUM cannot take (STRING); it takes (BIG_DECIMAL) or (BOOLEAN) or (INT) or (LONG) or "),
-        ("order_id, count(*)", 200, "Column 'order_id' must stand in GROUP BY or in an aggregate function."),
+        ("order_id, count(*)", 200, "Column 'order_id' must be in GROUP BY or in an aggregate function."),
         ("(select order_id from orders)", 200, "gives more than one row"),
         ("frombase64('***')", 200, "The text is no Base64."),
         ("unhex('zz')", 200, "'z' is no hex digit"),
@@ -108,7 +108,7 @@ def test_values_and_types(ask: Ask, halves: Halves, expression: str, code: int, 
         ("where raw = 'zz'", "'z' is no hex digit"),
         ("where sum(order_id) > 1", "WHERE cannot hold aggregates"),
         ("order by 99", "ORDER BY names a column by a number that is not from 1 to 1."),
-        ("limit order_id", "Column 'order_id' cannot stand here"),
+        ("limit order_id", "Column 'order_id' cannot be used here"),
         ("limit 'x'", "'x' is no LONG."),
         ("join orders b on true", "Column 'order_id' is in several tables: write orders.order_id or b.order_id."),
     ],
@@ -120,9 +120,7 @@ def test_clauses(ask: Ask, halves: Halves, rest: str, words: str) -> None:
 def test_names_of_columns_are_no_words_of_errors() -> None:
     for name in ("overflow", "Division by zero", "out of range"):
         found = said_of(f'column "{name}" must appear in the GROUP BY clause or be used in an aggregate function')
-        assert (
-            found is not None and found.text == f"Column '{name}' must stand in GROUP BY or in an aggregate function."
-        )
+        assert found is not None and found.text == f"Column '{name}' must be in GROUP BY or in an aggregate function."
 
 
 def test_what_no_rule_knows_loses_inner_words() -> None:

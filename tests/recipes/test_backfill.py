@@ -97,9 +97,9 @@ def test_what_stops_a_backfill(make_recipe, tmp_path):
     other = home.run(*plan, "--update", "amount = 1")
     home.run("backfill", "run", other["id"], "--yes")
     home.run("backfill", "run", made["id"], "--yes", code=4)
-    assert f"segment '{FIRST}' has been written anew since" in home.messages
+    assert f"segment '{FIRST}' has been rewritten since" in home.messages
     (failed,) = [one for one in home.run("backfill", "list") if one["id"] == made["id"]]
-    assert failed["state"] == "FAILED" and "written anew" in failed["error"]
+    assert failed["state"] == "FAILED" and "rewritten" in failed["error"]
     assert home.run(*plan, "--delete")["buckets"][0]["state"] == "failed"
     home.run("backfill", "cancel", made["id"])
     home.run("backfill", "run", made["id"], "--yes", code=4)

@@ -170,7 +170,7 @@ def test_after_history_starts_each_partition_after_its_highest_loaded_offset(hom
     }
 
 
-@pytest.mark.parametrize(("offset", "words"), [(20, "messages would stand twice"), (50, "would be in neither")])
+@pytest.mark.parametrize(("offset", "words"), [(20, "messages would be there twice"), (50, "would be in neither")])
 def test_a_gap_and_an_overlap_are_said_before_anything_is_loaded(home, broker, topic, tmp_path, offset, words):
     rows = lineitems(60)
     put(broker, topic, "insert", rows)

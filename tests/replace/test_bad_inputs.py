@@ -186,7 +186,7 @@ def test_times_outside_of_a_name() -> None:
     with pytest.raises(DataError) as caught:
         check(first - 1, last)
     assert str(caught.value).startswith(
-        f"/in/a.csv, line 2: time {first - 1} lies outside of the times in the name of segment '{SEGMENT}', {first} to"
+        f"/in/a.csv, line 2: time {first - 1} is outside of the times in the name of segment '{SEGMENT}', {first} to"
     )
     with pytest.raises(DataError, match=f"/in/a.csv, line 3: time {last + 1} lies outside"):
         check(first, last + 1)
@@ -200,9 +200,7 @@ def test_times_outside_of_a_name() -> None:
         held = [DataFile("a.parquet", file, 2, 1, 0, {TIME: first}, {TIME: last})]
         refuse_times_outside_name(spec, 1, file, staged(first, last), held)
         refuse_times_outside_name(spec, 1, "september", staged(0, 1), held)
-        with pytest.raises(
-            DataError, match=f"time {last + 1} lies outside of the times in the name of segment '{file}'"
-        ):
+        with pytest.raises(DataError, match=f"time {last + 1} is outside of the times in the name of segment '{file}'"):
             refuse_times_outside_name(spec, 1, file, staged(first, last + 1), held)
     held = [DataFile("a.parquet", "september", 2, 1, 0, {TIME: first}, {TIME: last})]
     refuse_times_outside_name(spec, 1, "september", staged(0, 1), held)

@@ -28,7 +28,7 @@ from tests.replace.tables import NOW_MS, SEGMENT, Table, recipe_spec
 pytestmark = pytest.mark.spark
 
 SPEC = replace(recipe_spec("orders"), null_handling=True)
-# Five rows, one delete marker: what is wrong with the third is wrong with no other, and the fourth stands twice.
+# Five rows, one delete marker: what is wrong with the third is wrong with no other, and the fourth is given twice.
 ROWS = [
     (1, 10, "OPEN", 5.5, 1000, 0, "row"),
     (2, 11, "OPEN", 6.5, 1000, 1, "row"),

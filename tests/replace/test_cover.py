@@ -74,12 +74,12 @@ def test_what_a_job_covers() -> None:
         ("week", (NOON,), "week: this is no stretch of time"),
         ("5/5", (NOON,), "ends before it begins"),
         ("yesterday/today", (NOON,), "hybrid.covers yesterday: is no time"),
-        ("day", (NOON, NOON + DAY_MS), f"/in/a.json, line 9: time {NOON + DAY_MS} lies outside of what the job covers"),
+        ("day", (NOON, NOON + DAY_MS), f"/in/a.json, line 9: time {NOON + DAY_MS} is outside of what the job covers"),
         (f"{NOON}/{NOON + 5}", (NOON - 1, NOON), f"/in/a.json, line 1: time {NOON - 1} lies outside"),
         (
             f"{NOON}/{NOON + 5}",
             (NOON, NOON + 5),
-            f"time {NOON + 5} lies outside of what the job covers, {NOON} to before",
+            f"time {NOON + 5} is outside of what the job covers, {NOON} to before",
         ),
     ],
 )

@@ -84,6 +84,6 @@ def test_what_is_refused_at_the_end(orders: Table, monkeypatch: pytest.MonkeyPat
         return commit(*args)
 
     monkeypatch.setattr("hybrid.replace.ending.commit_swap", after_another)
-    with pytest.raises(ConflictError, match="has been written anew since"):
+    with pytest.raises(ConflictError, match="has been rewritten since"):
         end(orders, entry)
     assert orders.segments() == {SEGMENT} and pushes.in_progress(orders.layout) == [entry]

@@ -141,7 +141,7 @@ def test_a_removed_winner_does_not_come_back(concat: Table) -> None:
 
 def test_it_gives_up_when_others_never_stop(orders: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     def overtaken(*_: Any) -> int:
-        raise OvertakenError("Another act came first.")
+        raise OvertakenError("Another operation came first.")
 
     monkeypatch.setattr("hybrid.replace.job.commit_swap", overtaken)
     orders.write_rows(_corrected())

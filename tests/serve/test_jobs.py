@@ -137,7 +137,7 @@ def test_specs_that_cannot_be_honoured(app: App, files: Path) -> None:
         ({"spec": {**good, "tableSpec": {"tableName": "order"}}, "variables": {"name": "x"}}, "Did you mean 'orders'?"),
         ({"spec": "a: [", "variables": {}}, "this is not YAML"),
         ({"spec": "&a [*a]"}, "spec"),
-        ({"spec": "a: 1\na: 2"}, "stands twice"),
+        ({"spec": "a: 1\na: 2"}, "is given twice"),
         ({"spec": good, "variables": {"name": "x"}, "input": "\0"}, "is not a path"),
         ({"spec": good, "variables": {"name": "x"}, "input": "~nobody-here/x"}, "is not a path"),
         ({"spec": {**good, "inputDirURI": "s3://[x"}, "variables": {"name": "x"}}, "names no bucket"),

@@ -102,7 +102,7 @@ def test_a_task_whose_process_fell_is_taken_up_and_not_done_twice(home: Path, br
         status, queued = server.call("POST", "/verbs/move", {"table": "orders"})
         assert status == 202
         run_ = server.await_task(queued["run"])
-        assert run_["state"] == "DONE" and "fell before it could tell" in run_["result"], run_
+        assert run_["state"] == "DONE" and "died before it could report" in run_["result"], run_
         server.await_ready(HEALTHY_S)
         segments = server.ok("POST", "/verbs/segments", {"table": "orders"})
         assert [one["name"] for one in segments if one["half"] == "OFFLINE"] == ["orders_1632463351000_1632467070000_0"]

@@ -133,7 +133,7 @@ def test_what_changed_since_the_start_is_refused(working: App, tmp_path: Path) -
     before = total(working)
     only = {"segmentsTo": ["new"]}
     status, said = working.refused("POST", f"{END}?segmentLineageEntryId={entry}", only)
-    assert status == 409 and "segment 'history' has been written anew since" in said and total(working) == before
+    assert status == 409 and "segment 'history' has been rewritten since" in said and total(working) == before
     assert lineage(working)[entry]["state"] == "IN_PROGRESS"
 
 
@@ -143,7 +143,7 @@ def test_what_cannot_be_started_or_ended(orders: App) -> None:
         ({"segmentsFrom": ["nothing"], "segmentsTo": ["a"]}, 404, "'nothing' does not exist"),
         ({"segmentsFrom": ["orders_1000_2000_1"]}, 404, f"Did you mean '{MOVED}'?"),
         ({"segmentsTo": [MOVED]}, 409, f"segment '{MOVED}' exists in OFFLINE"),
-        ({"segmentsTo": ["a", "a"]}, 400, "'a' stands twice"),
+        ({"segmentsTo": ["a", "a"]}, 400, "'a' is given twice"),
         ({"segmentsTo": ["../a"]}, 400, "cannot be a segment's name"),
         ({"segmentsTo": "a"}, 400, "segmentsTo"),
         ({"segmentsTo": ["a"], "colour": 1}, 400, "colour"),

@@ -101,7 +101,7 @@ class DeltaSource:
             raise DataError(
                 f"Version {self._version} of the Delta table at {self._config.uri} changes or deletes rows, and table "
                 f"'{spec.name}' has no PRIMARY KEY that says which. Nothing of it was loaded.",
-                hint='Make the table anew with "change_feed": "auto" in the config of the connector: each row that '
+                hint='Create the table again with "change_feed": "auto" in the config of the connector: each row that '
                 "went takes an equal one away then. Or load what the source holds now: mode snapshot.",
             )
         if self._changes is not None and spec.upsert is not None and spec.upsert.partial is not None:

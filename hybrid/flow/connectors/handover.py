@@ -150,7 +150,7 @@ def _check_seam(
         if offset <= last:
             raise StreamError(
                 f"Connector '{connector}' starts at offset {offset} of {where}, and the history holds it up to "
-                f"{last}: {last + 1 - offset} messages would stand twice. Nothing was read.",
+                f"{last}: {last + 1 - offset} messages would be there twice. Nothing was read.",
                 hint=f'Start at {last + 1}, or write "start_from": "after_history".',
             )
         if offset > last + 1 and is_whole:

@@ -130,7 +130,7 @@ class StreamBinding(Bound):
 def changed_words(paths: Sequence[str]) -> str:
     """The warning of files that have changed."""
     more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
-    return f"{paths[0]}{more}: changed after it was read, and not read again. --full-refresh reads everything anew."
+    return f"{paths[0]}{more}: changed after it was read, and not read again. --full-refresh reads everything again."
 
 
 def _refuse_any(rejected: DataFrame) -> None:

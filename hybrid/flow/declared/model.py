@@ -99,7 +99,7 @@ class Declaration:
         for other in self.flows:
             if (other.target, other.name) == (flow.target, flow.name):
                 message = (
-                    f"flow '{flow.name}' of table '{flow.target}' stands twice, first at {other.place}. "
+                    f"flow '{flow.name}' of table '{flow.target}' is given twice, first at {other.place}. "
                     "A flow is known by its name: give one of them another."
                 )
                 raise SpecError.at(self.source, flow.place, message)

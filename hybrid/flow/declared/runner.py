@@ -125,7 +125,7 @@ class FlowRun:
                 return self._load(state)
             except OvertakenError:
                 state = self._state()
-        raise OvertakenError(f"Other acts on table '{self.flow.target}' came first {_ATTEMPTS} times.")
+        raise OvertakenError(f"Other operations on table '{self.flow.target}' came first {_ATTEMPTS} times.")
 
     def _load(self, state: FlowState) -> FlowReport:
         self.bench.progress.say(f"{self.flow.name}: loading.")
@@ -232,7 +232,7 @@ def refuse_other_kind(flow: Flow, found: FlowState) -> None:
         if side is not None and side.kind != flow.kind:
             raise SpecError(
                 f"Flow '{flow.name}' of table '{flow.target}' has run as {_words(side.kind)}, and is "
-                f"declared as {_words(flow.kind)} now: its rows would come twice.",
+                f"declared as {_words(flow.kind)} now: its rows would be there twice.",
                 hint="Give the new one another name.",
             )
 

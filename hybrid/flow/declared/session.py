@@ -86,7 +86,7 @@ def bound(what: str) -> Binding:
     if binding is None:
         raise SpecError(
             f"{session.declaration.source}: {what} stands outside of a flow. Files are read inside of a flow's "
-            "function, which is called anew for each run and each micro-batch.",
+            "function, which is called again for each run and each micro-batch.",
             hint="Put it into the function under @append_flow.",
         )
     return binding

@@ -72,7 +72,7 @@ class Rewrite:
             current = open_half(half)
             newer = acts_between(half, self.base.version, current.version)
             if newer is None or not self._is_as_planned(group, current) or not self.holds(current):
-                raise OvertakenError(f"Another act concerned segments of OFFLINE of '{self.table.name}' first.")
+                raise OvertakenError(f"Another operation changed segments of OFFLINE of '{self.table.name}' first.")
             if not group.allows(written):
                 raise self._lacking(group, written)
             taken = {file.segment for file in current.files} | self._names | segments_named_by(newer)

@@ -330,7 +330,7 @@ class _Run:
             adding = _ADDING if base.path.name == Half.REALTIME else frozenset[str]()
             same = not foreign and all(act.kind in adding for act in acts or ())
         if not same:
-            raise OvertakenError(f"Another act committed to {base.path.name} of '{self._table.name}' first.")
+            raise OvertakenError(f"Another operation committed to {base.path.name} of '{self._table.name}' first.")
 
     # Helpers
 

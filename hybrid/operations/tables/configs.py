@@ -54,7 +54,7 @@ def halves_of(document: Json, source: str) -> tuple[str, dict[Half, Json]]:
         half = Half(top.choice("tableType", tuple(Half)))
         names[raw_table_name(top.text("tableName"))] = None
         if half in halves:
-            top.fail("tableType", f"{half} stands twice. Give each half once.")
+            top.fail("tableType", f"{half} is given twice. Give each half once.")
         halves[half] = config
     first, *others = names
     if others:

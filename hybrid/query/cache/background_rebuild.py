@@ -137,7 +137,7 @@ class BackgroundRebuild(threading.Thread):
         self._laid = None
         self.found_no_room = is_out_of_memory(error)
         if not self._abandoned:
-            _LOG.warning("Table '%s' is not laid anew beside its work", self._spec.name, exc_info=error)
+            _LOG.warning("Table '%s' is not rebuilt in the background", self._spec.name, exc_info=error)
 
     def _run(self, statement: str) -> DuckDBPyConnection:
         if self._abandoned:

@@ -95,7 +95,7 @@ class ViewReads:
         return [
             f"Table '{self.spec.name}' at one revision, as hybrid's queries show it:",
             f"  {self.revision}",
-            "Rows that come later are not in it, nor rows that were not committed yet. Its files are kept for",
+            "Rows that arrive later are not in it, nor rows that were not committed yet. Its files are kept for",
             f"{days:g} days after they are replaced, unless a purge or a VACUUM with another retention removes them.",
         ]
 

@@ -77,7 +77,7 @@ def claim(table: TableContext, plan: Plan, units: Sequence[Unit]) -> None:
             raise ConflictError(
                 f"{expected - free - mine} of {counted(expected, 'rejected row')} that backfill '{plan.id}' of "
                 f"'{table.name}' brings have been brought otherwise since. Nothing was changed.",
-                hint="Plan it anew: hybrid backfill plan ... --from-rejected",
+                hint="Plan it again: hybrid backfill plan ... --from-rejected",
             )
         if not free:
             return

@@ -24,7 +24,7 @@ class ConflictMonitor:
         except DataError as error:
             raise _stale(plan, f"that version is no longer retained: {error}") from error
         if base.table_id != plan.table_id:
-            raise _stale(plan, "the table has been made anew since")
+            raise _stale(plan, "the table has been created again since")
         self._before = {file.segment for file in base.files}
         self._seen = plan.offline_version
         self._expected: set[str] = set()
@@ -52,7 +52,7 @@ class ConflictMonitor:
             for segment, files in unit.replaced.items():
                 now = current.files_of(segment)
                 if now != files:
-                    how = "has been written anew" if now else "is gone"
+                    how = "has been rewritten" if now else "is gone"
                     raise self._changed(f"segment '{segment}' {how} since")
         spans = [span(bucket) for unit in units for bucket in self._plan.buckets_of(unit)]
         for file in current.files:
@@ -72,7 +72,7 @@ class ConflictMonitor:
             self._done.update((start, end) for start, end in (spans if isinstance(spans, (list, tuple)) else ()))
 
     def _changed(self, what: str) -> ConflictError:
-        return _stale(self._plan, f"{what}; the newest act is '{self._newest.id}' at {self._newest.at}")
+        return _stale(self._plan, f"{what}; the newest commit is '{self._newest.id}' at {self._newest.at}")
 
 
 def refuse_falling_limit(plan: Plan, units: Sequence[Unit], current: HalfSnapshot) -> None:
@@ -99,5 +99,5 @@ def _stale(plan: Plan, why: str) -> ConflictError:
     return ConflictError(
         f"Backfill '{plan.id}' of '{plan.table}' was planned on OFFLINE version {plan.offline_version}, and {why}. "
         "What it has corrected so far stays; nothing else was changed.",
-        hint="Plan what is left anew: hybrid backfill plan ...",
+        hint="Plan what is left again: hybrid backfill plan ...",
     )

@@ -251,7 +251,7 @@ def _refuse_outside(base: Base, request: Request, staged: StagedRows) -> None:
         place = place_in_files(request.files, request.csv_format, row[0])
         time = time_text(time_value(base.spec, row[1]))
         raise DataError(
-            f"{place}: its time {time} lies outside of --from and --to. Nothing was changed.",
+            f"{place}: its time {time} is outside of --from and --to. Nothing was changed.",
             hint="Widen the window, or leave the row out.",
         )
 

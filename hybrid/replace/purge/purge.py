@@ -129,7 +129,7 @@ class _Work:
                 self._rows[half.value] += write_anew(self._scene, half, seen.halves, seen.hidden, going)
             except OvertakenError:
                 self._scene.table.bench.progress.say(
-                    f"Another act on '{self._scene.table.name}' came first; looking again."
+                    f"Another operation on '{self._scene.table.name}' came first; looking again."
                 )
                 return False
         return True

@@ -77,7 +77,7 @@ def _held(scene: PurgeScope, planned: Halves) -> Iterator[Halves]:
             acts = acts_between(snapshot.path, planned[half].version, snapshot.version)
             since = snapshot.version - planned[half].version  # counts commits of other writers too
             if acts is None or len(acts) < since or not all(_only_adds(scene, half, act) for act in acts):
-                raise OvertakenError(f"Another act committed to {half.value} of '{scene.table.name}' first.")
+                raise OvertakenError(f"Another operation committed to {half.value} of '{scene.table.name}' first.")
         refuse_override(scene.table.name, current.get(Half.OFFLINE))
         yield current
 

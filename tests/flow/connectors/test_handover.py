@@ -91,7 +91,7 @@ def test_a_timestamp_begins_at_its_first_message_and_else_at_the_end():
         (offsets(p0=42, p1=0, p2=0), None, SpecError, "names partition 2, and topic 't' has the partitions 0, 1"),
         (offsets(p0=9, p1=0), None, StreamError, "1 offsets are gone"),
         (offsets(p0=51, p1=0), None, StreamError, "ends at 50: offsets 50 to 50 would be skipped"),
-        (offsets(p0=42, p1=0), {"t/0": 42}, StreamError, "1 messages would stand twice"),
+        (offsets(p0=42, p1=0), {"t/0": 42}, StreamError, "1 messages would be there twice"),
         (offsets(p0=42, p1=0), {"t/0": 39}, StreamError, "offsets 40 to 41 would be in neither"),
         (KafkaStart(StartKind.AFTER_HISTORY), None, SpecError, "does not tell topic, partition and offset"),
         (KafkaStart(StartKind.AFTER_HISTORY), {"t/0": 3, "t/1": 2}, StreamError, "6 offsets are gone"),

@@ -93,7 +93,7 @@ FLOW = "@flows.append_flow(target='t', name='f')\ndef {name}():\n    return None
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (HEAD + FLOW.format(name="a") + FLOW.format(name="b"), "flow 'f' of table 't' stands twice, first at line 3"),
+        (HEAD + FLOW.format(name="a") + FLOW.format(name="b"), "flow 'f' of table 't' is given twice, first at line 3"),
         (HEAD + HEAD, "table 't' is created twice, first at line 2"),
         (HEAD + "@flows.append_flow\ndef f(): pass", "target is missing"),
         (HEAD + "@flows.append_flow(target='t', name='a/b')\ndef f(): pass", "'a/b' is no name of a flow"),

@@ -108,7 +108,7 @@ def test_a_segment_that_was_corrected_meanwhile_stops_the_run_before_it_begins(l
     first, second = _doubled(lab, 0, BUCKET), _doubled(lab)
     lab.run(first)
     before = lab.rows()
-    with pytest.raises(ConflictError, match=r"segment 'orders_0' has been written anew since; the newest act is 'back"):
+    with pytest.raises(ConflictError, match=r"segment 'orders_0' has been rewritten since; the newest commit is 'back"):
         lab.run(second)
     assert lab.rows() == before
     with pytest.raises(QueryError, match="has changed since"):
@@ -134,7 +134,7 @@ def test_a_conflict_in_the_middle_leaves_what_is_done(planned: Planned) -> None:
             other.run(second)
 
     other, told = lab, Lab(CommitContext(lambda: lab.bench.spark, lab.bench.now_ms, Told(then)), lab.halves, lab.folder)
-    with pytest.raises(ConflictError, match="'orders_2' has been written anew"):
+    with pytest.raises(ConflictError, match="'orders_2' has been rewritten"):
         told.run(first)
     assert _amounts(lab) == {0: 2, 1: 2, 2: 2, 3: 2, 4: 2, 5: 2, 6: 1, 7: 1, 99: 1}
 
@@ -317,7 +317,7 @@ def test_a_move_that_planned_before_a_swap_commits_after_it(lab: Lab) -> None:
 
     bench = CommitContext(lambda: lab.bench.spark, lab.bench.now_ms, Told(then))
     report = run_move(TableContext(bench, lab.spec, lab.halves.layout), reach=Reach(None, END + 2 * BUCKET))
-    assert report.moved and not any("planning anew" in message for message in said)
+    assert report.moved and not any("planning again" in message for message in said)
     assert _amounts(lab) == {**dict.fromkeys(range(8), 2.0), 60: 1.0, 99: 1.0}
     assert lab.offline.offline.boundary.time_ms == END + 2 * BUCKET
 
@@ -358,7 +358,7 @@ def test_a_key_that_changes_its_bucket_is_swapped_in_one_commit(workbench: Commi
 
 def test_rows_outside_of_the_window_are_refused_with_their_place(lab: Lab) -> None:
     rows = [{"order_id": n, "customer": "b", "amount": 1.0, "ts": ts} for n, ts in ((1, 100), (2, 5000))]
-    with pytest.raises(DataError, match=r"input.jsonl, line 2: its time 5000 lies outside of --from and --to"):
+    with pytest.raises(DataError, match=r"input.jsonl, line 2: its time 5000 is outside of --from and --to"):
         lab.plan(0, BUCKET, rows=rows)
     assert not plans.plan_ids(lab.halves.layout) and not list((lab.halves.layout.root / "staging").glob("backfill*"))
 
