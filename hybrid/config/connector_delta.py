@@ -109,7 +109,7 @@ def _one_of(config: Section, key: str, alias: str) -> str | None:
 
 def _check_together(config: Section, found: DeltaInput) -> None:
     if found.version is not None and found.datetime_ms is not None:
-        config.fail("datetime", "stands beside version. Write one of them.")
+        config.fail("datetime", "is given beside version. Write one of them.")
     if found.end_version is not None and not found.follows:
         config.fail("end_version", f"has no meaning in the mode {found.mode}. Use follow or snapshot_and_follow.")
     if found.end_version is not None and found.version is not None and found.end_version <= found.version:

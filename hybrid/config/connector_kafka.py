@@ -83,7 +83,7 @@ def kafka_warnings(config: Section) -> Iterator[str]:
 
 def _topics(config: Section) -> tuple[str, ...]:
     if config.has("topic") and config.has("topics"):
-        config.fail("topics", "stands beside topic. Write one of them.")
+        config.fail("topics", "is given beside topic. Write one of them.")
     topics = (config.text("topic"),) if not config.has("topics") else config.texts("topics")
     counts = Counter(topics)
     for topic in topics:

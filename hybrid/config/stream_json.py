@@ -53,7 +53,7 @@ def find_streams(realtime: Section) -> tuple[Section, ...]:
     nested = realtime.section("ingestionConfig").section("streamIngestionConfig")
     maps = tuple(nested.sections("streamConfigMaps"))
     if maps and old.doc:
-        nested.fail("streamConfigMaps", f"stands beside {old.path}: say in one place which stream is read.")
+        nested.fail("streamConfigMaps", f"is given beside {old.path}: say in one place which stream is read.")
     streams = tuple(config for config in maps or (old,) if config.doc)
     if not streams:
         realtime.fail("tableIndexConfig.streamConfigs", "is missing: a REALTIME table says which stream it reads.")

@@ -94,7 +94,7 @@ def test_a_fallen_run_is_taken_up_and_not_for_ever(catalog: Catalog) -> None:
         assert run is not None and run.attempts == attempt
         assert [fallen.id for fallen in catalog.runs.take_up_fallen()] == ["run_1"]
     failed = catalog.runs.find("run_1")
-    assert failed.state == "FAILED" and f"fell {ATTEMPTS_MAX} times" in failed.result
+    assert failed.state == "FAILED" and f"died {ATTEMPTS_MAX} times" in failed.result
     assert catalog.runs.enqueue(request(2, only_one=True)) is not None
 
 

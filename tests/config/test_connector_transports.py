@@ -137,7 +137,7 @@ def test_brokers_are_replaced() -> None:
         ({"start_from": [{"topic": "t", "offset": 1}]}, "start_from[0].partition: is missing"),
         ({"start_from": [{"topic": "t", "partition": 0}]}, "start_from[0].offset: is missing"),
         ({"start_from": [{"topic": "t", "partition": 0, "offset": -1}]}, "offset: -1 is not a whole number from 0"),
-        ({"start_from": [{"topic": "t", "partition": 0, "offset": 1}] * 2}, "start_from[1].partition: 0 of 't' stands"),
+        ({"start_from": [{"topic": "t", "partition": 0, "offset": 1}] * 2}, "partition: 0 of 't' is given twice"),
         ({"start_from": [{"topic": "t", "partition": 5, "offset": 1}], "partitions": [0]}, "5 is not one of"),
         ({"start_from": [{"topic": "t", "partition": 0, "offset": 1}], "partitions": [0, 1]},
          "start_from: has no offset for partition 1 of 't'"),

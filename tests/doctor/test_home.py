@@ -74,7 +74,7 @@ def test_a_disk_that_is_almost_full(
 def test_logs_that_cannot_be_written(patient: Patient) -> None:
     (patient.path / "logs").touch()
     found = patient.only()
-    assert (found.check, found.severity) == ("logs", Severity.WARNING) and "Work goes on" in found.message
+    assert (found.check, found.severity) == ("logs", Severity.WARNING) and "Work continues" in found.message
 
 
 # The catalog

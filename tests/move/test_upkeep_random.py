@@ -234,7 +234,7 @@ class Random:
             try:
                 self.table.revert(merges[0].id)
             except ConflictError as error:
-                known = ("does not exist any more", "has removed rows", "Revert the newer one", "written anew")
+                known = ("does not exist any more", "has removed rows", "Revert the newer one", "rewritten")
                 assert any(one in f"{error} {error.hint}" for one in known), error
 
     def take(self, step: Callable[[], object] | None = None) -> None:

@@ -188,7 +188,7 @@ def test_times_outside_of_a_name() -> None:
     assert str(caught.value).startswith(
         f"/in/a.csv, line 2: time {first - 1} is outside of the times in the name of segment '{SEGMENT}', {first} to"
     )
-    with pytest.raises(DataError, match=f"/in/a.csv, line 3: time {last + 1} lies outside"):
+    with pytest.raises(DataError, match=f"/in/a.csv, line 3: time {last + 1} is outside"):
         check(first, last + 1)
     name = f"orders_{first // 3_600_000 * 3_600_000}_{last // 3_600_000 * 3_600_000}_0"
     refuse_times_outside_name(spec, 3_600_000, name, staged(first, last), ())

@@ -75,7 +75,7 @@ def test_what_a_job_covers() -> None:
         ("5/5", (NOON,), "ends before it begins"),
         ("yesterday/today", (NOON,), "hybrid.covers yesterday: is no time"),
         ("day", (NOON, NOON + DAY_MS), f"/in/a.json, line 9: time {NOON + DAY_MS} is outside of what the job covers"),
-        (f"{NOON}/{NOON + 5}", (NOON - 1, NOON), f"/in/a.json, line 1: time {NOON - 1} lies outside"),
+        (f"{NOON}/{NOON + 5}", (NOON - 1, NOON), f"/in/a.json, line 1: time {NOON - 1} is outside"),
         (
             f"{NOON}/{NOON + 5}",
             (NOON, NOON + 5),
