@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hybrid.files.limits import DEFAULT_LIMITS, FileLimits
 from hybrid.files.records import Record, Shape, Slice, arrow_errors
 from hybrid.schema.problem import Problem
 
-_BATCH_ROWS = 4096
+if TYPE_CHECKING:
+    from pyarrow import Array, RecordBatch
+    from pyarrow.parquet import ColumnSchema, ParquetSchema
+
+# Arrow copies a column's dictionary for each batch that it reads, so few large ones are read and divided.
+_BATCH_ROWS, _PART_ROWS = 65_536, 4096
+_TEXTS = {"STRING", "NONE", "ENUM", "JSON", "BSON"}
 # Spark and Hive write INT96. In 64-bit nanoseconds it would overflow outside of 1677 to 2262.
 INT96_UNIT = "us"
 
@@ -40,17 +47,84 @@ def _check_ratio(unpacked: int, packed: int, limits: FileLimits) -> None:
         raise Problem(0, "", f"unpacks to more than {limits.ratio_max} times its size, which is not read")
 
 
-def read_row_group(piece: Slice) -> Iterator[Record]:
+def read_row_group(piece: Slice, limits: FileLimits = DEFAULT_LIMITS) -> Iterator[Record]:
     """The rows of a slice. Problem names the first row of the batch that cannot be read."""
     import pyarrow.parquet as pq
 
     position, group = piece.first, f"row group {piece.start}"
     try:
-        file = pq.ParquetFile(piece.path, coerce_int96_timestamp_unit=INT96_UNIT)
-        for batch in file.iter_batches(_BATCH_ROWS, row_groups=[piece.start]):
+        metadata = pq.read_metadata(piece.path)
+        file = pq.ParquetFile(
+            piece.path,
+            metadata=metadata,
+            coerce_int96_timestamp_unit=INT96_UNIT,
+            read_dictionary=_text_columns(metadata.schema),
+        )
+        for batch in _bounded(file.iter_batches(_BATCH_ROWS, row_groups=[piece.start]), piece.path, limits):
             for values in batch.to_pylist(maps_as_pydicts="strict"):
                 yield Record(position, f", row {position + 1} ({group})", values)
                 position += 1
     except arrow_errors() as error:
         at = f", from row {position + 1} on ({group})"
         raise Problem(position, at, f"cannot be read as Parquet, is it damaged? {error}") from error
+
+
+def _text_columns(schema: ParquetSchema) -> list[str]:
+    """The paths of columns of texts and bytes. A dictionary of the file may repeat one text any number of times."""
+    columns = [schema.column(number) for number in range(len(schema.names))]
+    return [column.path for column in columns if column.physical_type == "BYTE_ARRAY" and _is_text(column)]
+
+
+def _is_text(column: ColumnSchema) -> bool:
+    return column.logical_type.type in _TEXTS
+
+
+def _bounded(batches: Iterable[RecordBatch], path: Path, limits: FileLimits) -> Iterator[RecordBatch]:
+    """Batches whose texts, until here dictionaries, are unpacked: few rows at once where they are long.
+
+    Problem, before they are unpacked, when the texts so far take far more than the file's bytes.
+    """
+    packed, unpacked = path.stat().st_size, 0
+    for batch in batches:
+        unpacked += _text_bytes(batch)
+        _check_ratio(unpacked, packed, limits)
+        for rows in _divided(batch, limits.ratio_from):
+            yield rows.from_arrays([_plain(column) for column in rows.columns], names=rows.schema.names)
+
+
+def _divided(batch: RecordBatch, bytes_max: int) -> Iterator[RecordBatch]:
+    """Parts of a batch: at most `_PART_ROWS` rows whose texts take at most `bytes_max`, or single rows."""
+    if batch.num_rows <= 1 or (batch.num_rows <= _PART_ROWS and _text_bytes(batch) <= bytes_max):
+        yield batch
+        return
+    half = batch.num_rows // 2
+    yield from _divided(batch.slice(0, half), bytes_max)
+    yield from _divided(batch.slice(half), bytes_max)
+
+
+def _plain(column: Array) -> Array:
+    import pyarrow as pa
+
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+
+def _text_bytes(batch: RecordBatch) -> int:
+    return sum(_bytes_of(column) for column in batch.columns)
+
+
+def _bytes_of(column: Array) -> int:
+    """The bytes of the texts that the dictionaries of a column, or of its parts, stand for."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_dictionary(column.type):
+        lengths = pc.binary_length(column.dictionary).cast(pa.int64())
+        return int(pc.sum(lengths.take(column.indices)).as_py() or 0)
+    if pa.types.is_map(column.type):
+        first, last = (column.offsets[0].as_py(), column.offsets[-1].as_py()) if len(column) else (0, 0)
+        return sum(_bytes_of(part.slice(first, last - first)) for part in (column.keys, column.items))
+    if pa.types.is_list(column.type):
+        return _bytes_of(column.flatten())
+    if pa.types.is_struct(column.type):
+        return sum(_bytes_of(column.field(number)) for number in range(column.type.num_fields))
+    return 0

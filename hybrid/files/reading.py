@@ -29,6 +29,6 @@ def read_slice(piece: Slice, csv_format: CsvFormat, limits: FileLimits = DEFAULT
         elif piece.shape is Shape.ORC:
             yield from read_stripe(piece)
         else:
-            yield from read_row_group(piece)
+            yield from read_row_group(piece, limits)
     except OSError as error:
         raise Problem(piece.first, "", f"cannot be read: {error}") from error

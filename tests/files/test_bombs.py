@@ -63,3 +63,50 @@ def test_a_parquet_row_group_that_unpacks_to_far_too_much_is_refused(tmp_path: P
 def test_ordinary_packed_files_are_read(tmp_path: Path) -> None:
     data = b"".join(b'{"a": %d}\n' % number for number in range(200_000))
     read(packed(tmp_path / "a.gz", data), DataFormat.JSON)
+
+
+COLUMNS = {
+    "text": lambda text: [text] * 3000,
+    "list": lambda text: [[text] * 300] * 10,
+    "struct": lambda text: [{"a": 1, "b": text}] * 3000,
+    "map": lambda text: pa.array([[("k", text)]] * 3000, type=pa.map_(pa.string(), pa.string())),
+}
+
+
+@pytest.mark.parametrize("column", COLUMNS)
+def test_a_text_that_a_parquet_dictionary_repeats_is_refused_before_it_is_unpacked(tmp_path: Path, column: str) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"a": COLUMNS[column]("x" * 10_000)}), path, compression="zstd")
+    assert path.stat().st_size < 10_000
+    with pytest.raises(Problem, match="unpacks to more than 300 times"):
+        read(path, DataFormat.PARQUET)
+
+
+def test_what_is_refused_has_not_been_unpacked(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    indices = pa.array([0] * 4_000, pa.int32())
+    pq.write_table(pa.table({"a": pa.DictionaryArray.from_arrays(indices, ["x" * 1_000_000])}), path)
+    with pytest.raises(Problem, match="unpacks to more than 300 times"):
+        read(path, DataFormat.PARQUET)
+    assert pa.default_memory_pool().max_memory() < 1_000_000_000, "4 GB would be unpacked"
+
+
+@pytest.mark.parametrize("column", COLUMNS)
+def test_long_texts_are_unpacked_a_few_at_once_and_stay_what_they_are(tmp_path: Path, column: str) -> None:
+    """One batch of the file, in parts of at most 2 MB."""
+    path = tmp_path / "a.parquet"
+    values = [value for number in range(5) for value in list(COLUMNS[column](str(number) * 5_000))[:10]]
+    rows = pa.table({"a": pa.array(values, COLUMNS[column]("x").type if column == "map" else None), "n": range(50)})
+    pq.write_table(rows, path)
+    (piece,) = inspect(path, DataFormat.PARQUET, SMALL).slices
+    generous = FileLimits(ratio_from=2_000_000, ratio_max=1_000_000)
+    found = [record.values for record in read_slice(piece, CsvFormat(), generous)]
+    assert found == rows.to_pylist(maps_as_pydicts="strict")
+
+
+def test_a_long_text_alone_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"a": ["x" * 1_900_000, None, ""], "b": [b"\0\xff", b"", None]}), path)
+    (piece,) = inspect(path, DataFormat.PARQUET, SMALL).slices
+    texts = [record.values for record in read_slice(piece, CsvFormat(), SMALL)]
+    assert [(len(one["a"] or ""), one["b"]) for one in texts] == [(1_900_000, b"\0\xff"), (0, b""), (0, None)]
