@@ -1,5 +1,7 @@
 """Limits of connections, with raw sockets: heads, headers, trailers, slow senders, too many connections."""
 
+import hashlib
+import inspect
 import os
 import resource
 import socket
@@ -12,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from hybrid.serve.connection_limits import ConnectionLimits
 from tests.serve.app import App
@@ -170,3 +173,9 @@ def test_the_soft_limit_of_files_is_raised() -> None:
     )
     soft, connections = map(int, subprocess.check_output([sys.executable, "-c", code], text=True).split())
     assert soft == min(resource.getrlimit(resource.RLIMIT_NOFILE)[1], 65_536) and 16 <= connections <= 4096
+
+
+def test_uvicorns_protocol_is_the_one_that_is_extended() -> None:
+    """`LimitedProtocol` relies on its inside: read what changed, then change the ceiling in pyproject.toml and this."""
+    source = inspect.getsource(HttpToolsProtocol)
+    assert hashlib.sha256(source.encode()).hexdigest()[:16] == "18fdf324b11bf160"
