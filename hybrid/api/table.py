@@ -12,7 +12,7 @@ from hybrid.lake.log import HalfSnapshot
 from hybrid.operations import ingestion, moves, pauses, rejected_rows
 from hybrid.operations.queries import AsOfText, view_table
 from hybrid.operations.segments import Segment, find_segment, segment_origins, segments_of
-from hybrid.operations.time_boundary import TimeBoundary, clear_boundary, set_boundary, time_boundary_of
+from hybrid.operations.time_boundary import TimeBoundary, clear_boundary, set_boundary, time_boundary
 from hybrid.table.boundary import Boundary, TopicPartition
 from hybrid.table.effective import EffectiveBoundary
 
@@ -219,7 +219,7 @@ class Table:
 
         None without offline rows, on a table with one half, or where no time divides the halves.
         """
-        return time_boundary_of(self.spec, self.half(Half.OFFLINE)) if len(self.spec.halves) == len(Half) else None
+        return time_boundary(self._ref)
 
     def replacements(self) -> list[ReplacementEntry]:
         """The lineage entries of replacements and reverts, newest first."""

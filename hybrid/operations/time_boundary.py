@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hybrid.config.table_config import TableSpec
+from hybrid.config.table_config import Half, TableSpec
 from hybrid.lake.log import HalfSnapshot
 from hybrid.schema.types import DataType
 
@@ -21,6 +21,11 @@ class TimeBoundary:
 
     time_column: str
     time_value: str
+
+
+def time_boundary(table: TableRef) -> TimeBoundary | None:
+    """The time boundary of a table; None on a table with one half, and where `time_boundary_of` gives None."""
+    return time_boundary_of(table.spec, table.half(Half.OFFLINE)) if len(table.spec.halves) == len(Half) else None
 
 
 def time_boundary_of(spec: TableSpec, offline: HalfSnapshot) -> TimeBoundary | None:
