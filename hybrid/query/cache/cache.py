@@ -19,6 +19,7 @@ from hybrid.query.cache.follower import Follower, OpenStream
 from hybrid.query.cache.stream import KafkaStream, Stream
 from hybrid.query.cache.tuning import DEFAULT_TUNING, CacheTuning
 from hybrid.query.plan import QueryTable, TableSource
+from hybrid.runtime.backoff import Backoff
 from hybrid.table.state import RealtimeState
 
 _LOG = logging.getLogger(__name__)
@@ -94,14 +95,14 @@ class CachedTable(threading.Thread):
 
     def _follow(self) -> None:
         """Follows the table, and restarts when it cannot go on."""
-        wait_s = self._backoff_s[0]
+        backoff = Backoff(*self._backoff_s)
         while not self._is_over():
             try:
                 started = time.monotonic()
                 self.follower.start()
                 took_s = time.monotonic() - started
                 _LOG.info("Table '%s' is in memory after %.1f s", self.table.spec.name, took_s)
-                wait_s = self._backoff_s[0]
+                backoff.reset()
                 while not self._is_over() and self.follower.step():
                     if not self.follower.has_stream:
                         self.stop.wait(_LOOK_S)
@@ -109,17 +110,17 @@ class CachedTable(threading.Thread):
                 if self._is_dropped():
                     return
                 _LOG.warning("Table '%s' is answered from its files: %s", self.table.spec.name, error)
-                wait_s = self._pause(wait_s)
+                self._pause(backoff.next_s())
             except Exception as error:  # whatever the error, the files answer meanwhile
                 if self._is_dropped():
                     return
                 # If the table was built before, a statement is taking the memory for a while.
                 if is_out_of_memory(error) and self.follower.rows.current is None:
                     _LOG.warning("Table '%s' does not fit into cache_bytes: its files answer", self.table.spec.name)
-                    wait_s = _NO_ROOM_S
+                    self._pause(_NO_ROOM_S)
                 else:
                     _LOG.exception("Table '%s' is answered from its files", self.table.spec.name)
-                wait_s = self._pause(wait_s)
+                    self._pause(backoff.next_s())
 
     def _is_dropped(self) -> bool:
         """Whether the table was dropped: then nobody asks for it, and missing files are no error."""
@@ -129,10 +130,9 @@ class CachedTable(threading.Thread):
         self.follower.lose(forget=True)
         return True
 
-    def _pause(self, wait_s: float) -> float:
+    def _pause(self, wait_s: float) -> None:
         self.follower.lose(forget=True)
         self.stop.wait(wait_s)
-        return min(2 * wait_s, self._backoff_s[1])
 
     def _is_over(self) -> bool:
         return self.stop.is_set() or time.monotonic() - self.used_at > _IDLE_S
