@@ -12,7 +12,8 @@ from hybrid.doctor.findings import Checkup, Severity, now_words
 from hybrid.errors import ConflictError, DataError, HybridError, NotFoundError
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.lineage_archive import kept_acts
-from hybrid.lake.log import open_half, own_states, state_at
+from hybrid.lake.log import open_half
+from hybrid.lake.log_entries import own_states, state_at
 from hybrid.operations.tables.create import creation_lock
 from hybrid.progress import Silent
 from hybrid.table.state import Act

@@ -13,7 +13,8 @@ from hybrid.config.table_config import Half, StreamConfig, TableSpec
 from hybrid.doctor.findings import Checkup, Severity
 from hybrid.errors import HybridError
 from hybrid.lake.layout import TableLayout
-from hybrid.lake.log import DataFile, HalfSnapshot, open_half
+from hybrid.lake.log import HalfSnapshot, open_half
+from hybrid.lake.log_entries import DataFile
 from hybrid.table import columns
 from hybrid.table.boundary import TopicPartition, current_keys
 from hybrid.table.names import topic_in_name

@@ -18,7 +18,8 @@ from hybrid.errors import ConflictError, OvertakenError
 from hybrid.lake.delta_errors import is_conflict, is_schema_mismatch
 from hybrid.lake.failpoints import failpoint, failpoint_inside
 from hybrid.lake.layout import ddl_of, fence_of
-from hybrid.lake.log import ADDED, WIDENED, fence_at, listed_columns, state_at
+from hybrid.lake.log import ADDED, WIDENED, listed_columns
+from hybrid.lake.log_entries import fence_at, state_at
 from hybrid.lake.log_sync import sync_log
 from hybrid.runtime import durable
 from hybrid.table.columns import SEGMENT

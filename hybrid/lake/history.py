@@ -14,7 +14,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from hybrid.lake.log import DataFile, HalfSnapshot, own_states, read_commit
+from hybrid.lake.log import HalfSnapshot
+from hybrid.lake.log_entries import DataFile, own_states, read_commit
 from hybrid.table.boundary import Offsets
 from hybrid.table.columns import bookkeeping
 from hybrid.table.state import RealtimeState

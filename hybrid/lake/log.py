@@ -3,53 +3,25 @@
 from __future__ import annotations
 
 import json
-import os
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import dropwhile
 from pathlib import Path
-from typing import Any
-from urllib.parse import unquote
 
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from hybrid.errors import DataError, NotFoundError
 from hybrid.lake.lineage_archive import kept_acts
+from hybrid.lake.log_entries import DataFile, absolute_path, has_entry, last_time, own_states, state_at
 from hybrid.lake.log_sync import set_torn_aside
-from hybrid.table.columns import SEGMENT, TIME
+from hybrid.table.columns import SEGMENT
 from hybrid.table.effective import EffectiveBoundary, effective_boundary
-from hybrid.table.state import Act, HalfState, LineagePointer, OfflineState, RealtimeState, from_user_metadata
+from hybrid.table.state import Act, HalfState, LineagePointer, OfflineState, RealtimeState
 
 # The properties that list the columns that rows may lack, and the columns that files may hold in a narrower type.
 ADDED, WIDENED = "hybrid.added", "hybrid.widened"
-
-
-@dataclass(frozen=True)
-class DataFile:
-    """One Parquet file of a half. `low` and `high` hold the minimum and maximum of the columns with statistics."""
-
-    path: str
-    segment: str
-    rows: int
-    bytes: int
-    modified_ms: int
-    low: Mapping[str, object] = field(default_factory=dict)
-    high: Mapping[str, object] = field(default_factory=dict)
-
-    @property
-    def times(self) -> tuple[int, int] | None:
-        """The first and last time of a row, epoch ms; None without such statistics."""
-        first, last = self.low.get(TIME), self.high.get(TIME)
-        return (first, last) if isinstance(first, int) and isinstance(last, int) else None
-
-    def may_reach(self, start: int | None, end: int | None) -> bool:
-        """Whether a row may have a time in [start, end). True when the times are unknown."""
-        if self.times is None or start is None or end is None:
-            return True
-        return self.times[0] < end and start <= self.times[1]
 
 
 def listed_columns(properties: Mapping[str, str], which: str) -> list[str]:
@@ -154,12 +126,6 @@ class HalfSnapshot:
         return effective_boundary(self.offline.boundary, self.last_ms, lag_ms)
 
 
-def last_time(files: Iterable[DataFile]) -> int | None:
-    """The latest time of a row in some files, epoch ms, by their statistics; None without such statistics."""
-    times = [file.high.get(TIME) for file in files]
-    return max((time for time in times if isinstance(time, int)), default=None)
-
-
 # Halves whose log this process has checked for torn files. A power failure ends the process, so once is enough.
 _LOOKED_AT: set[Path] = set()
 
@@ -181,132 +147,6 @@ def open_half(path: Path, version: int | None = None) -> HalfSnapshot:
         raise NotFoundError(f"There is no Delta table at {path}.") from error
     except DeltaError as error:
         raise DataError(f"{path}: the Delta log cannot be read at version {version or 'newest'}: {error}") from error
-
-
-@dataclass(frozen=True)
-class Commit:
-    """One version of a half as a difference. `state` None: a foreign commit, which keeps the half's state.
-
-    Files that only rewrite existing rows (OPTIMIZE) are left out of both lists.
-    """
-
-    version: int
-    state: HalfState | None
-    added: tuple[DataFile, ...]
-    removed: tuple[str, ...]
-    is_plain: bool  # False when it also changes the schema or the protocol, so that the difference is incomplete
-
-
-def read_commit(path: Path, version: int) -> Commit | None:
-    """The commit that made `version`; None when it does not exist yet, or when the log was cleaned past it."""
-    if not has_entry(path, version):  # the usual case: whoever follows a log polls
-        return None
-    try:
-        text = _log_entry(path, version).read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return None
-    actions = [json.loads(line) for line in text.split("\n") if line]
-    infos = [action["commitInfo"] for action in actions if "commitInfo" in action]
-    state = from_user_metadata(infos[0].get("userMetadata")) if infos else None
-    added = [action["add"] for action in actions if "add" in action and action["add"].get("dataChange", True)]
-    removed = [
-        action["remove"] for action in actions if "remove" in action and action["remove"].get("dataChange", True)
-    ]
-    return Commit(
-        version,
-        state,
-        tuple(_added_file(path, add) for add in added),
-        tuple(_absolute(path, str(remove["path"])) for remove in removed),
-        not any("metaData" in action or "protocol" in action for action in actions),
-    )
-
-
-def commits_to(path: Path, newest: int, segment: str) -> Iterator[Commit]:
-    """The commits that wrote files of a segment, newest first, as far back as the log reaches."""
-    for version in range(newest, -1, -1):
-        try:
-            text = _log_entry(path, version).read_text(encoding="utf-8")
-        except FileNotFoundError:
-            return
-        if segment not in text:  # most entries; reading one as JSON costs a hundred times as much
-            continue
-        commit = read_commit(path, version)
-        if commit is not None and any(file.segment == segment for file in commit.added):
-            yield commit
-
-
-def newest_version(path: Path, known: int) -> int:
-    """The newest version of a half, of which `known` is a version. Checks only the following log entries."""
-    while is_followed(path, known):
-        known += 1
-    return known
-
-
-def is_followed(path: Path, version: int) -> bool:
-    """Whether a commit follows `version` of a half. One file system call."""
-    return has_entry(path, version + 1)
-
-
-def has_entry(path: Path, version: int) -> bool:
-    """Whether the log holds the commit of `version`."""
-    return os.path.exists(f"{path}/{_entry(version)}")  # each statement calls this, and building a Path takes longer
-
-
-def state_at(path: Path, version: int) -> HalfState | None:
-    """The state that the commit at `version` carries; None when that commit is foreign or missing."""
-    return from_user_metadata(_user_metadata(path, version))
-
-
-def own_states(path: Path, newest: int) -> Iterator[tuple[int, HalfState]]:
-    """(version, state) of every own commit that the log still holds, newest first."""
-    for version in range(newest, -1, -1):
-        state = state_at(path, version)
-        if state is not None:
-            yield version, state
-        elif not has_entry(path, version):  # the log has been cleaned up to here
-            return
-
-
-def fence_at(path: Path, version: int, fence: str) -> int | None:
-    """The number that the newest own commit up to `version` gave the fence; -1 without any.
-
-    It is in the commit's `txn` action. None when the log no longer holds the newest own commit.
-    """
-    for number in range(version, -1, -1):
-        try:
-            text = _log_entry(path, number).read_text(encoding="utf-8")
-        except FileNotFoundError:  # the log has been cleaned up to here
-            return None
-        for line in text.split("\n"):
-            if line.startswith('{"txn"') and (action := json.loads(line)["txn"])["appId"] == fence:
-                return int(action["version"])
-    return -1
-
-
-def acts_between(path: Path, after: int, last: int) -> list[Act] | None:
-    """The own operations of versions above `after` up to `last`; None when the log no longer holds all of them."""
-    acts = []
-    for version in range(after + 1, last + 1):
-        if not has_entry(path, version):
-            return None
-        state = state_at(path, version)
-        if state is not None:
-            acts.append(state.act)
-    return acts
-
-
-def foreign_between(path: Path, after: int, last: int) -> bool:
-    """Whether a foreign commit changed rows or columns in the versions above `after` up to `last`, or may have.
-
-    Commits that only rewrite files (OPTIMIZE) change neither.
-    """
-    for version in range(after + 1, last + 1):
-        commit = read_commit(path, version)
-        if commit is None:
-            return True
-        if commit.state is None and (commit.added or commit.removed or not commit.is_plain):
-            return True
-    return False
 
 
 def lineage_acts(half: HalfSnapshot) -> Iterator[tuple[int, Act]]:
@@ -360,49 +200,11 @@ def texts(value: object) -> list[str]:
     return [str(item) for item in value] if isinstance(value, (list, tuple)) else []
 
 
-def _log_entry(path: Path, version: int) -> Path:
-    return path / _entry(version)
-
-
-def _entry(version: int) -> str:
-    return f"_delta_log/{version:020d}.json"
-
-
-def _user_metadata(path: Path, version: int) -> str | None:
-    try:
-        text = _log_entry(path, version).read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return None
-    for line in text.split("\n"):  # not splitlines(): JSON may hold U+2028 and the like unescaped
-        if line.startswith('{"commitInfo"'):
-            metadata = json.loads(line)["commitInfo"].get("userMetadata")
-            return metadata if isinstance(metadata, str) else None
-    return None
-
-
 def _rows_of(table: DeltaTable) -> list[dict[str, object]]:
     batch = table.get_add_actions(flatten=True)
     columns = {name: batch.column(name).to_pylist() for name in batch.schema.names}
     names = list(columns)
     return [dict(zip(names, values, strict=True)) for values in zip(*columns.values(), strict=True)]
-
-
-def _added_file(root: Path, add: Mapping[str, Any]) -> DataFile:
-    statistics = json.loads(add.get("stats") or "{}")
-    return DataFile(
-        path=_absolute(root, str(add["path"])),
-        segment=str(add["partitionValues"].get(SEGMENT)),
-        rows=int(statistics.get("numRecords", 0)),
-        bytes=int(add.get("size", 0)),
-        modified_ms=int(add.get("modificationTime", 0)),
-        low=statistics.get("minValues", {}),
-        high=statistics.get("maxValues", {}),
-    )
-
-
-def _absolute(root: Path, written: str) -> str:
-    path = unquote(written)
-    return path if path.startswith("/") else str(root / path)
 
 
 def _data_file(root: Path, row: Mapping[str, object]) -> DataFile:
@@ -411,7 +213,7 @@ def _data_file(root: Path, row: Mapping[str, object]) -> DataFile:
 
     modified = row["modification_time"]
     return DataFile(
-        path=_absolute(root, str(row["path"])),
+        path=absolute_path(root, str(row["path"])),
         segment=str(row[f"partition.{SEGMENT}"]),
         rows=integer(row["num_records"]),
         bytes=integer(row["size_bytes"]),

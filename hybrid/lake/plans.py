@@ -21,7 +21,8 @@ from pathlib import Path
 
 from hybrid.errors import ConflictError, DataError
 from hybrid.lake.layout import TableLayout
-from hybrid.lake.log import DataFile, HalfSnapshot, lineage_acts
+from hybrid.lake.log import HalfSnapshot, lineage_acts
+from hybrid.lake.log_entries import DataFile
 from hybrid.lake.staging import bytes_in
 from hybrid.runtime import durable
 from hybrid.runtime.file_lock import is_locked, try_lock

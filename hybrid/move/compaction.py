@@ -19,7 +19,8 @@ from hybrid.config.table_config import BucketConfig, CompactionConfig, Half, Tab
 from hybrid.errors import SpecError
 from hybrid.lake.commit_context import CommitContext, new_act_id
 from hybrid.lake.layout import quoted
-from hybrid.lake.log import HalfSnapshot, acts_between, foreign_between, lineage_acts, open_half, texts
+from hybrid.lake.log import HalfSnapshot, lineage_acts, open_half, texts
+from hybrid.lake.log_entries import acts_between, foreign_between
 from hybrid.lake.spark_upsert_order import beats, best, order_struct
 from hybrid.lake.table_context import TableContext
 from hybrid.move.expired_markers import expired_markers, have_come

@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING
 from hybrid.config.table_config import Half, TableSpec
 from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.layout import ddl_of, physical_columns, quoted
-from hybrid.lake.log import HalfSnapshot, lineage_acts, read_commit
+from hybrid.lake.log import HalfSnapshot, lineage_acts
+from hybrid.lake.log_entries import read_commit
 from hybrid.lake.spark_upsert_order import beats, key_struct, order_struct, worst
 from hybrid.move.retention.plan import never_shown
 from hybrid.schema.types import DataType

@@ -19,7 +19,8 @@ from hybrid.config.table_config import BoundaryMode, Half, MergeType, MoveConfig
 from hybrid.errors import DataError, OvertakenError, SpecError
 from hybrid.lake.commit import FileAct, Written, commit_files
 from hybrid.lake.commit_context import new_act_id
-from hybrid.lake.log import DataFile, HalfSnapshot, acts_between, open_half, segments_in_lineage
+from hybrid.lake.log import HalfSnapshot, open_half, segments_in_lineage
+from hybrid.lake.log_entries import DataFile, acts_between
 from hybrid.lake.table_context import TableContext
 from hybrid.move.merge import BUCKET, merge, with_bucket
 from hybrid.move.plan import MovePlan, Reach, Slots, WaitingBuckets, count_until, plan_move, reason_for_nothing, until

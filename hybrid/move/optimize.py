@@ -21,7 +21,8 @@ from hybrid.config.table_config import Half, TableSpec
 from hybrid.config.task_schedules import OPTIMIZE_TASK
 from hybrid.errors import SpecError
 from hybrid.lake.commit import rewrite_files
-from hybrid.lake.log import DataFile, HalfSnapshot, open_half
+from hybrid.lake.log import HalfSnapshot, open_half
+from hybrid.lake.log_entries import DataFile
 from hybrid.lake.table_context import TableContext
 from hybrid.progress import counted
 from hybrid.table import columns

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from hybrid.lake.log import DataFile
+from hybrid.lake.log_entries import DataFile
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import Any
 
 from hybrid.config.table_config import BucketConfig, TableSpec
 from hybrid.lake.files import LaidFile
-from hybrid.lake.log import DataFile
+from hybrid.lake.log_entries import DataFile
 from hybrid.schema.rounding import rounded_down
 from hybrid.table.boundary import INFINITE, Boundary, Offsets
 from hybrid.table.buckets import Bucket, bucket_of

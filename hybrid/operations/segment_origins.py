@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hybrid.lake.log import Commit, DataFile, HalfSnapshot, commits_to, texts
+from hybrid.lake.log import HalfSnapshot, texts
+from hybrid.lake.log_entries import Commit, DataFile, commits_to
 from hybrid.table.columns import OFFSET
 
 # Operations whose rows come from Kafka and carry its offsets. The offsets of others number rows of files.

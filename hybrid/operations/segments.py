@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from hybrid.config.table_config import Half
 from hybrid.errors import NotFoundError
 from hybrid.home.table_ref import TableRef
-from hybrid.lake.log import DataFile, HalfSnapshot
+from hybrid.lake.log import HalfSnapshot
+from hybrid.lake.log_entries import DataFile
 from hybrid.operations.segment_origins import Origin, origins_of
 from hybrid.table import columns
 from hybrid.table.names import topic_in_name

@@ -14,7 +14,8 @@ from sqlglot import exp
 from hybrid.config.table_config import Half, TableSpec
 from hybrid.errors import QueryError, StreamError
 from hybrid.lake.layout import TableLayout
-from hybrid.lake.log import DataFile, HalfSnapshot
+from hybrid.lake.log import HalfSnapshot
+from hybrid.lake.log_entries import DataFile
 from hybrid.lake.plans import rows_folder
 from hybrid.query.error_mapping import values_checked
 from hybrid.query.plan_preview import as_planned, find_staged

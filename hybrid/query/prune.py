@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hybrid.config.table_config import TableSpec
-from hybrid.lake.log import DataFile
+from hybrid.lake.log_entries import DataFile
 from hybrid.schema.types import DataType
 from hybrid.sql.predicates import Comparison
 from hybrid.table.boundary import PartitionKey

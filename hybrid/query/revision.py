@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from hybrid.config.table_config import BoundaryMode, Half, TableSpec
 from hybrid.errors import ConflictError
 from hybrid.lake.layout import TableLayout
-from hybrid.lake.log import HalfSnapshot, newest_version, open_half
+from hybrid.lake.log import HalfSnapshot, open_half
+from hybrid.lake.log_entries import newest_version
 from hybrid.runtime.json_values import utc
 from hybrid.table.boundary import INFINITE, Boundary, PartitionKey
 

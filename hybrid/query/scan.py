@@ -16,7 +16,7 @@ from datetime import datetime
 
 from hybrid.config.evolution import WIDER
 from hybrid.config.table_config import Half, TableSpec
-from hybrid.lake.log import DataFile
+from hybrid.lake.log_entries import DataFile
 from hybrid.query.connection import identifier, quoted
 from hybrid.query.partial_upsert import folded_sql
 from hybrid.query.types import HIDDEN_TYPES, duckdb_type

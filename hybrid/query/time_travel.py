@@ -18,7 +18,8 @@ from hybrid.config.table_config import Half, TableSpec
 from hybrid.errors import DataError, NotFoundError, QueryError
 from hybrid.lake.history import BroughtRows, brought_after, committed_ms, relied_on, version_then
 from hybrid.lake.layout import TableLayout
-from hybrid.lake.log import DataFile, HalfSnapshot, open_half
+from hybrid.lake.log import HalfSnapshot, open_half
+from hybrid.lake.log_entries import DataFile
 from hybrid.query.revision import PinnedHalves, TableRevision
 from hybrid.query.tail import Tail, TailMessage, TailSource
 from hybrid.runtime.json_values import utc

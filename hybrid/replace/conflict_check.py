@@ -17,7 +17,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hybrid.config.table_config import TableSpec
-from hybrid.lake.log import HalfSnapshot, acts_between, texts
+from hybrid.lake.log import HalfSnapshot, texts
+from hybrid.lake.log_entries import acts_between
 from hybrid.table.state import Act
 
 

@@ -12,7 +12,8 @@ from hybrid.config.table_config import BoundaryMode, Half, TableSpec
 from hybrid.errors import ConflictError
 from hybrid.lake.commit_context import CommitContext, new_act_id
 from hybrid.lake.layout import physical_columns, physical_ddl, quoted
-from hybrid.lake.log import HalfSnapshot, acts_between
+from hybrid.lake.log import HalfSnapshot
+from hybrid.lake.log_entries import acts_between
 from hybrid.lake.table_context import TableContext
 from hybrid.replace.diff import Difference, difference
 from hybrid.replace.inherited_arrival import hidden_by_earlier, in_taken_places

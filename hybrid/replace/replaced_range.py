@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from hybrid.config.job_spec import COVERS_ALL, COVERS_DAY, JobSpec
 from hybrid.config.table_config import TableSpec
 from hybrid.errors import ConflictError, DataError, SpecError, UsageError
-from hybrid.lake.log import DataFile
+from hybrid.lake.log_entries import DataFile
 from hybrid.replace.stage import StagedRows
 from hybrid.schema.moment import parse_moment
 from hybrid.table.correction_window import refuse_divided

@@ -12,7 +12,8 @@ from hybrid.config.table_config import Half
 from hybrid.errors import ConflictError, DataError, NotFoundError
 from hybrid.lake.commit_context import new_act_id
 from hybrid.lake.layout import physical_columns, physical_ddl, quoted
-from hybrid.lake.log import HalfSnapshot, acts_between, has_entry, open_half, read_commit
+from hybrid.lake.log import HalfSnapshot, open_half
+from hybrid.lake.log_entries import acts_between, has_entry, read_commit
 from hybrid.lake.table_context import TableContext
 from hybrid.progress import counted
 from hybrid.replace.diff import Difference, difference

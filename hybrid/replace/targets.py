@@ -9,7 +9,7 @@ from pathlib import Path
 from hybrid.config.job_spec import JobSpec
 from hybrid.config.table_config import TableSpec
 from hybrid.errors import ConflictError, DataError, SpecError
-from hybrid.lake.log import DataFile
+from hybrid.lake.log_entries import DataFile
 from hybrid.replace.naming import segment_names
 from hybrid.replace.stage import StagedFile, StagedRows
 from hybrid.schema.rounding import rounded_down

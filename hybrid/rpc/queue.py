@@ -30,7 +30,8 @@ from hybrid.errors import BusyError, HybridError, UsageError, error_document
 from hybrid.home.home import ServerTask
 from hybrid.home.input_access import rules_of
 from hybrid.jvm.spark_errors import unexpected_words
-from hybrid.lake.log import open_half, own_states
+from hybrid.lake.log import open_half
+from hybrid.lake.log_entries import own_states
 from hybrid.logs import log_context
 from hybrid.operations.schedules import SCHEDULE
 from hybrid.operations.tables.schemas import users_of

@@ -15,7 +15,7 @@ import pytest
 from hybrid.config.table_config import Half
 from hybrid.kafka.topics import create_topic
 from hybrid.lake.failpoints import POSITIONS
-from hybrid.lake.log import own_states
+from hybrid.lake.log_entries import own_states
 from tests.cases.tables import HOUR, LiveTable, layout_in, table_spec
 from tests.cases.test_streams import recreate_topic
 from tests.shared_jvm import ROOT, dying_at

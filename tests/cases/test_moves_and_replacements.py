@@ -33,7 +33,7 @@ def check(table):
 
 def acts(table):
     from hybrid.config.table_config import Half
-    from hybrid.lake.log import own_states
+    from hybrid.lake.log_entries import own_states
 
     half = table.half(Half.OFFLINE)
     return [state for _, state in own_states(half.path, half.version)]

@@ -20,7 +20,8 @@ from hybrid.lake.cleanup import Expired, expired_log, remove_expired
 from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.lineage_archive import kept_acts
-from hybrid.lake.log import acts_between, commits_to, lineage_acts, open_half, own_states, read_commit, state_at
+from hybrid.lake.log import lineage_acts, open_half
+from hybrid.lake.log_entries import acts_between, commits_to, own_states, read_commit, state_at
 from hybrid.lake.plans import corrected_spans, was_reverted
 from hybrid.lake.pushes import is_committed
 from hybrid.lake.retention_window import retention_window_of

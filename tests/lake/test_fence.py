@@ -12,7 +12,8 @@ from hybrid.lake.commit import FileAct, Written, commit_files
 from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.create import create_half
 from hybrid.lake.layout import fence_of, physical_columns
-from hybrid.lake.log import fence_at, open_half, own_states
+from hybrid.lake.log import open_half
+from hybrid.lake.log_entries import fence_at, own_states
 from hybrid.table.state import Act, RealtimeState
 from tests.every_type import every_type
 from tests.lake.test_files import row, write

@@ -18,7 +18,8 @@ from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.create import arrow_schema, create_half, record_batch
 from hybrid.lake.files import RowsFile, path_in_half
 from hybrid.lake.layout import physical_columns, physical_ddl, statistics_columns
-from hybrid.lake.log import open_half, read_commit
+from hybrid.lake.log import open_half
+from hybrid.lake.log_entries import read_commit
 from hybrid.table.columns import SEGMENT
 from hybrid.table.state import Act, RealtimeState, next_act
 from tests.every_type import every_type, values

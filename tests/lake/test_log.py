@@ -11,7 +11,8 @@ from hybrid.config.table_config import Half, TableSpec
 from hybrid.errors import ConflictError, DataError, NotFoundError
 from hybrid.lake.create import arrow_schema, create_half
 from hybrid.lake.layout import TableLayout
-from hybrid.lake.log import newest_version, open_half, own_states, state_at
+from hybrid.lake.log import open_half
+from hybrid.lake.log_entries import newest_version, own_states, state_at
 from hybrid.operations.tables.create import check_free, create_halves
 from hybrid.schema.schema import FieldKind, FieldSpec, Schema
 from hybrid.schema.timeformat import TimeFormat

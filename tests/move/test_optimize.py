@@ -14,7 +14,8 @@ from hybrid.config.table_config import Half, MoveConfig
 from hybrid.errors import ConflictError, SpecError
 from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.lock import half_lock
-from hybrid.lake.log import DataFile, open_half
+from hybrid.lake.log import open_half
+from hybrid.lake.log_entries import DataFile
 from hybrid.move.move import run_move
 from hybrid.move.optimize import OptimizeTuning, _holds, _within, heaps, run_optimize
 from hybrid.move.plan import Reach

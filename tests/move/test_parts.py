@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hybrid.lake.files import LaidFile
-from hybrid.lake.log import DataFile
+from hybrid.lake.log_entries import DataFile
 from hybrid.move.task_splits import SplitRange, borders, borders_of_all, stretches, task_splits_of, waiting_files
 from hybrid.table.boundary import INFINITE, Boundary, PartitionKey
 from hybrid.table.buckets import bucket_of

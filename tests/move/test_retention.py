@@ -15,7 +15,8 @@ from hybrid.config.connectors import JsonFlavor
 from hybrid.config.table_config import BoundaryMode, Half, MessageFormat, MoveConfig, StreamConfig, UpsertConfig
 from hybrid.errors import ConflictError, QueryError, SpecError
 from hybrid.lake.commit_context import CommitContext
-from hybrid.lake.log import open_half, own_states
+from hybrid.lake.log import open_half
+from hybrid.lake.log_entries import own_states
 from hybrid.move.boundary_override import OverrideRequest, change_boundary
 from hybrid.move.retention import run as retention_run
 from hybrid.move.retention.report import RetentionReport

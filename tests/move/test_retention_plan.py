@@ -6,7 +6,7 @@ import random
 from itertools import combinations
 
 from hybrid.config.table_config import BoundaryMode
-from hybrid.lake.log import DataFile
+from hybrid.lake.log_entries import DataFile
 from hybrid.move.retention.plan import below_all_others, covered_by_itself, floor_of_offline, never_shown
 from hybrid.move.segments import Aged, by_age, last_of
 from hybrid.table.boundary import Boundary, PartitionKey

@@ -19,7 +19,8 @@ from hybrid.lake.cleanup import expired_log, remove_expired
 from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.create import arrow_schema, commit_state
 from hybrid.lake.layout import TableLayout
-from hybrid.lake.log import newest_version, open_half
+from hybrid.lake.log import open_half
+from hybrid.lake.log_entries import newest_version
 from hybrid.lake.table_context import TableContext
 from hybrid.move.vacuum import run as vacuum_run
 from hybrid.move.vacuum.report import VacuumReport

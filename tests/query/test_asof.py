@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 
 from hybrid.config.table_config import BoundaryMode, Half
 from hybrid.errors import QueryError
-from hybrid.lake.log import read_commit
+from hybrid.lake.log_entries import read_commit
 from hybrid.query import time_travel
 from hybrid.query.engine import QueryOptions, explain
 from hybrid.query.tail import NoTail

@@ -26,7 +26,7 @@ from hybrid.files.csvfile import ends_line
 from hybrid.files.inputs import DataFormat, inspect
 from hybrid.formats.csv_format import CsvFormat
 from hybrid.lake.commit_context import CommitContext
-from hybrid.lake.log import DataFile
+from hybrid.lake.log_entries import DataFile
 from hybrid.replace.duplicates import refuse_duplicate_keys
 from hybrid.replace.stage import StagedFile, StagedRows, _CellNote, _Converter, _stage_slice, stage
 from hybrid.replace.targets import refuse_times_outside_name

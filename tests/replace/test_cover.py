@@ -13,7 +13,7 @@ from hybrid.config.batch_ingestion import BatchIngestion, IngestionType
 from hybrid.config.job_spec import JobSpec
 from hybrid.config.table_config import TableSpec
 from hybrid.errors import ConflictError, DataError, SpecError, UsageError
-from hybrid.lake.log import DataFile
+from hybrid.lake.log_entries import DataFile
 from hybrid.replace.diff import Difference
 from hybrid.replace.job import run_job
 from hybrid.replace.plan import JobPlan

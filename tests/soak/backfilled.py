@@ -17,7 +17,7 @@ from typing import Any
 
 from hybrid.config.table_config import Half
 from hybrid.lake.commit_context import CommitContext
-from hybrid.lake.log import newest_version
+from hybrid.lake.log_entries import newest_version
 from hybrid.query.engine import QueryOptions, run
 from hybrid.query.result import QueryResult
 from hybrid.query.tail import TailMessage

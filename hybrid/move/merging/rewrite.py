@@ -15,7 +15,8 @@ from hybrid.config.table_config import BucketConfig, Half, MergeType
 from hybrid.errors import DataError, OvertakenError
 from hybrid.lake.commit import FileAct, Written, commit_files
 from hybrid.lake.commit_context import new_act_id
-from hybrid.lake.log import HalfSnapshot, acts_between, open_half, segments_named_by
+from hybrid.lake.log import HalfSnapshot, open_half, segments_named_by
+from hybrid.lake.log_entries import acts_between
 from hybrid.lake.table_context import TableContext
 from hybrid.move.merging.plan import Group
 from hybrid.move.merging.report import Merged, left_out

@@ -21,7 +21,8 @@ from hybrid.errors import ConflictError, OvertakenError, SpecError
 from hybrid.lake.commit import commit_act
 from hybrid.lake.commit_context import new_act_id
 from hybrid.lake.layout import in_files, quoted
-from hybrid.lake.log import HalfSnapshot, acts_between, foreign_between, open_half
+from hybrid.lake.log import HalfSnapshot, open_half
+from hybrid.lake.log_entries import acts_between, foreign_between
 from hybrid.lake.table_context import TableContext
 from hybrid.move.retention.markers import Markers, deciding, stage_markers
 from hybrid.move.retention.plan import below_all_others, covered_by_itself, floor_of_offline, never_shown

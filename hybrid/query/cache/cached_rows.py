@@ -30,7 +30,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hybrid.lake.log import Commit, DataFile
+from hybrid.lake.log_entries import Commit, DataFile
 from hybrid.query.cache.background_rebuild import BackgroundRebuild
 from hybrid.query.cache.database import CacheDatabase
 from hybrid.query.cache.read_view import CommitSeqlock, ReadView

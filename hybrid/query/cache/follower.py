@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from hybrid.config.table_config import Half
 from hybrid.errors import StreamError
 from hybrid.lake.layout import TableLayout
-from hybrid.lake.log import Commit, has_entry, is_followed, open_half, read_commit
+from hybrid.lake.log import open_half
+from hybrid.lake.log_entries import Commit, has_entry, is_followed, read_commit
 from hybrid.query.cache.cached_rows import CachedRows
 from hybrid.query.cache.stream import Polled, Stream
 from hybrid.query.plan import QueryTable

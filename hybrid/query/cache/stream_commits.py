@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from hybrid.config.table_config import BoundaryMode, TableSpec
-from hybrid.lake.log import Commit
+from hybrid.lake.log_entries import Commit
 from hybrid.query.cache.table_snapshot import columns
 from hybrid.query.scan import FILE, Scan, stored_sql
 from hybrid.table.boundary import Boundary

@@ -14,7 +14,8 @@ from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.defaults import with_defaults
 from hybrid.lake.layout import physical_columns, quoted
 from hybrid.lake.lineage_archive import kept_acts
-from hybrid.lake.log import DataFile, HalfSnapshot, own_states
+from hybrid.lake.log import HalfSnapshot
+from hybrid.lake.log_entries import DataFile, own_states
 from hybrid.lake.spark_upsert_order import best, key_struct
 from hybrid.replace.diff import order_of
 from hybrid.replace.swap import rows_as_of

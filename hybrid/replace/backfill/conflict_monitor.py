@@ -7,7 +7,8 @@ from pathlib import Path
 
 from hybrid.config.table_config import BoundaryMode
 from hybrid.errors import ConflictError, DataError
-from hybrid.lake.log import HalfSnapshot, last_time, open_half, own_states, texts
+from hybrid.lake.log import HalfSnapshot, open_half, texts
+from hybrid.lake.log_entries import last_time, own_states
 from hybrid.table.plans import Plan, Span, Unit, span
 from hybrid.table.state import PURGE, Act
 

@@ -16,7 +16,8 @@ from hybrid.errors import ConflictError, OvertakenError
 from hybrid.lake.commit import commit_act
 from hybrid.lake.commit_context import new_act_id
 from hybrid.lake.layout import in_files, quoted
-from hybrid.lake.log import HalfSnapshot, acts_between
+from hybrid.lake.log import HalfSnapshot
+from hybrid.lake.log_entries import acts_between
 from hybrid.replace.purge.hidden import GOES, HIDDEN, Hidden, HiddenSegment
 from hybrid.replace.purge.request import PurgeScope
 from hybrid.replace.swap import newest_rows

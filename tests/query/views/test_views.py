@@ -20,7 +20,7 @@ from hybrid.config.schema_json import default_null
 from hybrid.config.table_config import ARRIVED, BoundaryMode, Half, Partial, Strategy, UpsertConfig
 from hybrid.errors import QueryError, UsageError
 from hybrid.lake.commit_context import CommitContext
-from hybrid.lake.log import read_commit
+from hybrid.lake.log_entries import read_commit
 from hybrid.query.engine import QueryOptions, run
 from hybrid.query.tail import KafkaTail, NoTail, Tail
 from hybrid.query.views.view import ENGINES, table_view

@@ -17,7 +17,7 @@ from hybrid.config.table_config import ARRIVED, BoundaryMode, TableSpec, UpsertC
 from hybrid.errors import ConflictError, DataError, QueryError
 from hybrid.lake import plans
 from hybrid.lake.commit_context import CommitContext
-from hybrid.lake.log import read_commit
+from hybrid.lake.log_entries import read_commit
 from hybrid.lake.plans import DesiredState, DesiredStateRecord
 from hybrid.lake.table_context import TableContext
 from hybrid.move.move import run_move
