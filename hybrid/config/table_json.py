@@ -11,25 +11,23 @@ import re
 from collections.abc import Iterator, Mapping
 
 from hybrid.config.batch_ingestion import BatchIngestion, parse_batch_ingestion
-from hybrid.config.bucket_json import ROUNDING, TableRows, move_warnings, parse_move
-from hybrid.config.compaction_json import COMPACTION_TASK, compaction_warnings, parse_compaction
+from hybrid.config.bucket_json import ROUNDING, TableRows, parse_move
+from hybrid.config.compaction_json import COMPACTION_TASK, parse_compaction
 from hybrid.config.connector_datagen import check_datagen
 from hybrid.config.connector_stream import stream_of
 from hybrid.config.connectors import Connector, Datagen
-from hybrid.config.connectors_json import connector_warnings, parse_connectors
-from hybrid.config.dedup_json import DEDUP, dedup_warnings, parse_dedup, refuse_not_first
-from hybrid.config.expectations import EXPECTATIONS, Expectation, named_apart, parse_expectations
-from hybrid.config.ingestion_json import ingestion_warnings, parse_ingestion
-from hybrid.config.merge_json import MERGE_TASK, merge_warnings, parse_merge_schedule, parse_merges
+from hybrid.config.connectors_json import parse_connectors
+from hybrid.config.dedup_json import DEDUP, parse_dedup, refuse_not_first
+from hybrid.config.expectations import Expectation, named_apart, parse_expectations
+from hybrid.config.ingestion_json import parse_ingestion
+from hybrid.config.merge_json import MERGE_TASK, parse_merge_schedule, parse_merges
 from hybrid.config.partition_json import parse_partitions, partition_warnings
 from hybrid.config.retention_json import (
-    RETENTION_SCHEDULE,
     parse_retention,
     parse_retention_schedule,
-    retention_warnings,
 )
 from hybrid.config.schema_json import parse_schema
-from hybrid.config.stream_json import find_streams, parse_stream, stream_warnings
+from hybrid.config.stream_json import find_streams, parse_stream
 from hybrid.config.table_config import (
     BoundaryMode,
     BucketConfig,
@@ -39,7 +37,8 @@ from hybrid.config.table_config import (
     TableSpec,
     UpsertConfig,
 )
-from hybrid.config.table_keys import KEYS, TASKS, must_be_empty
+from hybrid.config.table_keys import BOUNDARY, COLUMNS, DDL, FLOWS, REVERT_WINDOW, must_be_empty
+from hybrid.config.table_warnings import table_warnings
 from hybrid.config.task_schedules import (
     OPTIMIZE_DEFAULT,
     OPTIMIZE_SCHEDULE,
@@ -47,7 +46,7 @@ from hybrid.config.task_schedules import (
     VACUUM_SCHEDULE,
     parse_upkeep_schedule,
 )
-from hybrid.config.upsert_json import MOVE_TASK, parse_upsert, tasks_of, upsert_warnings
+from hybrid.config.upsert_json import MOVE_TASK, parse_upsert, tasks_of
 from hybrid.errors import SpecError
 from hybrid.schema.document import Section, configs_in, shown
 from hybrid.schema.named_column import column
@@ -58,9 +57,6 @@ from hybrid.schema.types import DataType
 
 _NAME = re.compile(r"[A-Za-z0-9_]{1,100}")
 _TIME_TYPES = {DataType.INT, DataType.LONG, DataType.STRING, DataType.TIMESTAMP}
-_BOUNDARY, _FLOWS, _DDL = "hybrid.boundary", "hybrid.flows", "hybrid.ddl"
-_COLUMNS, _REVERT_WINDOW = "hybrid.columns", "hybrid.revertWindow"
-_SCHEDULES = (RETENTION_SCHEDULE, VACUUM_SCHEDULE, OPTIMIZE_SCHEDULE)
 _REVERT_WINDOW_MS, _HOUR_MS = 30 * 86_400_000, 3_600_000
 _LAG_HOURLY_MS, _LAG_DAILY_MS = 3_600_000, 86_400_000  # of mode `pinot`, by ingestion frequency
 
@@ -120,7 +116,7 @@ def parse_table(
         batch=batch,
         by_flows=realtime is not None and _by_flows(realtime),
         connectors=connectors,
-        ignores_case=realtime is not None and _custom(realtime).boolean(_DDL),
+        ignores_case=realtime is not None and _custom(realtime).boolean(DDL),
         ddl_columns=_ddl_columns(realtime) if realtime else (),
         expectations=_expectations(halves, schema),
         schema_doc=schema_doc,
@@ -167,12 +163,12 @@ def _check_arrivals_kept(spec: TableSpec, halves: Halves) -> None:
         "of the stream, and arrive at the push. Below what their key has reached by then they would be ignored."
     )
     customs = [top.section("metadata").section("customConfigs") for top in halves.values()]
-    custom = next((custom_section for custom_section in customs if custom_section.has(_BOUNDARY)), customs[0])
+    custom = next((custom_section for custom_section in customs if custom_section.has(BOUNDARY)), customs[0])
     hint = (
-        f'Write "{_BOUNDARY}": "{BoundaryMode.EXACT}", give the table a {MOVE_TASK}, or upsert FULL by one comparison '
+        f'Write "{BOUNDARY}": "{BoundaryMode.EXACT}", give the table a {MOVE_TASK}, or upsert FULL by one comparison '
         "column."
     )
-    custom.fail(_BOUNDARY, why, hint=hint)
+    custom.fail(BOUNDARY, why, hint=hint)
 
 
 def _check_keeps_rows(task: Section, prefix: str, config: BucketConfig, why: str) -> None:
@@ -320,7 +316,7 @@ def _stream(
     """The stream of a REALTIME config; None for a table that flows fill, or a DDL without a Kafka connector."""
     if connectors:
         return stream_of(realtime, schema, _ddl_columns(realtime) or schema.column_names, connectors, halves.keys())
-    if _by_flows(realtime) or _custom(realtime).boolean(_DDL):
+    if _by_flows(realtime) or _custom(realtime).boolean(DDL):
         return None
     return parse_stream(find_streams(realtime), schema, brokers)
 
@@ -333,7 +329,7 @@ def _check_datagens(realtime: Section, spec: TableSpec) -> None:
 
 def _ddl_columns(realtime: Section) -> tuple[str, ...]:
     custom = _custom(realtime)
-    return tuple(map(str, json.loads(custom.text(_COLUMNS)))) if custom.has(_COLUMNS) else ()
+    return tuple(map(str, json.loads(custom.text(COLUMNS)))) if custom.has(COLUMNS) else ()
 
 
 def _expectations(halves: Halves, schema: Schema) -> tuple[Expectation, ...]:
@@ -348,23 +344,23 @@ def _custom(top: Section) -> Section:
 
 
 def _by_flows(realtime: Section) -> bool:
-    return _custom(realtime).boolean(_FLOWS)
+    return _custom(realtime).boolean(FLOWS)
 
 
 def _has_stream_configs(realtime: Section) -> bool:
-    return not (realtime.has("connectors") or _by_flows(realtime) or _custom(realtime).boolean(_DDL))
+    return not (realtime.has("connectors") or _by_flows(realtime) or _custom(realtime).boolean(DDL))
 
 
 def _boundary_mode(halves: Halves) -> BoundaryMode | None:
     modes: dict[BoundaryMode, Section] = {}
     for top in halves.values():
         custom = top.section("metadata").section("customConfigs")
-        if custom.has(_BOUNDARY):
-            modes[BoundaryMode(custom.choice(_BOUNDARY, tuple(BoundaryMode)))] = custom
+        if custom.has(BOUNDARY):
+            modes[BoundaryMode(custom.choice(BOUNDARY, tuple(BoundaryMode)))] = custom
     if len(modes) > 1:
         first, other = modes
         message = f"'{other}' is not '{first}', as in {modes[first].source}: a table has one boundary."
-        modes[other].fail(_BOUNDARY, message)
+        modes[other].fail(BOUNDARY, message)
     return next(iter(modes), None)
 
 
@@ -372,11 +368,11 @@ def _revert_window_ms(halves: Halves) -> int:
     """How long replaced data is kept, in milliseconds. The OFFLINE config sets it for both halves."""
     top = halves.get(Half.OFFLINE)
     custom = top.section("metadata").section("customConfigs") if top is not None else None
-    if custom is None or not custom.has(_REVERT_WINDOW):
+    if custom is None or not custom.has(REVERT_WINDOW):
         return _REVERT_WINDOW_MS
-    window_ms = parse_period(custom.text(_REVERT_WINDOW), custom.source, f"{custom.path}.{_REVERT_WINDOW}")
+    window_ms = parse_period(custom.text(REVERT_WINDOW), custom.source, f"{custom.path}.{REVERT_WINDOW}")
     if window_ms < _HOUR_MS or window_ms % _HOUR_MS:
-        custom.fail(_REVERT_WINDOW, "is given in whole hours or days, at least one hour. Write it like '30d' or '12h'.")
+        custom.fail(REVERT_WINDOW, "is given in whole hours or days, at least one hour. Write it like '30d' or '12h'.")
     return window_ms
 
 
@@ -386,40 +382,5 @@ def _check_honoured(halves: Halves) -> None:
 
 
 def _warnings(halves: Halves, time_column: str | None) -> Iterator[str]:
-    for half, top in halves.items():
-        for path, quiet_keys in KEYS.items():
-            section = top
-            for part in filter(None, path.split(".")):
-                section = section.section(part)
-            yield from section.unknown(quiet_keys)
-        yield from ingestion_warnings(top.section("ingestionConfig"))
-        yield from retention_warnings(halves, half, time_column)
-        yield from _custom_warnings(top.section("metadata").section("customConfigs"))
-        yield from upsert_warnings(top.section("upsertConfig"))
-        yield from dedup_warnings(top.section(DEDUP))
-        yield from _task_warnings(tasks_of(top), half)
-        yield from connector_warnings(top)
-        if half is Half.REALTIME and _has_stream_configs(top):
-            for section in find_streams(top):
-                yield from stream_warnings(section)
-
-
-def _custom_warnings(section: Section) -> Iterator[str]:
-    own = {key: value for key, value in section.doc.items() if key.startswith("hybrid.")}
-    yield from Section(own, section.source, section.path).unknown(
-        {_BOUNDARY, _FLOWS, _DDL, _COLUMNS, _REVERT_WINDOW, EXPECTATIONS, *_SCHEDULES}
-    )
-
-
-def _task_warnings(section: Section, half: Half) -> Iterator[str]:
-    yield from section.unknown({MOVE_TASK, MERGE_TASK, COMPACTION_TASK, *TASKS})
-    for name, other in ((MOVE_TASK, Half.OFFLINE), (MERGE_TASK, Half.REALTIME)):
-        if half is other and name in section.doc:
-            where = next(right_half for right_half in Half if right_half is not other)
-            yield f"{section.source}: {section.at(name)}: it has no effect here; write it in the {where} config."
-    for name in TASKS:
-        if name in section.doc:
-            yield f"{section.source}: {section.at(name)}: this task is not built yet and does not run."
-    yield from move_warnings(section.section(MOVE_TASK))
-    yield from merge_warnings(section.section(MERGE_TASK))
-    yield from compaction_warnings(section.section(COMPACTION_TASK))
+    realtime = halves.get(Half.REALTIME)
+    return table_warnings(halves, time_column, has_stream=realtime is not None and _has_stream_configs(realtime))

@@ -8,6 +8,10 @@ from __future__ import annotations
 
 from hybrid.schema.document import Section, shown
 
+# Keys of `metadata.customConfigs` that are ours.
+BOUNDARY, FLOWS, DDL = "hybrid.boundary", "hybrid.flows", "hybrid.ddl"
+COLUMNS, REVERT_WINDOW = "hybrid.columns", "hybrid.revertWindow"
+
 # Task types of Pinot that a config may name; a warning says that they do not run.
 TASKS = (
     "PurgeTask", "RefreshSegmentTask", "SegmentGenerationAndPushTask",
