@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import pytest
 from deltalake import DeltaTable
-from kafka import KafkaAdminClient, KafkaProducer, TopicPartition
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 
 from hybrid.config.table_config import Half
 from hybrid.errors import NotFoundError, StreamError
@@ -37,6 +37,19 @@ def recreate_topic(table):
     while describe_topic(brokers, topic) is not None and time.monotonic() < deadline:
         time.sleep(0.1)
     create_topic(brokers, topic, 1)
+
+
+def await_stable_end(table, offset):
+    """Kafka confirms the end of a transaction before its marker is in the partition."""
+    partition = TopicPartition(table.spec.stream.topics[0], 0)
+    consumer = KafkaConsumer(bootstrap_servers=table.spec.stream.brokers, isolation_level="read_committed")
+    try:
+        deadline = time.monotonic() + 20
+        while (end := consumer.end_offsets([partition])[partition]) != offset:
+            assert time.monotonic() < deadline, end
+            time.sleep(0.05)
+    finally:
+        consumer.close()
 
 
 def on_another_topic(new_table):
@@ -200,6 +213,7 @@ def test_aborted_and_open_transactions(new_table):
         producer.begin_transaction()
         send(1, 2)
         producer.abort_transaction()
+        await_stable_end(table, 3)
         assert table.ingest().rows == 0
         assert table.offsets == {0: 3}, "two aborted rows and the marker: a position, not a count"
         producer.begin_transaction()
@@ -208,6 +222,7 @@ def test_aborted_and_open_transactions(new_table):
         assert table.ingest().batches == 0, "the open transaction holds back what lies behind it"
         assert table.queried() == []
         producer.commit_transaction()
+        await_stable_end(table, 6)
     finally:
         producer.close()
     assert table.ingest().rows == 2
