@@ -334,7 +334,7 @@ def _twice(spec: TableSpec) -> str:
         # same comparison value that arrives in a later epoch wins over it. In dedup the first row stays.
         corrected = not spec.upsert.first_wins and Half.OFFLINE in spec.halves
         return ", and what backfills have updated or deleted of their rows is as it was" if corrected else ""
-    return f", and their rows {'are folded once more: sums and lists grow' if spec.folds else 'be there twice then'}"
+    return f", and their rows {'are folded once more: sums and lists grow' if spec.folds else 'are there twice then'}"
 
 
 def _offsets_are(count: int) -> str:

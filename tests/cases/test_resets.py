@@ -86,7 +86,7 @@ def test_skipped_rows_leave_the_tail_and_rows_read_again_stand_twice(new_table):
     assert epochs == {(1, 0), (2, 0), (5, 1), (9, 0), (10, 0)}
 
     again = table.reset("0:3")
-    assert (again.skipped, again.again) == (0, 2) and "their rows stand twice" in again.sentence
+    assert (again.skipped, again.again) == (0, 2) and "their rows are there twice" in again.sentence
     table.ingest()
     assert table.visible() == table.queried() == [1, 2, 4, 5, 5, 9, 10]
     table.move(None)

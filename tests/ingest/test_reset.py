@@ -86,7 +86,7 @@ def test_what_becomes_of_rows_that_are_read_again():
     dedup = UpsertConfig(ARRIVED, first_wins=True)
     grows = "4 offsets are read again, and their rows are folded once more: sums and lists grow"
     for upsert, expected in (
-        (None, "4 offsets are read again, and their rows be there twice then"),
+        (None, "4 offsets are read again, and their rows are there twice then"),
         (one, "4 offsets are read again, and what backfills have updated or deleted of their rows is as it was"),
         (dedup, "4 offsets are read again"),
         (replace(one, partial=Partial()), grows),

@@ -25,7 +25,7 @@ def test_a_recreated_topic_stops_a_table_until_somebody_decides(make_recipe):
     reset = ("connector", "reset", "orders", "--to")
     assert home.run(*reset, "latest", "--yes")["sentence"].startswith("Nothing to reset: 'orders' goes on")
     home.run(*reset, "earliest", code=2)
-    assert "14 offsets are read again, and their rows be there twice then. Go on?" in home.messages
+    assert "14 offsets are read again, and their rows are there twice then. Go on?" in home.messages
     home.run("connector", "reset", "orders", "kafak", "--to", "earliest", "--dry-run", code=1)
     assert "Did you mean 'kafka'?" in home.messages
 
