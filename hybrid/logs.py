@@ -122,10 +122,14 @@ class LogHandler(logging.Handler):
             self.written = self._file.path
 
     def close(self) -> None:
-        """Close the file."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        """Close the file, once no other thread writes to it."""
+        self.acquire()
+        try:
+            if self._file is not None:
+                self._file.close()
+                self._file = None
+        finally:
+            self.release()
         super().close()
 
 

@@ -325,3 +325,16 @@ def test_following_until_ctrl_c(told: Path, form: str) -> None:
             pass
         process.send_signal(2)
         assert process.wait(10) == 0 and process.stderr.read() == ""
+
+
+def test_a_handler_is_not_closed_while_another_thread_writes(tmp_path: Path) -> None:
+    handler = LogHandler(lambda: tmp_path, "query")
+    handler.acquire()
+    closing = threading.Thread(target=handler.close)
+    closing.start()
+    closing.join(0.1)
+    handler.write(b"one\n")
+    assert closing.is_alive() and handler.written == tmp_path / "query.log"
+    handler.release()
+    closing.join(5)
+    assert not closing.is_alive() and (tmp_path / "query.log").read_bytes() == b"one\n"
