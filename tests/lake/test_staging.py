@@ -12,12 +12,12 @@ import pytest
 from hybrid.lake.staging import bytes_in, staging_folder
 from hybrid.runtime.durable import write_text
 
+pytestmark = pytest.mark.process
+
 OWNER = """
 import sys, time
 from pathlib import Path
 from hybrid.lake.staging import staging_folder
-
-pytestmark = pytest.mark.process
 with staging_folder(Path(sys.argv[1])) as path:
     path.mkdir()
     (path / "rows.parquet").touch()
