@@ -86,20 +86,24 @@ def _bounded(batches: Iterable[RecordBatch], path: Path, limits: FileLimits) -> 
     """
     packed, unpacked = path.stat().st_size, 0
     for batch in batches:
-        unpacked += _text_bytes(batch)
+        text_bytes = _text_bytes(batch)
+        unpacked += text_bytes
         _check_ratio(unpacked, packed, limits)
-        for rows in _divided(batch, limits.ratio_from):
+        for rows in _divided(batch, text_bytes, limits.ratio_from):
             yield rows.from_arrays([_plain(column) for column in rows.columns], names=rows.schema.names)
 
 
-def _divided(batch: RecordBatch, bytes_max: int) -> Iterator[RecordBatch]:
-    """Parts of a batch: at most `_PART_ROWS` rows whose texts take at most `bytes_max`, or single rows."""
-    if batch.num_rows <= 1 or (batch.num_rows <= _PART_ROWS and _text_bytes(batch) <= bytes_max):
+def _divided(batch: RecordBatch, text_bytes: int, bytes_max: int) -> Iterator[RecordBatch]:
+    """Parts of a batch: at most `_PART_ROWS` rows whose texts take at most `bytes_max`, or single rows.
+
+    `text_bytes` are those of the batch, or more. Where they fit, its parts fit and are not measured again.
+    """
+    if batch.num_rows <= 1 or (batch.num_rows <= _PART_ROWS and text_bytes <= bytes_max):
         yield batch
         return
     half = batch.num_rows // 2
-    yield from _divided(batch.slice(0, half), bytes_max)
-    yield from _divided(batch.slice(half), bytes_max)
+    for part in (batch.slice(0, half), batch.slice(half)):
+        yield from _divided(part, text_bytes if text_bytes <= bytes_max else _text_bytes(part), bytes_max)
 
 
 def _plain(column: Array) -> Array:
