@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields
 from functools import wraps
 from typing import Any
@@ -19,9 +19,10 @@ def flat(**grouped: type[Any]) -> Callable[[Callable[..., Any]], Callable[..., A
     def decorate(verb: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(verb)
         def call(home: Any, **arguments: Any) -> Any:
-            values = {name: _taken(kind, arguments) for name, kind in grouped.items()}
-            return verb(home, **values, **arguments)
+            values = {name: from_flat(kind, arguments) for name, kind in grouped.items()}
+            return verb(home, **values, **{name: value for name, value in arguments.items() if name not in inside})
 
+        inside = {field.name for kind in grouped.values() for field in fields(kind)}
         signature = inspect.signature(verb)
         own = [parameter for name, parameter in signature.parameters.items() if name not in grouped]
         added = [parameter for kind in grouped.values() for parameter in _parameters(kind)]
@@ -33,9 +34,9 @@ def flat(**grouped: type[Any]) -> Callable[[Callable[..., Any]], Callable[..., A
     return decorate
 
 
-def _taken(kind: type[Any], arguments: dict[str, Any]) -> Any:
-    """The dataclass of the arguments that are its fields, which are removed."""
-    return kind(**{field.name: arguments.pop(field.name) for field in fields(kind) if field.name in arguments})
+def from_flat(kind: type[Any], arguments: Mapping[str, Any]) -> Any:
+    """The dataclass made of those arguments that are its fields."""
+    return kind(**{field.name: arguments[field.name] for field in fields(kind) if field.name in arguments})
 
 
 def _parameters(kind: type[Any]) -> list[inspect.Parameter]:

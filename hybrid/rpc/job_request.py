@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from hybrid.config.job_spec import JobSpec
@@ -26,11 +26,6 @@ class JobRequest:
     input_dir: str | None = None
     covers: str | None = None
     sql: str | None = None
-
-    @classmethod
-    def of(cls, arguments: Mapping[str, Any]) -> JobRequest:
-        """The request among the arguments of the verb `job_run`."""
-        return cls(**{field.name: arguments[field.name] for field in fields(cls) if field.name in arguments})
 
     @property
     def given(self) -> GivenToJob:

@@ -36,6 +36,7 @@ from hybrid.logs import log_context
 from hybrid.operations.schedules import SCHEDULE
 from hybrid.operations.tables.schemas import users_of
 from hybrid.operations.tasks import TASK_TYPES
+from hybrid.rpc.flat_arguments import from_flat
 from hybrid.rpc.job_request import JobRequest
 from hybrid.rpc.verbs import JOB, VERBS, Verb
 from hybrid.table.state import RESET, Act
@@ -175,7 +176,7 @@ def _sentence(report: Any) -> str:
 def _table_of(home: Hybrid, verb: str, arguments: Mapping[str, Any], rules: InputRules) -> str:
     """The table of a run. RightError when its input may not be read."""
     if VERBS[verb].run_type == JOB:
-        job = JobRequest.of(arguments).parse(home.context.now_ms())
+        job = from_flat(JobRequest, arguments).parse(home.context.now_ms())
         if arguments.get("sql") is None:
             job.check_rules(rules)
         return home.spec(job.table_name).name

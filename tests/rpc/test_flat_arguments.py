@@ -12,7 +12,7 @@ import pytest
 from hybrid.errors import UsageError
 from hybrid.operations.backfill_change import BackfillChange
 from hybrid.replace.job_options import JobOptions
-from hybrid.rpc.flat_arguments import flat
+from hybrid.rpc.flat_arguments import flat, from_flat
 from hybrid.rpc.job_request import JobRequest
 from hybrid.rpc.verbs import VERBS
 from hybrid.serve.verbs import _checked, _with_defaults
@@ -53,10 +53,10 @@ def test_a_server_checks_the_fields() -> None:
 
 
 def test_a_request_is_found_among_the_arguments() -> None:
-    request = JobRequest.of({**JOB, "sql": "select 1", "append": True, "user": None})
+    request = from_flat(JobRequest, {**JOB, "sql": "select 1", "append": True, "user": None})
     assert request == JobRequest(**JOB, sql="select 1")
     with pytest.raises(UsageError, match="--sql and --input both"):
-        JobRequest.of({**JOB, "spec": "{}", "sql": "select 1", "input_dir": "/in"}).parse(0)
+        from_flat(JobRequest, {**JOB, "spec": "{}", "sql": "select 1", "input_dir": "/in"}).parse(0)
 
 
 def test_a_change_reaches_the_operation() -> None:
