@@ -200,6 +200,25 @@ def test_what_the_stream_does_not_bring_is_awaited_by_fresh_readers_too(tmp_path
     assert table.meet() is not None
 
 
+def test_a_commit_beyond_the_stream_is_awaited_by_fresh_readers_too(tmp_path: Path) -> None:
+    """Many rows may arrive and be committed within the seconds in which rows are fresh."""
+    cache = seen_two(tmp_path, CacheTuning())
+    table = table_of(cache)
+    cache.source.commit_realtime([stored(number) for number in range(5)], offsets={KEY: 5})
+    assert cache.followed.follower.is_fresh and table.meet() is None and table.met() is None
+    cache.step()
+    assert table.meet() is not None and counted(cache) == 5
+
+
+def test_a_commit_of_delivered_rows_needs_no_wait_behind_a_flood_either(behind: SteppedCache) -> None:
+    behind.source.commit_realtime([stored(0), stored(1)], offsets={KEY: 2})
+    assert table_of(behind).meet() is not None
+    behind.source.commit_realtime([], kind="seal")
+    assert table_of(behind).meet() is not None
+    behind.source.commit_realtime([stored(2)], offsets={KEY: 3})
+    assert table_of(behind).meet() is None
+
+
 def test_a_commit_that_is_being_taken_in_is_not_there_yet(
     behind: SteppedCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:

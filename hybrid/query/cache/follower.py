@@ -18,7 +18,7 @@ from hybrid.query.cache.stream import Polled, Stream
 from hybrid.query.plan import QueryTable
 from hybrid.query.revision import pin_halves
 from hybrid.query.tailrows import tail_decoder, tail_rows
-from hybrid.table.boundary import PartitionKey
+from hybrid.table.boundary import Offsets, PartitionKey
 from hybrid.table.state import PURGE, RESET, RealtimeState
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _LOGS_S = 1.0
 # How often a statement checks whether the write buffer has been flushed for it.
 _TURN_S = 0.01
-# Commits of these kinds bring only rows that the stream has delivered before.
+# Commits of these kinds bring only rows of the stream, so their offsets say what they bring.
 _OF_STREAM = frozenset({"ingest", "seal"})
 OpenStream = Callable[[QueryTable, RealtimeState], Stream]
 
@@ -101,8 +101,8 @@ class Follower:
     def await_commits(self, timeout_s: float) -> bool:
         """Waits until readers see all that is committed by now; returns whether they do.
 
-        While the rows are fresh, commits of ingestion need no wait: the stream has delivered their rows. OFFLINE
-        commits are awaited only under heavy load, when the files would answer late.
+        A commit of ingestion needs no wait where the stream has delivered its rows before. OFFLINE commits are awaited
+        only under heavy load, when the files would answer late.
         """
         if self._has_commits():  # nearly always: each statement asks
             return True
@@ -136,12 +136,15 @@ class Follower:
         version = served.revision.realtime
         if version is None or not is_followed(self._realtime, version):
             return True
-        return self.is_fresh and self._is_ingestion(version + 1)
+        return self._is_delivered(version + 1, served.revision.tail)
 
-    def _is_ingestion(self, version: int) -> bool:
-        """Whether all commits to REALTIME from this one on are ingestion's."""
+    def _is_delivered(self, version: int, positions: Offsets) -> bool:
+        """Whether all commits to REALTIME from this one on bring only rows of the stream below these positions."""
         while (commit := read_commit(self._realtime, version)) is not None:
-            if commit.state is None or commit.state.act.kind not in _OF_STREAM:
+            state = commit.state
+            if not isinstance(state, RealtimeState) or state.act.kind not in _OF_STREAM:
+                return False
+            if any(at > positions.get(key, 0) for key, at in state.offsets.items()):
                 return False
             version += 1
         return True
