@@ -123,8 +123,48 @@ def test_what_the_files_have_shown_is_awaited(shown_less: SteppedCache) -> None:
     assert table.meet() is None
 
 
-def test_behind_a_flood_nobody_waits_for_its_end(tmp_path: Path) -> None:
-    assert table_of(shown_one_less(tmp_path, BEHIND)).meet() is not None
+def test_behind_a_flood_what_the_files_have_shown_is_awaited_and_no_more(tmp_path: Path) -> None:
+    """Memory answers again as soon as it has that, however much the stream holds beyond it."""
+    cache = shown_one_less(tmp_path, BEHIND)
+    table = table_of(cache)
+    assert table.meet() is None
+    cache.step()
+    cache.tail.messages.append(message(2))
+    assert table.meet() is not None and counted(cache) == 2
+
+
+def test_what_was_shown_survives_a_build_from_the_files(tmp_path: Path) -> None:
+    """The build has only what is committed; neither the files nor memory may show less than before."""
+    cache = seen_two(tmp_path, BEHIND)
+    follower = cache.followed.follower
+    assert follower.served == {KEY: 2}
+    follower.start()
+    assert follower.rows.shown == {} and follower.served == {KEY: 2}
+    assert table_of(cache).meet() is None
+    cache.step()
+    assert table_of(cache).meet() is not None and counted(cache) == 2
+    assert not follower._noted
+
+
+def test_what_the_files_have_shown_survives_a_build_too(shown_less: SteppedCache) -> None:
+    follower = shown_less.followed.follower
+    follower.start()
+    assert follower.served == {KEY: 2}
+
+
+def test_what_was_shown_of_an_earlier_epoch_is_not_awaited(behind: SteppedCache) -> None:
+    next_epoch = KEY._replace(epoch=1)
+    behind.source.commit_realtime([], offsets={KEY: 2, next_epoch: 0}, kind="reset")
+    behind.followed.follower.start()
+    assert KEY not in behind.followed.follower._noted
+
+
+def test_rows_that_were_never_complete_were_not_shown(tmp_path: Path) -> None:
+    cache = SteppedCache(Halves.create(tmp_path, orders_spec()), NOW_MS, ListTail([message(0)]))
+    cache.followed.follower.start()
+    assert cache.followed.follower.served == {}
+    cache.followed.follower.lose()
+    assert not cache.followed.follower._noted
 
 
 def test_answers_that_show_less_do_not_end_the_wait(shown_less: SteppedCache) -> None:

@@ -196,8 +196,9 @@ class Cache:
         with self._lock:
             if (current := self._as_of(name, stamp)) is not None:
                 return current
-            if name in self._tables:
-                self._tables.pop(name).stop.set()
+            previous = self._tables.pop(name, None)
+            if previous is not None:
+                previous.stop.set()
             if stamp is None:
                 return None
             table = self.source.open(name)
@@ -205,6 +206,8 @@ class Cache:
                 return None  # which rows remain after deletes is counted over the files
             rows = CachedRows(self.database, table, f"{next(self._names)}", self.tuning)
             follower = Follower(rows, self._open_stream, wall_clock_ms)
+            if previous is not None and previous.table.layout == table.layout:
+                follower.note(previous.follower.served)  # its definition has changed, or nobody had asked for long
             followed = CachedTable(table, stamp, follower, lambda: self.source.stamp(name), self.tuning)
             self._tables[name] = followed
             self._started = [thread for thread in self._started if thread.is_alive()] + [followed]

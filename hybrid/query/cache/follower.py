@@ -16,9 +16,9 @@ from hybrid.lake.log_entries import Commit, has_entry, is_followed, read_commit
 from hybrid.query.cache.cached_rows import CachedRows
 from hybrid.query.cache.stream import Polled, Stream
 from hybrid.query.plan import QueryTable
-from hybrid.query.revision import pin_halves
+from hybrid.query.revision import PinnedHalves, pin_halves
 from hybrid.query.tailrows import tail_decoder, tail_rows
-from hybrid.table.boundary import Offsets, PartitionKey
+from hybrid.table.boundary import Offsets, PartitionKey, current_keys
 from hybrid.table.state import PURGE, RESET, RealtimeState
 
 if TYPE_CHECKING:
@@ -46,6 +46,8 @@ class Follower:
         self._stepped_at = 0.0
         self._stepped = threading.Condition()
         self._noted: Mapping[PartitionKey, tuple[int, float]] = {}
+        # Whether answers from memory may have shown the rows of this build.
+        self._is_shown = False
         self._fresh_s, self._step_s_max = rows.tuning.fresh_s, rows.tuning.step_s_max
         # How often the rows were invalidated: freshness that was awaited before does not hold any more.
         self.losses = 0
@@ -76,17 +78,24 @@ class Follower:
     def await_noted(self, timeout_s: float) -> bool:
         """Waits until the rows hold the offsets recorded by `note`; False when they do not.
 
-        Under heavy load, when the rows are not fresh, it does not wait and returns True.
+        It does not wait where the files answer anyway.
         """
         noted = self._noted
         if not noted:  # nearly always: each statement asks
             return True
         with self._stepped:
-            self._stepped.wait_for(lambda: not self.is_fresh or self._has_noted(noted), timeout_s)
-            is_there = self._has_noted(noted)
-            if is_there and self._noted is noted:
+            self._stepped.wait_for(lambda: self.fresh_ms is None or self._has_noted(noted), timeout_s)
+            has_noted = self._has_noted(noted)
+            if has_noted and self._noted is noted and self._is_shown:
                 self._noted = {}
-            return is_there or not self.is_fresh
+            return has_noted
+
+    @property
+    def served(self) -> Offsets:
+        """The offsets up to which answers may have shown the stream: no later answer may show less."""
+        shown = self.rows.shown if self._is_shown else {}
+        noted = {key: end for key, (end, _) in self._noted.items()}
+        return {**shown, **{key: max(end, shown.get(key, 0)) for key, end in noted.items()}}
 
     def _has_noted(self, noted: Mapping[PartitionKey, tuple[int, float]]) -> bool:
         """Whether the rows hold all these offsets, or the stream no longer has them."""
@@ -174,12 +183,24 @@ class Follower:
     def start(self) -> None:
         """Builds the rows from the files and begins to follow."""
         self.lose()
-        self._noted = {}  # the rows become fresh again only when they hold all of the stream
         halves = pin_halves(self.rows.table.spec, self._layout)
+        self._forget_other_epochs(halves)
         stream = self.rows.table.spec.stream
         if halves.realtime is not None and stream is not None and halves.realtime.realtime.reads(stream):
             self._stream = self._open_stream(self.rows.table, halves.realtime.realtime)
         self.rows.build(halves)
+
+    def _forget_other_epochs(self, halves: PinnedHalves) -> None:
+        """Drops served offsets of earlier epochs of the stream: no answer will reach them any more."""
+        stream = self.rows.table.spec.stream
+        if stream is None or halves.realtime is None:
+            return
+        with self._stepped:
+            places = {key.place for key in self._noted if key.connector == stream.connector}
+            current = set(current_keys(stream, places, halves.realtime.realtime.offsets).values())
+            self._noted = {
+                key: entry for key, entry in self._noted.items() if key in current or key.connector != stream.connector
+            }
 
     def step(self) -> bool:
         """Takes in new commits and stream rows; False when `start` has to rebuild the rows."""
@@ -196,6 +217,7 @@ class Follower:
             self.rows.lay_waiting()
         if polled.complete_at is not None:
             # What the stream held at that instant is in the rows now; the logs were read after it.
+            self._is_shown = True
             self._seen_at = polled.complete_at
             self._seen_ms = self._now_ms() - round(1000 * (time.monotonic() - polled.complete_at))
         self._stepped_at = time.monotonic()
@@ -220,6 +242,9 @@ class Follower:
         """Marks the rows stale until `start` rebuilds them; `forget` frees their memory too."""
         self.losses += 1
         self._seen_at = 0.0
+        if self._is_shown:
+            self.note(self.rows.shown)
+            self._is_shown = False
         with self._stepped:
             self._stepped.notify_all()
         if self._stream is not None:
