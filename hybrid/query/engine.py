@@ -21,6 +21,7 @@ from hybrid.query.plan import QueryPlan, QueryTable, TableSource, plan_query
 from hybrid.query.result import QueryResult, QueryStats
 from hybrid.query.spool import RowSink, spool
 from hybrid.query.tail import KafkaTail, TailSource
+from hybrid.query.time_travel import AS_OF_OPTION
 from hybrid.runtime.json_values import epoch_ms
 from hybrid.sql.shape import has_default_limit, set_limit
 from hybrid.sql.statement import Statement, check_text, parse_statement
@@ -139,11 +140,16 @@ def explain(sql: str, tables: TableSource, options: QueryOptions | None = None) 
 
 
 def _bounded_tail(statement: Statement, options: QueryOptions, started: float) -> TailSource:
-    """The tail, read for at most half of the statement's time: the other half is for the answer."""
-    timeout_ms = timeout_by(statement.options, options.limits)
-    if timeout_ms is None or not isinstance(options.tail, KafkaTail):
-        return options.tail
-    return options.tail.ending_by(started + timeout_ms / 2000)
+    """The tail, read for at most half of the statement's time: the other half is for the answer.
+
+    On a server it is limited by what the cache is behind. Time travel needs exactly the offsets of its revision.
+    """
+    tail, timeout_ms = options.tail, timeout_by(statement.options, options.limits)
+    if not isinstance(tail, KafkaTail):
+        return tail
+    if options.cache is not None and options.as_of is None and AS_OF_OPTION not in statement.options:
+        tail = tail.limited_by(options.cache.tail_limit)
+    return tail if timeout_ms is None else tail.ending_by(started + timeout_ms / 2000)
 
 
 def _without_default_limit(statement: Statement) -> Statement:
@@ -195,10 +201,13 @@ def _fetch(connection: DuckDBPyConnection, plan: QueryPlan, options: QueryOption
 
 
 def _fresh_ms(plan: QueryPlan, now_ms: int) -> int:
-    """The instant up to which the answer holds all of Kafka's rows: now, or the last commit where no tail was read."""
+    """The instant up to which the answer holds all of Kafka's rows: now, or the last commit where no tail was read.
+
+    0 when it is unknown, because a tail was capped.
+    """
     halves = [(pinned.halves.realtime, pinned.tail) for pinned in plan.tables]
     seen = [
-        now_ms if tail.positions and plan.as_of is None else epoch_ms(half.realtime.act.at)
+        0 if tail.is_capped else now_ms if tail.positions and plan.as_of is None else epoch_ms(half.realtime.act.at)
         for half, tail in halves
         if half is not None
     ]

@@ -6,7 +6,7 @@ A query never fails because of Kafka: a tail that cannot be read is a warning, a
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -17,7 +17,7 @@ from hybrid.errors import StreamError
 from hybrid.kafka.clients import QUERY_TIMEOUT_MS, admin_client, broker_answers, consumer
 from hybrid.kafka.topics import existing_topics
 from hybrid.records.messages import Headers
-from hybrid.table.boundary import PartitionKey, TopicPartition, current_keys, read_places
+from hybrid.table.boundary import Offsets, PartitionKey, TopicPartition, current_keys, read_places
 from hybrid.table.state import RealtimeState
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ READ_S_MAX = 30.0
 BYTES_MAX = 512 * 1024 * 1024  # Python's overhead per message included
 _MESSAGE_BYTES = 200
 _POLL_RECORDS = 20_000
+# The start (inclusive) and the end (exclusive) of what is read, by partition.
+Ranges = Mapping[PartitionKey, tuple[int, int]]
 
 
 class TailMessage(NamedTuple):
@@ -55,12 +57,37 @@ class Pausable(Protocol):
 
 
 @dataclass(frozen=True)
+class TailLimit:
+    """How much of a followed table's tail a statement reads: to its end, unless the server is far behind.
+
+    Up to `offsets_max` offsets beyond `shown` are read. If there are more, the tail ends at `shown`, which answers have
+    shown already: a server that follows the table gets the rest sooner than the statement.
+    """
+
+    offsets_max: float
+    shown: Offsets
+    table: Pausable
+
+    def ends(self, ranges: Ranges) -> Offsets | None:
+        """The end offsets up to which the ranges are read; None: to their ends."""
+        starts = {key: max(start, self.shown.get(key, 0)) for key, (start, _) in ranges.items()}
+        readable = self.table.shown({key: end for key, (_, end) in ranges.items()})
+        if sum(max(0, end - starts[key]) for key, end in readable.items()) <= self.offsets_max:
+            return None
+        return {key: min(end, starts[key]) for key, (_, end) in ranges.items()}
+
+
+@dataclass(frozen=True)
 class Tail:
-    """Messages in offset order by partition, and the position after them (exclusive) of every partition read."""
+    """Messages in offset order by partition, and the position after them (exclusive) of every partition read.
+
+    `is_capped`: a `TailLimit` has left out what the server has yet to read.
+    """
 
     messages: Sequence[TailMessage] = ()
     positions: Mapping[PartitionKey, int] = field(default_factory=dict)
     warnings: Sequence[str] = ()
+    is_capped: bool = False
 
     def held_by(self, table: Pausable) -> Tail:
         """The tail up to the offsets of the table's pause."""
@@ -70,6 +97,9 @@ class Tail:
     def without_messages(self, reason: str) -> Tail:
         """A tail without messages, with the reason as a further warning."""
         return Tail(warnings=(*self.warnings, f"{reason} Answered from committed rows only."))
+
+
+LimitOf = Callable[[str], TailLimit | None]
 
 
 class TailSource(Protocol):
@@ -88,7 +118,10 @@ class NoTail:
 
 
 class KafkaTail:
-    """Reads the tail from Kafka for one query: assign and seek, no consumer group."""
+    """Reads the tail from Kafka for one query: assign and seek, no consumer group.
+
+    `limit_of` returns the limit of a table's tail by its name. It is asked after the end offsets are known.
+    """
 
     def __init__(
         self,
@@ -96,12 +129,18 @@ class KafkaTail:
         read_s_max: float = READ_S_MAX,
         bytes_max: int = BYTES_MAX,
         until: float | None = None,
+        limit_of: LimitOf = lambda table: None,
     ) -> None:
         self._rows_max, self._read_s_max, self._bytes_max, self._until = rows_max, read_s_max, bytes_max, until
+        self._limit_of = limit_of
 
     def ending_by(self, until: float) -> KafkaTail:
         """The same source with a deadline (monotonic clock, s): rows not read by then are left out, with a warning."""
-        return KafkaTail(self._rows_max, self._read_s_max, self._bytes_max, until)
+        return KafkaTail(self._rows_max, self._read_s_max, self._bytes_max, until, self._limit_of)
+
+    def limited_by(self, limit_of: LimitOf) -> KafkaTail:
+        """The same source with limits."""
+        return KafkaTail(self._rows_max, self._read_s_max, self._bytes_max, self._until, limit_of)
 
     def read(self, spec: TableSpec, state: RealtimeState, brokers: str | None) -> Tail:
         """Everything beyond `state`'s offsets; a warning where a topic was recreated or Kafka is down."""
@@ -114,13 +153,13 @@ class KafkaTail:
         from kafka.errors import KafkaError
 
         try:
-            return self._read(stream, state, address)
+            return self._read(spec.name, stream, state, address)
         except StreamError as error:  # a topic was deleted, or the reference to a password cannot be resolved
             return Tail(warnings=(f"{error} Answered from committed rows only.",))
         except (KafkaError, OSError):
             return Tail(warnings=(_unreachable(address),))
 
-    def _read(self, stream: StreamConfig, state: RealtimeState, brokers: str) -> Tail:
+    def _read(self, table: str, stream: StreamConfig, state: RealtimeState, brokers: str) -> Tail:
         ids, ends = _view(brokers, stream)
         known_ids, of_it = state.known_ids(stream), " of it" if len(stream.topics) > 1 else ""
         warnings = [_gone(topic, of_it) for topic in stream.topics if topic in known_ids and topic not in ids]
@@ -130,12 +169,16 @@ class KafkaTail:
         keys = current_keys(stream, ends, state.offsets)
         ranges = {keys[place]: (state.offsets.get(keys[place], 0), end) for place, end in ends.items()}
         warnings += [_refilled(key, start, end) for key, (start, end) in ranges.items() if start > end]
+        limit = self._limit_of(table)
+        capped = limit.ends(ranges) if limit is not None else None
+        if capped is not None:
+            ranges = {key: (start, max(start, capped[key])) for key, (start, _) in ranges.items()}
         deadline = time.monotonic() + self._read_s_max
         if self._until is not None:
             deadline = min(deadline, self._until)
         reader = _Reader(ranges, self._rows_max, self._bytes_max, deadline, with_headers=stream.metadata)
         tail = reader.read(brokers, stream.security)
-        return replace(tail, warnings=[*warnings, *tail.warnings])
+        return replace(tail, warnings=[*warnings, *tail.warnings], is_capped=capped is not None)
 
 
 def _view(brokers: str, stream: StreamConfig) -> tuple[Mapping[str, str], Mapping[TopicPartition, int]]:
@@ -157,7 +200,7 @@ class _Reader:
 
     def __init__(
         self,
-        wanted: Mapping[PartitionKey, tuple[int, int]],
+        wanted: Ranges,
         rows_max: int,
         bytes_max: int,
         deadline: float,

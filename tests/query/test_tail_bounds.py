@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,12 +12,18 @@ import pytest
 from kafka import TopicPartition as Part
 
 from hybrid.query import tail
-from hybrid.query.engine import QueryOptions, _bounded_tail
-from hybrid.query.tail import KafkaTail, NoTail, _Reader
+from hybrid.query.engine import QueryOptions, _bounded_tail, run
+from hybrid.query.execution import Limits
+from hybrid.query.plan import QueryTable
+from hybrid.query.tail import KafkaTail, NoTail, Tail, TailLimit, _Reader
 from hybrid.sql.statement import parse_statement
 from hybrid.table.boundary import PartitionKey
+from tests.query.halves import Halves, ListTail, orders_spec
+from tests.query.stepped import SteppedCache
+from tests.query.test_cache_flood import NOW_MS, message
 
 KEY = PartitionKey("kafka", "orders", 0, 0)
+OTHER = KEY._replace(partition=1)
 BIG = 1_000_000
 
 
@@ -82,3 +90,95 @@ def test_the_tail_has_half_of_the_statements_time() -> None:
     assert _bounded_tail(parse_statement("select 1 from orders"), unbounded, started) is unbounded.tail
     other = NoTail()
     assert _bounded_tail(statement, QueryOptions(tail=other), started) is other
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> QueryTable:
+    return Halves.create(tmp_path, orders_spec()).open("orders")
+
+
+def test_a_tail_that_the_server_nearly_has_is_read_to_its_end(table: QueryTable) -> None:
+    ranges = {KEY: (10, 500), OTHER: (0, 20)}
+    assert TailLimit(100, {KEY: 420}, table).ends(ranges) is None, "80 and 20 lie beyond"
+    assert TailLimit(99, {KEY: 420}, table).ends(ranges) == {KEY: 420, OTHER: 0}
+
+
+def test_a_capped_tail_lacks_nothing_that_was_committed_or_shown(table: QueryTable) -> None:
+    ranges = {KEY: (10, 10_000), OTHER: (7, 5)}
+    assert TailLimit(100, {}, table).ends(ranges) == {KEY: 10, OTHER: 5}, "a lost end is still a warning"
+    assert TailLimit(100, {KEY: 3}, table).ends(ranges) == {KEY: 10, OTHER: 5}
+    assert TailLimit(100, {KEY: 40}, table).ends(ranges) == {KEY: 40, OTHER: 5}
+
+
+def test_what_a_pause_holds_back_does_not_count_as_behind(table: QueryTable) -> None:
+    paused = replace(table, pause_offsets={KEY.place: 60})
+    assert TailLimit(100, {}, paused).ends({KEY: (10, 10_000)}) is None
+    assert TailLimit(49, {}, paused).ends({KEY: (10, 10_000)}) == {KEY: 10}
+
+
+def test_only_the_newest_rows_of_a_server_are_limited(tmp_path: Path) -> None:
+    cache = SteppedCache(Halves.create(tmp_path, orders_spec()), NOW_MS)
+    limit_of = cache.answers.tail_limit
+
+    def limited(sql: str, **options: Any) -> bool:
+        bounded = _bounded_tail(parse_statement(sql), QueryOptions(cache=cache.answers, **options), 0.0)
+        assert isinstance(bounded, KafkaTail)
+        return bounded._limit_of == limit_of
+
+    assert limited("select 1 from orders") and limited("select 1 from orders", timeout_ms=1000)
+    assert not limited("select 1 from orders", as_of="orders[REALTIME=1]")
+    assert not limited("SET asOf = 'orders[REALTIME=1]'; select 1 from orders")
+    assert KafkaTail().limited_by(limit_of).ending_by(3.0)._limit_of == limit_of
+    assert KafkaTail()._limit_of("orders") is None
+
+
+def test_the_limit_lasts_as_long_as_somebody_follows(tmp_path: Path) -> None:
+    cache = SteppedCache(Halves.create(tmp_path, orders_spec()), NOW_MS, ListTail([message(0)]))
+    follower = cache.followed.follower
+
+    def shown() -> Any:
+        limit = cache.answers.tail_limit("orders")
+        return None if limit is None else limit.shown
+
+    assert shown() == {}, "the first statement is not the one that reads everything"
+    follower.start()
+    assert shown() == {}
+    cache.step()
+    assert shown() == {KEY: 1}
+    cache.answers.note(cache.opened, {KEY: 5})
+    assert shown() == {KEY: 5}
+    follower.lose(forget=True)
+    assert shown() is None, "nobody else shows the tail now"
+    follower.start()
+    assert shown() == {KEY: 5}
+    follower.close()
+    assert shown() is None
+
+
+def test_a_capped_answer_does_not_say_that_it_is_fresh(tmp_path: Path) -> None:
+    class Capped(ListTail):
+        def read(self, *given: Any) -> Tail:
+            return replace(super().read(*given), is_capped=True)
+
+    halves = Halves.create(tmp_path, orders_spec())
+    for source, fresh_ms in ((Capped([message(0)]), 0), (ListTail([message(0)]), NOW_MS)):
+        found = run("select count(*) from orders", halves, QueryOptions(tail=source, now_ms=lambda: NOW_MS))
+        assert found.stats.fresh_ms == fresh_ms and not found.warnings
+
+
+def test_a_server_far_behind_does_not_read_kafka_for_a_statement(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    halves = Halves.create(tmp_path, orders_spec())
+    halves.realtime = replace(halves.realtime, topic_ids={"kafka/orders": "id"})
+    halves.commit_realtime([], offsets={KEY: 7})
+    halves.brokers = "b:1"
+    cache = SteppedCache(halves, NOW_MS)
+    monkeypatch.setattr(tail, "broker_answers", lambda _: True)
+    monkeypatch.setattr(tail, "_view", lambda *_: ({"orders": "id"}, {KEY.place: 10**6}))
+    monkeypatch.setattr(tail, "_consumer", lambda *_: pytest.fail("Kafka is read"))
+    options = QueryOptions(tail=KafkaTail(), cache=cache.answers, now_ms=lambda: NOW_MS)
+    found = run("select $offset from orders", halves, options)
+    assert found.warnings == [] and found.stats.fresh_ms == 0
+    assert found.revision.tables[0].tail == {KEY: 7}
+    assert cache.answers.answer("select count(*) from orders", NOW_MS, Limits(), lambda interrupt: None) is None

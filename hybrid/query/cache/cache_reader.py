@@ -22,6 +22,7 @@ from hybrid.query.execution import Attempt, Fetched, Limits, fetch, timeout_of, 
 from hybrid.query.plan import PLAN_OPTION, QueryTable, Rewritten, resolve, rewrite
 from hybrid.query.result import QueryResult, QueryStats
 from hybrid.query.revision import Revision
+from hybrid.query.tail import TailLimit
 from hybrid.query.time_travel import AS_OF_OPTION
 from hybrid.sql.statement import parse_statement
 from hybrid.table.boundary import PartitionKey
@@ -160,6 +161,11 @@ class CachedAnswers:
         followed = self._cache.if_followed(table.spec.name)
         if followed is not None and followed.table.layout == table.layout:
             followed.follower.note(shown)
+
+    def tail_limit(self, table: str) -> TailLimit | None:
+        """How much of a table's tail a statement over files reads; None: all, because nothing follows the table."""
+        followed = self._cache.if_followed(table)
+        return None if followed is None else followed.follower.tail_limit
 
     def _found(self, asked: _CachedStatement) -> Answered | None:
         # After a commit has interfered, the next one is likely to be some time away, so a second attempt pays.

@@ -17,6 +17,7 @@ from hybrid.query.cache.cached_rows import CachedRows
 from hybrid.query.cache.stream import Polled, Stream
 from hybrid.query.plan import QueryTable
 from hybrid.query.revision import PinnedHalves, pin_halves
+from hybrid.query.tail import TailLimit
 from hybrid.query.tailrows import tail_decoder, tail_rows
 from hybrid.table.boundary import Offsets, PartitionKey, current_keys
 from hybrid.table.state import PURGE, RESET, RealtimeState
@@ -48,6 +49,7 @@ class Follower:
         self._noted: Mapping[PartitionKey, tuple[int, float]] = {}
         # Whether answers from memory may have shown the rows of this build.
         self._is_shown = False
+        self._is_following = True
         self._fresh_s, self._step_s_max = rows.tuning.fresh_s, rows.tuning.step_s_max
         # How often the rows were invalidated: freshness that was awaited before does not hold any more.
         self.losses = 0
@@ -170,6 +172,16 @@ class Follower:
         return self._seen_ms if self.is_fresh or is_behind else None
 
     @property
+    def tail_limit(self) -> TailLimit | None:
+        """How much of the tail a statement over files reads: not less than any answer has shown.
+
+        None where nothing follows the table now: then only the files can show its tail.
+        """
+        if not self._is_following:
+            return None
+        return TailLimit(self.rows.tuning.unmeasured_tail_offsets, self.served, self.rows.table)
+
+    @property
     def has_stream(self) -> bool:
         """Whether a stream is followed, whose rows wake the follower."""
         return self._stream is not None
@@ -183,6 +195,7 @@ class Follower:
     def start(self) -> None:
         """Builds the rows from the files and begins to follow."""
         self.lose()
+        self._is_following = True
         halves = pin_halves(self.rows.table.spec, self._layout)
         self._forget_other_epochs(halves)
         stream = self.rows.table.spec.stream
@@ -236,6 +249,7 @@ class Follower:
     def close(self) -> None:
         """Stops following and drops the rows."""
         self.lose()
+        self._is_following = False
         self.rows.close()
 
     def lose(self, *, forget: bool = False) -> None:
@@ -251,6 +265,7 @@ class Follower:
             self._stream.close()
             self._stream = None
         if forget:
+            self._is_following = False
             self.rows.forget()
 
     @cached_property

@@ -23,6 +23,8 @@ class CacheTuning:
     fresh_s: float = 3.0
     # A follower that keeps stepping will catch up; one that has not stepped for so long may never do.
     step_s_max: float = 10.0
+    # Statements over files read a tail to its end if at most so many offsets lie beyond what answers have shown.
+    unmeasured_tail_offsets: float = 100_000
     # How long a stream may not know of a partition that the files have read.
     unknown_partition_s: float = 2.0
 
