@@ -13,7 +13,7 @@ import struct
 import sys
 import zlib
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import IO, Protocol
 
 from hybrid.files.limits import DEFAULT_LIMITS
@@ -70,7 +70,8 @@ def _read_long(file: IO[bytes]) -> int:
             raise ValueError("a block's length has too many digits")
 
 
-def _deflate(packed: bytes, bytes_max: int) -> bytes:
+def deflate(packed: bytes, bytes_max: int) -> bytes:
+    """Decompress a stream of deflate without a header, up to one byte more than `bytes_max`."""
     return zlib.decompressobj(-15).decompress(packed, bytes_max + 1)
 
 
@@ -90,7 +91,8 @@ def _streams(make: Callable[[], _Decompressor], packed: bytes, bytes_max: int) -
     return b"".join(parts)
 
 
-def _zstandard(packed: bytes, bytes_max: int) -> bytes:
+def zstandard(packed: bytes, bytes_max: int) -> bytes:
+    """Decompress frames of Zstandard, up to one byte more than `bytes_max`."""
     if sys.version_info >= (3, 14):
         from compression.zstd import ZstdDecompressor
     else:
@@ -123,11 +125,24 @@ def _lz4(packed: bytes, bytes_max: int) -> bytes:
     return bytes(lz4.block.decompress(packed))
 
 
+@cache
+def codec_errors() -> tuple[type[Exception], ...]:
+    """The exceptions of the codecs for damaged bytes."""
+    from cramjam import DecompressionError
+    from lz4.block import LZ4BlockError
+
+    if sys.version_info >= (3, 14):
+        from compression.zstd import ZstdError
+    else:
+        from backports.zstd import ZstdError
+    return zlib.error, lzma.LZMAError, DecompressionError, LZ4BlockError, ZstdError, OSError, EOFError
+
+
 _UNPACK: dict[str, Unpack] = {
-    "deflate": _deflate,
+    "deflate": deflate,
     "bzip2": partial(_streams, bz2.BZ2Decompressor),
     "xz": partial(_streams, lzma.LZMADecompressor),
-    "zstandard": _zstandard,
+    "zstandard": zstandard,
     "snappy": _snappy,
     "lz4": _lz4,
 }

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import lzma
 import struct
-import sys
-import zlib
 from collections.abc import Iterator
 from functools import cache
 from typing import Any
 from uuid import UUID
 
-from hybrid.files.avro_codecs import bound_codecs
+from hybrid.files.avro_codecs import bound_codecs, codec_errors
 from hybrid.files.records import Record, Slice, open_plain
 from hybrid.formats.avro_messages import avro_library
 from hybrid.schema.problem import Problem
@@ -44,14 +41,7 @@ def _plain(values: dict[str, Any]) -> dict[str, Any]:
 @cache
 def _broken() -> tuple[type[Exception], ...]:
     """The exceptions for bytes that are not Avro: the reader's own errors and those of every codec."""
-    from cramjam import DecompressionError
     from fastavro.schema import SchemaParseException, UnknownType
-    from lz4.block import LZ4BlockError  # type: ignore[import-untyped]
 
-    if sys.version_info >= (3, 14):
-        from compression.zstd import ZstdError
-    else:
-        from backports.zstd import ZstdError
-    codecs = (zlib.error, lzma.LZMAError, DecompressionError, LZ4BlockError, ZstdError, OSError, EOFError)
     reader = (ValueError, ArithmeticError, LookupError, TypeError, struct.error, SchemaParseException, UnknownType)
-    return (*codecs, *reader, MemoryError, RecursionError)  # for corrupt lengths and depths
+    return (*codec_errors(), *reader, MemoryError, RecursionError)  # for corrupt lengths and depths

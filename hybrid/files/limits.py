@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hybrid.schema.problem import Problem
+
 
 @dataclass(frozen=True, slots=True)
 class FileLimits:
@@ -22,6 +24,11 @@ class FileLimits:
     def is_bomb(self, unpacked: int, packed: int) -> bool:
         """Whether so many bytes unpack to far too many."""
         return unpacked > self.ratio_from and unpacked > self.ratio_max * packed
+
+    def check_ratio(self, unpacked: int, packed: int) -> None:
+        """Problem when a file unpacks to far more than its bytes."""
+        if self.is_bomb(unpacked, packed):
+            raise Problem(0, "", f"unpacks to more than {self.ratio_max} times its size, which is not read")
 
     def unpacked_max(self, packed: int) -> int:
         """The bytes to which a block of so many may unpack."""

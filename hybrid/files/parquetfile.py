@@ -27,24 +27,16 @@ def row_groups(path: Path, limits: FileLimits = DEFAULT_LIMITS) -> list[Slice]:
 
     try:
         metadata = pq.ParquetFile(path).metadata
+        # Columns are not asked for their sizes, because Arrow crashes the process on some damaged footers then.
         sizes = [metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups)]
     except arrow_errors() as error:
         raise Problem(0, "", f"cannot be read as Parquet, is it damaged or cut off? {error}") from error
-    _check_ratio(sum(sizes), path.stat().st_size, limits)
+    limits.check_ratio(sum(sizes), path.stat().st_size)
     slices, first = [], 0
     for group in range(metadata.num_row_groups):
         slices.append(Slice(path, Shape.PARQUET, first, group))
         first += metadata.row_group(group).num_rows
     return slices
-
-
-def _check_ratio(unpacked: int, packed: int, limits: FileLimits) -> None:
-    """Problem when a file claims to unpack to far more than its bytes.
-
-    Columns are not asked for their sizes, because Arrow crashes the process on some damaged footers then.
-    """
-    if limits.is_bomb(unpacked, packed):
-        raise Problem(0, "", f"unpacks to more than {limits.ratio_max} times its size, which is not read")
 
 
 def read_row_group(piece: Slice, limits: FileLimits = DEFAULT_LIMITS) -> Iterator[Record]:
@@ -88,7 +80,7 @@ def _bounded(batches: Iterable[RecordBatch], path: Path, limits: FileLimits) -> 
     for batch in batches:
         text_bytes = _text_bytes(batch)
         unpacked += text_bytes
-        _check_ratio(unpacked, packed, limits)
+        limits.check_ratio(unpacked, packed)
         for rows in _divided(batch, text_bytes, limits.ratio_from):
             yield rows.from_arrays([_plain(column) for column in rows.columns], names=rows.schema.names)
 

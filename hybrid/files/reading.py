@@ -27,7 +27,7 @@ def read_slice(piece: Slice, csv_format: CsvFormat, limits: FileLimits = DEFAULT
         elif piece.shape is Shape.AVRO:
             yield from read_avro(piece)
         elif piece.shape is Shape.ORC:
-            yield from read_stripe(piece)
+            yield from read_stripe(piece, limits)
         else:
             yield from read_row_group(piece, limits)
     except OSError as error:

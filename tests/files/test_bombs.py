@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.orc as orc
 import pyarrow.parquet as pq
 import pytest
 
@@ -89,6 +93,101 @@ def test_what_is_refused_has_not_been_unpacked(tmp_path: Path) -> None:
     with pytest.raises(Problem, match="unpacks to more than 300 times"):
         read(path, DataFormat.PARQUET)
     assert pa.default_memory_pool().max_memory() < 1_000_000_000, "4 GB would be unpacked"
+
+
+# How ORC writes a repeated text: once in a dictionary, or each time and compressed.
+ORC_WAYS: dict[str, dict[str, Any]] = {
+    "dictionary": {"dictionary_key_size_threshold": 1.0},
+    "dictionary, zlib": {"dictionary_key_size_threshold": 1.0, "compression": "zlib"},
+    "dictionary, version 0.11": {"dictionary_key_size_threshold": 1.0, "file_version": "0.11"},
+    "zstd": {"compression": "zstd"},
+    "zlib": {"compression": "zlib", "compression_strategy": "compression"},
+}
+
+
+@pytest.mark.parametrize("way", ORC_WAYS)
+@pytest.mark.parametrize("column", COLUMNS)
+def test_a_text_that_an_orc_file_repeats_is_refused_before_it_is_unpacked(
+    tmp_path: Path, column: str, way: str
+) -> None:
+    path = tmp_path / "a.orc"
+    orc.write_table(pa.table({"a": COLUMNS[column]("x" * 10_000)}), path, **ORC_WAYS[way])
+    assert path.stat().st_size < 80_000
+    with pytest.raises(Problem, match="unpacks to more than 300 times"):
+        read(path, DataFormat.ORC)
+
+
+READ_ORC = """
+import resource, sys
+from pathlib import Path
+from hybrid.files.inputs import DataFormat, inspect
+from hybrid.files.limits import FileLimits
+from hybrid.files.reading import read_slice
+from hybrid.formats.csv_format import CsvFormat
+from hybrid.schema.problem import Problem
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+
+limits = FileLimits(ratio_from=int(sys.argv[3]))
+
+def read(path):
+    try:
+        for piece in inspect(Path(path), DataFormat.ORC, limits).slices:
+            for _ in read_slice(piece, CsvFormat(), limits):
+                pass
+    except Problem as problem:
+        return problem.reason
+    return "was read"
+
+read(sys.argv[1])
+before = peak()
+print(read(sys.argv[2]), peak() - before, sep=":")
+"""
+
+
+def memory_of_reading(tmp_path: Path, rows: pa.Table, limits: FileLimits, **options: Any) -> tuple[str, int]:
+    """What the reader says to a file of these rows, and by how many MiB its process has grown."""
+    ordinary, path = tmp_path / "ordinary.orc", tmp_path / "a.orc"
+    orc.write_table(pa.table({"a": ["x"]}), ordinary)
+    orc.write_table(rows, path, **options)
+    child = [sys.executable, "-c", READ_ORC, str(ordinary), str(path), str(limits.ratio_from)]
+    said, grown = subprocess.run(child, capture_output=True, text=True, check=True).stdout.strip().split(":")
+    return said, int(grown)
+
+
+@pytest.mark.parametrize("way", ORC_WAYS)
+def test_what_an_orc_file_repeats_takes_no_memory(tmp_path: Path, way: str) -> None:
+    """1.9 GB were taken for a file of 629 bytes."""
+    rows = pa.table({"a": ["x" * 1_000_000] * 500})
+    said, grown = memory_of_reading(tmp_path, rows, FileLimits(), **ORC_WAYS[way])
+    is_small = (tmp_path / "a.orc").stat().st_size < 1_000_000
+    assert said.startswith("unpacks to more than 300 times" if is_small else "was read")
+    assert grown < 250, "500 MB would be unpacked"
+
+
+@pytest.mark.parametrize("dictionary", [0.0, 1.0])
+def test_one_text_or_list_of_an_orc_file_that_takes_too_much_is_not_unpacked(tmp_path: Path, dictionary: float) -> None:
+    options = {"compression": "zstd", "dictionary_key_size_threshold": dictionary}
+    for value in ("x" * 40_000_000, [7] * 4_000_000):
+        said, grown = memory_of_reading(tmp_path, pa.table({"a": [value]}), SMALL, **options)
+        assert said.startswith("unpacks to more than 300 times") and grown < 15
+
+
+@pytest.mark.parametrize("column", COLUMNS)
+@pytest.mark.parametrize("way", ORC_WAYS)
+def test_long_texts_of_orc_are_unpacked_a_few_at_once_and_stay_what_they_are(
+    tmp_path: Path, column: str, way: str
+) -> None:
+    path = tmp_path / "a.orc"
+    values = [value for number in range(500) for value in COLUMNS[column](str(number) * 500)[:1]]
+    rows = pa.table({"a": pa.array(values, COLUMNS[column]("x").type if column == "map" else None), "n": range(500)})
+    orc.write_table(rows, path, stripe_size=100_000, batch_size=64, **ORC_WAYS[way])
+    generous = FileLimits(ratio_from=100_000, ratio_max=1_000_000)
+    pieces = inspect(path, DataFormat.ORC, generous).slices
+    records = [record for piece in pieces for record in read_slice(piece, CsvFormat(), generous)]
+    assert [record.values for record in records] == rows.to_pylist(maps_as_pydicts="strict")
+    assert [record.position for record in records] == list(range(500))
 
 
 @pytest.mark.parametrize("column", COLUMNS)
