@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from hybrid.query.cache.background_rebuild import BackgroundRebuild
 from hybrid.query.cache.cache_reader import CachedAnswers
 from hybrid.query.cache.cached_rows import CachedRows
 from hybrid.query.cache.database import CacheDatabase
+from hybrid.query.cache.end_samples import EndOffsets
 from hybrid.query.cache.follower import Follower
 from hybrid.query.cache.stream import Polled
 from hybrid.query.cache.tuning import DEFAULT_TUNING, CacheTuning
@@ -31,23 +33,41 @@ SMALL_TABLES = CacheTuning(
 
 
 class ListStream:
-    """A stream that holds what a list tail holds."""
+    """A stream that holds what a list tail holds. A poll returns at most `poll_max` messages."""
 
-    def __init__(self, tail: ListTail, state: RealtimeState) -> None:
-        self.tail = tail
+    def __init__(self, tail: ListTail, state: RealtimeState, poll_max: int | None = None) -> None:
+        self.tail, self.poll_max = tail, poll_max
         self.positions: dict[PartitionKey, int] = dict(state.offsets)
+        self.is_suspended = False
+        self.moves = 0
 
     def poll(self, wait_s: float) -> Polled:
+        starts, now = dict(self.positions), time.monotonic()
         new: list[TailMessage] = []
-        for message in sorted(self.tail.messages, key=lambda one: (one.key, one.offset)):
-            if message.offset >= self.positions.get(message.key, 0):
-                new.append(message)
-        for message in new:
+        if not self.is_suspended:
+            for message in sorted(self.tail.messages, key=lambda one: (one.key, one.offset)):
+                if message.offset >= self.positions.get(message.key, 0):
+                    new.append(message)
+        for message in new[: self.poll_max]:
             self.positions[message.key] = max(self.positions.get(message.key, 0), message.offset + 1)
-        return Polled(new, dict(self.positions), time.monotonic())
+        ends = self.ends()
+        is_complete = not self.is_suspended and all(self.positions.get(key, 0) >= end for key, end in ends.items())
+        newest = EndOffsets(now, ends)
+        return Polled(new[: self.poll_max], dict(self.positions), now if is_complete else None, starts, newest)
 
     def ends(self) -> dict[PartitionKey, int]:
-        return dict(self.positions)
+        ends = {key: 0 for key in self.positions}
+        for message in self.tail.messages:
+            ends[message.key] = max(ends.get(message.key, 0), message.offset + 1)
+        return ends
+
+    def move_to(self, positions: Mapping[PartitionKey, int]) -> None:
+        self.positions = {key: max(at, self.positions.get(key, 0)) for key, at in positions.items()}
+        self.is_suspended = False
+        self.moves += 1
+
+    def suspend(self) -> None:
+        self.is_suspended = True
 
     def is_of(self, state: RealtimeState) -> bool:
         return True
@@ -100,6 +120,8 @@ class SteppedCache:
     bytes_max: int | None = None
     spill: Path | None = None
     waits: bool = True
+    poll_max: int | None = None
+    stream: ListStream | None = None
     tuning: CacheTuning = DEFAULT_TUNING
 
     def __post_init__(self) -> None:
@@ -114,7 +136,8 @@ class SteppedCache:
         self.answers = CachedAnswers(self)  # type: ignore[arg-type]
 
     def _open(self, table: QueryTable, state: RealtimeState) -> ListStream:
-        return ListStream(self.tail, state)
+        self.stream = ListStream(self.tail, state, self.poll_max)
+        return self.stream
 
     def table(self, name: str) -> Any:
         assert name == self.source.spec.name

@@ -13,9 +13,12 @@ from typing import Any
 
 import pytest
 
-from hybrid.config.table_config import StreamConfig
+from hybrid.config.table_config import Half, StreamConfig
+from hybrid.errors import StreamError
+from hybrid.lake.log import open_half
 from hybrid.query.cache.cache import Cache
 from hybrid.query.cache.cache_reader import CachedAnswers
+from hybrid.query.cache.stream import KafkaStream
 from hybrid.query.cache.tuning import CacheTuning
 from hybrid.query.engine import QueryOptions, QueryResult, run
 from hybrid.query.execution import Limits
@@ -293,3 +296,112 @@ def test_after_a_pause_nothing_is_answered_at_once(cache: Cache, table: Source, 
     assert answered() == [1, 2]
     table.stamped = 2
     assert at_once() is None
+
+
+def stream_of(table: Source, broker: str) -> KafkaStream:
+    return KafkaStream(table.spec, open_half(table.layout.half(Half.REALTIME)).realtime, broker)
+
+
+def polled_until(stream: KafkaStream, is_enough: Callable[[list[int]], bool]) -> list[int]:
+    """The offsets of polled messages."""
+    offsets: list[int] = []
+    deadline = time.monotonic() + WAIT_S
+    while not is_enough(offsets):
+        offsets += [message.offset for message in stream.poll(0.05).messages]
+        assert time.monotonic() < deadline, offsets
+    return offsets
+
+
+def test_a_moved_stream_goes_on_there_and_never_goes_back(table: Source, broker: str, topic: str) -> None:
+    key = PartitionKey("kafka", topic, 0, 0)
+    produce(broker, topic, *(value(n) for n in range(1, 11)))
+    stream = stream_of(table, broker)
+    try:
+        assert polled_until(stream, lambda seen: len(seen) >= 10) == list(range(10))
+        stream.move_to({key: 4})
+        produce(broker, topic, *(value(n) for n in range(11, 21)))
+        assert polled_until(stream, lambda seen: len(seen) >= 10) == list(range(10, 20))
+        produce(broker, topic, *(value(n) for n in range(21, 31)))
+        stream.move_to({key: 25})
+        assert polled_until(stream, lambda seen: len(seen) >= 5) == list(range(25, 30))
+        awaited(lambda: stream.poll(0.05).newest.ends[key], 30)
+    finally:
+        stream.close()
+
+
+def test_a_suspended_stream_fetches_nothing_but_asks_for_the_end(table: Source, broker: str, topic: str) -> None:
+    key = PartitionKey("kafka", topic, 0, 0)
+    stream = stream_of(table, broker)
+    try:
+        awaited(lambda: stream.poll(0.05).complete_at is not None, True)
+        stream.suspend()
+        produce(broker, topic, *(value(n) for n in range(1, 6)))
+
+        def suspended() -> int:
+            polled = stream.poll(0.05)
+            assert not polled.messages and polled.complete_at is None and polled.positions[key] == 0
+            return polled.newest.ends[key]
+
+        awaited(suspended, 5)
+        stream.move_to({key: 3})
+        assert polled_until(stream, lambda seen: len(seen) >= 2) == [3, 4]
+        awaited(lambda: stream.poll(0.05).complete_at is not None, True)
+    finally:
+        stream.close()
+
+
+def test_a_stream_moves_onto_the_marker_of_a_transaction(table: Source, broker: str, topic: str) -> None:
+    key = PartitionKey("kafka", topic, 0, 0)
+    produce(broker, topic, value(1), value(2), transaction=f"m-{topic}")  # offsets 0 and 1, the marker is 2
+    stream = stream_of(table, broker)
+    try:
+        stream.suspend()
+        stream.move_to({key: 2})
+        awaited(lambda: stream.poll(0.05).positions[key], 3)
+        produce(broker, topic, value(3))
+        assert polled_until(stream, lambda seen: len(seen) >= 1) == [3]
+    finally:
+        stream.close()
+
+
+def test_partitions_that_appear_while_the_stream_is_suspended_are_read(table: Source, broker: str, topic: str) -> None:
+    from kafka import KafkaAdminClient, KafkaProducer
+
+    new = PartitionKey("kafka", topic, 0, 2)
+    stream = stream_of(table, broker)
+    try:
+        stream.suspend()
+        admin = KafkaAdminClient(bootstrap_servers=broker)
+        admin.create_partitions({topic: 3})
+        admin.close()
+        awaited(lambda: new in stream.poll(0.05).newest.ends, True)
+        producer = KafkaProducer(bootstrap_servers=broker)
+        for number in (7, 8):
+            producer.send(topic, value(number), partition=2).get(10)
+        producer.close()
+        stream.move_to({new: 1})
+        assert polled_until(stream, lambda seen: len(seen) >= 1) == [1]
+    finally:
+        stream.close()
+
+
+def test_a_topic_recreated_while_the_stream_is_suspended_is_another_stream(
+    table: Source, broker: str, topic: str
+) -> None:
+    from kafka import KafkaAdminClient
+
+    produce(broker, topic, value(1))
+    stream = stream_of(table, broker)
+    admin = KafkaAdminClient(bootstrap_servers=broker)
+    try:
+        stream.suspend()
+        admin.delete_topics([topic])
+        deadline = time.monotonic() + WAIT_S
+        with pytest.raises(StreamError, match=r"is not there|recreated"):
+            while time.monotonic() < deadline:
+                stream.poll(0.1)
+        with pytest.raises(StreamError, match=r"is not there|recreated"):
+            stream.move_to({})
+    finally:
+        admin.close()
+        stream.close()

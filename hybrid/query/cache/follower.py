@@ -236,7 +236,8 @@ class Follower:
         self._stepped_at = time.monotonic()
         with self._stepped:
             self._stepped.notify_all()
-        self.rows.fold(may_begin=polled.complete_at is not None)  # not while the stream is behind
+        self._skip_committed(polled)
+        self.rows.fold(may_begin=polled.is_complete)  # not while the stream is behind
         return True
 
     def _has_its_stream(self) -> bool:
@@ -272,8 +273,22 @@ class Follower:
     def _decoder(self) -> Decoder:
         return tail_decoder(self.rows.table.spec)
 
+    def _skip_committed(self, polled: Polled) -> None:
+        """Moves the stream behind commits that are far ahead of it: a message is fetched only if it may be new.
+
+        At the end of a step all polled messages are taken. A few are dropped sooner than a new fetch would begin.
+        """
+        positions = self.rows.positions
+        ahead = sum(max(0, positions.get(key, 0) - polled.positions.get(key, 0)) for key in polled.newest.ends)
+        if self._stream is not None and ahead > self.rows.tuning.tail_offsets_min:
+            self._stream.move_to(positions)
+
     def _take(self, polled: Polled) -> None:
         positions = self.rows.positions
+        starts = self.rows.table.shown(polled.starts) if polled.messages else {}
+        if any(at > positions.get(key, 0) for key, at in starts.items()):
+            # It cannot happen; if it did, rows would be lost silently.
+            raise StreamError(f"The stream of '{self.rows.table.spec.name}' has left out messages: it is read again.")
         # The commits that were just followed may have brought some of these already.
         read = self.rows.table.is_read
         new = [

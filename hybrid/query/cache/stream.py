@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Protocol
 from hybrid.config.table_config import TableSpec
 from hybrid.errors import StreamError
 from hybrid.kafka.clients import QUERY_TIMEOUT_MS, broker_answers, consumer
+from hybrid.query.cache.end_samples import EndOffsets, EndSamples
 from hybrid.query.tail import TailMessage
-from hybrid.table.boundary import PartitionKey, TopicPartition, current_keys, read_places
+from hybrid.table.boundary import Offsets, PartitionKey, TopicPartition, current_keys, read_places
 from hybrid.table.state import RealtimeState
 
 if TYPE_CHECKING:
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
 
 _POLL_RECORDS = 20_000
 _METADATA_MS = 1000
-# How often Kafka is asked for its end offsets: once the last ones are reached, and at the latest.
-_ENDS_S, _REACHED_S_MAX = 0.3, 5.0
+# How often Kafka is asked for its end offsets: once the last ones are reached, and before.
+_ENDS_S, _UNREACHED_S = 0.3, 1.0
 _SILENT_MS_MAX = 1000
 
 
@@ -46,26 +47,46 @@ _FETCHING = {
 _SILENT = logging.Logger("librdkafka", logging.CRITICAL + 1)  # we report errors ourselves, once
 
 
+_NO_ENDS = EndOffsets()
+
+
 @dataclass(frozen=True)
 class Polled:
-    """Messages in offset order by partition, and the positions after them.
+    """Messages in offset order by partition, and the positions before (`starts`) and after them.
 
     `complete_at` is an instant (monotonic clock, s): all that Kafka held then has been polled. None: not known.
+    `newest` are the newest end offsets that are known.
     """
 
     messages: Sequence[TailMessage] = ()
     positions: Mapping[PartitionKey, int] = field(default_factory=dict)
     complete_at: float | None = None
+    starts: Mapping[PartitionKey, int] = field(default_factory=dict)
+    newest: EndOffsets = _NO_ENDS
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all before the newest end offsets has been polled."""
+        return self.complete_at is not None and self.complete_at >= self.newest.at
 
 
 class Stream(Protocol):
-    """A stream as a follower reads it."""
+    """A stream as a follower reads it. Its positions never fall."""
 
     def poll(self, wait_s: float) -> Polled:
         """Messages since the last call; waits up to `wait_s` for the first. StreamError if the stream was replaced."""
 
     def ends(self) -> Mapping[PartitionKey, int]:
         """The present end offsets (exclusive), by partition. Any thread may ask. StreamError when Kafka is silent."""
+
+    def move_to(self, positions: Offsets) -> None:
+        """Goes on at these positions where they are ahead of its own; ends `suspend`. Call it between polls.
+
+        StreamError if the stream was replaced.
+        """
+
+    def suspend(self) -> None:
+        """Fetches nothing until `move_to`. Polls go on: they watch the topics and ask for end offsets."""
 
     def is_of(self, state: RealtimeState) -> bool:
         """Whether a state's offsets belong to this stream, and not to another of the same name."""
@@ -97,7 +118,7 @@ class KafkaStream:
         self._one_asks = threading.Lock()
         # End offsets are requested in a thread, so that rows do not wait for the answer.
         self._asker = ThreadPoolExecutor(1, thread_name_prefix="ends")
-        self._answer: Future[tuple[Mapping[PartitionKey, int], float]] | None = None
+        self._answer: Future[EndOffsets] | None = None
         # The cluster metadata hold the topics' ids, which no method of kafka-python's consumer returns.
         self._cluster = self._asking._cluster
         self._keys: dict[TopicPartition, PartitionKey] = {}
@@ -106,8 +127,9 @@ class KafkaStream:
         self._by_message: dict[int | tuple[str, int], PartitionKey] = {}
         # The partitions that have sent a message or an end: connecting takes a while.
         self._met: set[int | tuple[str, int]] = set()
-        self._ends: Mapping[PartitionKey, int] = {}
-        self._looked, self._asked = 0.0, 0.0
+        self._newest, self._samples = _NO_ENDS, EndSamples()
+        self._is_suspended = False
+        self._looked = 0.0
         try:
             self._look()
         except BaseException:
@@ -123,17 +145,20 @@ class KafkaStream:
             first = self._fetching.poll(wait_s)
         polled = [first, *self._fetching.consume(_POLL_RECORDS, 0)] if first is not None else []
         keys, positions, messages, with_headers = self._by_message, self._positions, [], self._stream.metadata
-        is_alone = self._is_alone
+        is_alone, starts = self._is_alone, dict(positions)
         for message in polled:
             error, number, offset = message.error(), message.partition() or 0, message.offset() or 0
             place = number if is_alone else (message.topic() or "", number)
             if error is None:
                 key = keys[place]
+                if offset < positions[key]:
+                    continue  # fetched before the stream was moved
                 positions[key] = offset + 1
                 beside = (message.key(), message.headers() or ()) if with_headers else ()
                 messages.append(TailMessage(key, offset, message.timestamp()[1], message.value(), *beside))
             elif error.code() == error._PARTITION_EOF:
-                positions[keys[place]] = offset  # beyond transaction markers, which are no rows
+                key = keys[place]
+                positions[key] = max(positions[key], offset)  # beyond transaction markers, which are no rows
             elif error.retriable():
                 continue
             else:
@@ -141,7 +166,7 @@ class KafkaStream:
             self._met.add(place)
         if messages:
             self._check_identity()
-        return Polled(messages, dict(positions), self._complete_at())
+        return Polled(messages, dict(positions), self._complete_at(), starts, self._newest)
 
     def _is_known_end(self, message: Message) -> bool:
         """Whether the message only reports the end of a partition at the position that is known already."""
@@ -167,6 +192,20 @@ class KafkaStream:
             raise StreamError(f"Kafka does not answer for {self._stream.words}: {error}") from error
         return {keys[TopicPartition(*part)]: end for part, end in end_offsets.items()}
 
+    def move_to(self, positions: Offsets) -> None:
+        """See `Stream`."""
+        self._check_identity()
+        ahead = {key: at for key, at in positions.items() if at > self._positions.get(key, 0)}
+        self._positions.update(ahead)
+        self._is_suspended = False
+        self._assign()
+
+    def suspend(self) -> None:
+        """See `Stream`. Without an assignment librdkafka drops what it has fetched."""
+        self._is_suspended = True
+        self._met.clear()
+        self._fetching.unassign()
+
     def is_of(self, state: RealtimeState) -> bool:
         """See `Stream`. Compares the topics' ids."""
         return {**self._known_ids, **state.known_ids(self._stream)} == self._known_ids
@@ -179,28 +218,26 @@ class KafkaStream:
             self._asking.close(autocommit=False)
 
     def _complete_at(self) -> float | None:
-        """The instant of the last request for end offsets, once all messages before these have been polled.
+        """The instant of the newest request for end offsets before which all messages have been polled.
 
-        Messages that arrived since do not matter: in a steady stream some message is always unread.
+        Messages that arrived since do not matter: in a steady stream some message is always unread. None until each
+        partition has been heard.
         """
         if self._answer is not None and self._answer.done():
-            (self._ends, self._asked), self._answer = self._answer.result(), None
-        pause_s = _ENDS_S if self._is_reached() else _REACHED_S_MAX
-        if self._answer is None and time.monotonic() - self._asked > pause_s:
+            self._newest, self._answer = self._answer.result(), None
+            self._samples.add(self._newest)
+        reached_at = self._samples.reached_at(self._positions)
+        pause_s = _ENDS_S if self._samples.is_reached else _UNREACHED_S
+        if self._answer is None and time.monotonic() - self._newest.at > pause_s:
             try:
                 self._answer = self._asker.submit(self._ask)
             except RuntimeError as error:  # executors end before this thread does
                 raise StreamError("The process ends.") from error
-        return self._asked if self._is_reached() else None
+        return reached_at if len(self._met) == len(self._keys) else None
 
-    def _is_reached(self) -> bool:
-        heard = len(self._met) == len(self._keys)
-        return heard and all(self._positions[key] >= end for key, end in self._ends.items())
-
-    def _ask(self) -> tuple[Mapping[PartitionKey, int], float]:
-        """The end offsets, and an instant before they were read."""
+    def _ask(self) -> EndOffsets:
         asked_at = time.monotonic()
-        return self.ends(), asked_at
+        return EndOffsets(asked_at, self.ends())
 
     def _check_identity(self) -> None:
         """StreamError when a topic was recreated or deleted."""
@@ -216,7 +253,6 @@ class KafkaStream:
 
     def _look(self) -> None:
         """Assigns new partitions and topics; StreamError when a topic was recreated."""
-        import confluent_kafka
         import kafka
 
         self._looked = time.monotonic()
@@ -237,10 +273,21 @@ class KafkaStream:
             return
         self._keys = keys = current_keys(self._stream, places, self._positions)
         self._by_message = {place.partition if self._is_alone else place: key for place, key in keys.items()}
-        self._met.clear()
-        starts = {place: self._positions.setdefault(key, 0) for place, key in keys.items()}
-        self._fetching.assign([confluent_kafka.TopicPartition(*place, start) for place, start in starts.items()])
+        for key in keys.values():
+            self._positions.setdefault(key, 0)
+        if not self._is_suspended:
+            self._assign()
         # An assignment keeps the metadata fresh; this consumer is never polled.
         self._asking.assign([kafka.TopicPartition(*place) for place in places])
         self._answer = None  # a pending answer covers the previous partitions only
-        self._ends, self._asked = self._ask()
+        self._newest, self._samples = self._ask(), EndSamples()
+        self._samples.add(self._newest)
+
+    def _assign(self) -> None:
+        """Fetches from the present positions on: the one way to move that librdkafka does without losing messages."""
+        import confluent_kafka
+
+        self._met.clear()
+        self._fetching.assign(
+            [confluent_kafka.TopicPartition(*place, self._positions[key]) for place, key in self._keys.items()]
+        )

@@ -25,6 +25,8 @@ class CacheTuning:
     step_s_max: float = 10.0
     # Statements over files read a tail to its end if at most so many offsets lie beyond what answers have shown.
     unmeasured_tail_offsets: float = 100_000
+    # So many offsets are read from the stream rather than skipped or left to a commit: one poll.
+    tail_offsets_min: float = 20_000
     # How long a stream may not know of a partition that the files have read.
     unknown_partition_s: float = 2.0
 

@@ -1,0 +1,49 @@
+"""End offsets of a stream at some instants: the newest that rows have reached says how fresh they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from hybrid.table.boundary import Offsets, PartitionKey
+
+_SAMPLES_MAX = 60
+
+
+class EndOffsets(NamedTuple):
+    """The end offsets of a stream, and an instant (monotonic clock, s) before they were read."""
+
+    at: float = 0.0
+    ends: Mapping[PartitionKey, int] = {}
+
+
+class EndSamples:
+    """End offsets that are not reached yet, oldest first, and the instant of the newest that is.
+
+    A reader that is always some seconds behind never reaches the newest end offsets, but it does reach earlier ones.
+    """
+
+    def __init__(self) -> None:
+        self._samples: list[EndOffsets] = []
+        self._reached_at: float | None = None
+        self._last_at = 0.0
+
+    def add(self, sample: EndOffsets) -> None:
+        """Adds end offsets; the same ones may be added again."""
+        if sample.at <= self._last_at:
+            return
+        self._last_at = sample.at
+        self._samples.append(sample)
+        if len(self._samples) > _SAMPLES_MAX:
+            del self._samples[1::2]
+
+    def reached_at(self, positions: Offsets) -> float | None:
+        """The instant of the newest end offsets that positions have reached; None: of none. Positions never fall."""
+        while self._samples and all(positions.get(key, 0) >= end for key, end in self._samples[0].ends.items()):
+            self._reached_at = self._samples.pop(0).at
+        return self._reached_at
+
+    @property
+    def is_reached(self) -> bool:
+        """Whether all end offsets had been reached when `reached_at` was called."""
+        return not self._samples
