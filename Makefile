@@ -36,11 +36,14 @@ serve: setup ## Local Kafka, the server and the orders example; stays up until C
 # Hundreds of tests start Python processes: each would compile every module if none kept its bytecode.
 PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
+# schemathesis is for one slow test: as a plug-in it would be imported by each process.
+UNIT := $(PYTEST) --unit -p no:schemathesis
+
 unit: $(STAMP) ## Tests that start no JVM, broker or other process: a minute or two
-	@$(PYTEST) --unit
+	@$(UNIT)
 
 coverage: $(STAMP) ## `unit`, and which lines it runs; fails below the floor in pyproject.toml
-	@$(PYTEST) --unit --cov --cov-report=term:skip-covered
+	@$(UNIT) --cov --cov-report=term:skip-covered
 
 test: setup ## The whole test suite
 	@$(PYTEST)

@@ -20,6 +20,8 @@ from hybrid.lake import spark as lake_spark
 from hybrid.lake.class_data_archive import with_archive
 from hybrid.lake.commit_context import CommitContext
 from hybrid.progress import Silent
+from tests import unit_run
+from tests.examples import UNIT
 from tests.exclusive_run import turn
 
 # Beside the tests of another process a server's Spark would get a tenth of a processor.
@@ -42,6 +44,7 @@ _WHOLE_MODULE = re.compile(rf"^pytestmark = .*\bmark\.(?:{'|'.join(_NOT_UNIT)})\
 # How long an example takes says how busy the machine is.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
+settings.register_profile("unit", settings.get_profile("any machine"), max_examples=UNIT)
 
 # What a test takes, in seconds, by its marks: enough to put the long files first.
 _SECONDS = {"slow": 20.0, "spark": 5.0, "kafka": 4.0}
@@ -66,10 +69,16 @@ def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config.option, "loadscopereorder"):
         config.option.loadscopereorder = False
     if config.getoption("--unit"):
+        from tests.shared_delta import share_delta_tables
         from tests.shared_duckdb import share_duckdb
 
         sys.addaudithook(_refuse_process)
         share_duckdb()
+        share_delta_tables()
+        settings.load_profile("unit")
+        unit_run.collect_garbage_seldom()
+        unit_run.leave_unsynced()
+        unit_run.report_briefly(config)
     else:
         os.environ["JAVA_TOOL_OPTIONS"] = " ".join([*_java_options(), os.environ.get("JAVA_TOOL_OPTIONS", "")])
 
@@ -111,6 +120,30 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         seconds[item.path] = seconds.get(item.path, 0.0) + marked + 0.03
     place = {path: number for number, path in enumerate(seconds)}
     items.sort(key=lambda item: (-seconds[item.path], place[item.path]))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef: pytest.FixtureDef[object]) -> Generator[None, object, object]:
+    """Leaves a fixture of several tests the databases that it borrowed."""
+    value = yield
+    shared = sys.modules.get("tests.shared_duckdb")
+    if shared is not None and fixturedef.scope != "function":
+        shared.leave_databases()
+    return value
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_logfinish() -> None:
+    """Empties the databases that a test of `--unit` borrowed."""
+    shared = sys.modules.get("tests.shared_duckdb")
+    if shared is not None:
+        shared.take_back_databases()
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Prepares the process for thousands of short tests."""
+    if session.config.getoption("--unit"):
+        unit_run.keep_what_exists()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent / "hybrid"
@@ -25,6 +26,7 @@ AVOIDED = {
 }
 
 
+@cache
 def names() -> list[tuple[str, str, str]]:
     """Each module, class and public function at a module's top level: kind, name, where it is."""
     found = []

@@ -365,7 +365,9 @@ def rewrite(resolved: Resolved, now_ms: int) -> Rewritten:
     stored = stored_types(tree, fields)
     tree = tree if rows_max is None else set_limit(tree, rows_max + 1)  # one more row shows whether the result is cut
     shown, needed = only_shown(tree), needed_columns(tree)
-    return Rewritten(statement, tables, refs, _sql(tree), rows_max, stored, shown, needed, exact, *_PlanParts.of(tree))
+    text = _sql(tree)
+    parts = _PlanParts.of(tree, text)
+    return Rewritten(statement, tables, refs, text, rows_max, stored, shown, needed, exact, *parts)
 
 
 def _refuse_halves_to_come(refs: Iterable[TableMention], halves: PinnedHalves) -> None:
@@ -382,11 +384,12 @@ class _PlanParts(NamedTuple):
     recursive: str
 
     @classmethod
-    def of(cls, tree: exp.Query) -> _PlanParts:
+    def of(cls, tree: exp.Query, text: str) -> _PlanParts:
+        """The parts of a tree whose SQL is `text`."""
+        if not isinstance(tree.args.get("with_"), exp.With):
+            return cls("", text, "")
         rest = tree.copy()
-        clause = rest.args.get("with_")
-        if not isinstance(clause, exp.With):
-            return cls("", _sql(rest), "")
+        clause = rest.args["with_"]
         rest.set("with_", None)
         ctes = "".join(f", {_sql(cte)}" for cte in clause.expressions)
         return cls(ctes, _sql(rest), "RECURSIVE " if clause.args.get("recursive") else "")

@@ -10,7 +10,6 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pytest
 
@@ -27,6 +26,7 @@ from hybrid.records.decode import Decoder
 from hybrid.records.outcome import Decoded
 from hybrid.replace.backfill.inputs import inspect_input
 from tests.records.test_decode import table, to_arrow
+from tests.shared_duckdb import plain_duckdb
 
 TYPES = {
     "i": "INT", "l": "LONG", "f": "FLOAT", "d": "DOUBLE", "n": "BIG_DECIMAL", "b": "BOOLEAN", "t": "TIMESTAMP",
@@ -60,8 +60,7 @@ def answered(spec: TableSpec, stored: list[Any]) -> tuple[list[str], list[Any]]:
     arrays = to_arrow(spec, [list(column) for column in zip(*stored, strict=True)])
     data = pa.Table.from_arrays(list(arrays), names=list(names))
     kinds = [duckdb_type(field) for field in spec.schema.fields]
-    with duckdb.connect() as connection:
-        connection.execute("set timezone = 'UTC'")
+    with plain_duckdb().cursor() as connection:
         connection.register("data", data)
         cells = ", ".join(f'CAST("{name}" AS {kind})' for name, kind in zip(names, kinds, strict=True))
         rows = connection.execute(f"select {cells} from data").fetchall()

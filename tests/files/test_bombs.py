@@ -64,6 +64,7 @@ def test_a_parquet_row_group_that_unpacks_to_far_too_much_is_refused(tmp_path: P
         inspect(tmp_path / "a.parquet", DataFormat.PARQUET, SMALL)
 
 
+@pytest.mark.slow
 def test_ordinary_packed_files_are_read(tmp_path: Path) -> None:
     data = b"".join(b'{"a": %d}\n' % number for number in range(200_000))
     read(packed(tmp_path / "a.gz", data), DataFormat.JSON)

@@ -23,6 +23,7 @@ from hybrid.table.boundary import PartitionKey
 from hybrid.table.ranges import OffsetRange
 from hybrid.table.segments import Thresholds
 from hybrid.table.state import Act, RealtimeState
+from tests.examples import examples
 from tests.records.test_codecs import AVRO
 from tests.records.test_decode import table
 
@@ -88,7 +89,7 @@ messages = st.lists(st.tuples(st.none() | st.binary(max_size=4) | records, st.in
 
 
 @pytest.mark.slow
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(messages, st.booleans())
 def test_worker_and_tail_agree(given_messages: list[tuple[bytes | None, int]], lenient: bool) -> None:
     made = spec(lenient)
@@ -107,7 +108,7 @@ FORMS = [
 
 
 @pytest.mark.slow
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(messages, st.sampled_from(FORMS), st.sampled_from([None, NESTED]), st.booleans())
 def test_they_agree_on_every_form(
     given_messages: list[tuple[bytes | None, int]], stream: StreamConfig, nested: ComplexTypes | None, lenient: bool

@@ -107,6 +107,7 @@ def test_what_no_version_in_the_window_needs_goes(half: Path) -> None:
     assert expired(half).commits == 0 and "readers start from" in expired(half).why
 
 
+@pytest.mark.slow
 def test_whoever_reads_backwards_finds_the_end(half: Path) -> None:
     remove_expired(open_half(half), expired(half))
     assert [version for version, _ in own_states(half, NEWEST)] == list(range(NEWEST, CHECKPOINT - 1, -1))

@@ -150,6 +150,7 @@ def test_a_purge_takes_what_a_power_failure_cut_short(tmp_path: Path) -> None:
 
 
 def test_a_foreign_commit_is_stored_with_the_next_one_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    durable.configure(tmp_path, True)
     path = lay_half(tmp_path)
     log = path / "_delta_log"
     (path / "_hy_segment=a b").mkdir()
@@ -176,6 +177,7 @@ def test_folders_that_cannot_be_synced_are_skipped_and_files_are_not(
         raise OSError(errno.EINVAL, "Invalid argument")
 
     monkeypatch.setattr(os, "fsync", refuse)
+    durable.configure(tmp_path, True)
     durable.sync(tmp_path)
     (tmp_path / "file").touch()
     with pytest.raises(OSError, match="Invalid argument"):
@@ -185,6 +187,7 @@ def test_folders_that_cannot_be_synced_are_skipped_and_files_are_not(
 def test_the_switch_syncs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
     monkeypatch.setattr(os, "fsync", calls.append)
+    durable.configure(tmp_path, True)
     durable.write_text(tmp_path / "on", "x")
     assert len(calls) == 2  # the file and its folder
     durable.configure(tmp_path, False)

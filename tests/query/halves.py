@@ -172,7 +172,7 @@ class Halves:
             partition_by=["_hy_segment"],
             commit_properties=CommitProperties(custom_metadata={"userMetadata": to_user_metadata(self.state(half))}),
         )
-        return open_half(path).version
+        return max(int(entry.stem) for entry in (path / "_delta_log").glob("[0-9]*.json"))
 
     def names(self) -> list[str]:
         return [self.spec.name]

@@ -147,7 +147,7 @@ def test_look_ups_take_waiting_rows_along(
     assert (table.waits, table.laid) == (5, COUNT)
 
 
-@pytest.mark.parametrize("indexed", [False, True])
+@pytest.mark.parametrize("indexed", [pytest.param(False, marks=pytest.mark.slow), True])
 @pytest.mark.parametrize("sql", SCANS)
 def test_anything_else_has_them_laid_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sql: str, indexed: bool

@@ -14,6 +14,7 @@ from hybrid.errors import QueryError
 from hybrid.query.ast_allow_list import check_statement
 from hybrid.query.connection import locked_connection
 from tests.query.halves import Halves
+from tests.shared_duckdb import plain_duckdb
 
 _FILE = Path(__file__).parents[1] / "sql" / "hostile.sql"
 HOSTILE = [line for line in _FILE.read_text(encoding="utf-8").splitlines() if not line.startswith("--- ")]
@@ -69,7 +70,7 @@ def test_a_comment_behind_the_statement_is_nothing(halves: Halves, ask: Callable
 )
 def test_the_guard_alone_refuses(sql: str) -> None:
     with pytest.raises(QueryError):
-        check_statement(duckdb.connect(), sql, ["t"])
+        check_statement(plain_duckdb(), sql, ["t"])
 
 
 @pytest.mark.parametrize(
@@ -84,7 +85,7 @@ def test_the_guard_alone_refuses(sql: str) -> None:
     ],
 )
 def test_the_guard_lets_plain_reading_pass(sql: str) -> None:
-    check_statement(duckdb.connect(), sql, ["t"])
+    check_statement(plain_duckdb(), sql, ["t"])
 
 
 def test_the_connection_alone_reaches_nothing(tmp_path: Path) -> None:

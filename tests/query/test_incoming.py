@@ -22,6 +22,7 @@ from hybrid.schema.types import DataType
 from hybrid.table import columns
 from hybrid.table.boundary import PartitionKey
 from hybrid.table.state import Act, RealtimeState
+from tests.examples import examples
 
 KEY = PartitionKey("kafka", "topic", 0, 0)
 STATE = RealtimeState(Act("create-1", 0, "create", "2021-11-21T00:00:00.000+00:00"))
@@ -132,7 +133,7 @@ def contests(draw: st.DrawFn) -> tuple[TableSpec, list[dict[str, Any]], list[dic
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(contests(), st.integers(0, 6))
 def test_those_win_that_the_window_says(
     contest: tuple[TableSpec, list[dict[str, Any]], list[dict[str, Any]], list[bool]], hidden: int

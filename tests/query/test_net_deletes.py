@@ -16,6 +16,7 @@ from hybrid.config.table_config import MessageFormat, StreamConfig
 from hybrid.query.tail import TailMessage
 from hybrid.schema.schema import Schema
 from hybrid.table.boundary import INFINITE, Boundary, PartitionKey
+from tests.examples import examples
 from tests.query.halves import Halves, ListTail, Row, orders_spec
 
 Ask = Callable[..., Any]
@@ -51,7 +52,7 @@ changes = st.lists(
 
 
 @pytest.mark.slow
-@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(20), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(history=changes, live=changes, moved=st.integers(0, 12), committed=st.integers(0, 12))
 def test_inserts_less_deletes_over_both_halves_and_the_tail(
     tmp_path_factory: Any, ask: Ask, history: Any, live: Any, moved: int, committed: int

@@ -18,6 +18,7 @@ from hybrid.records.codecs import records_of
 from hybrid.records.decode import Decoder
 from hybrid.records.outcome import Decoded, Rejected
 from hybrid.schema.ingestion import ComplexTypes, IngestionConfig
+from tests.examples import examples
 from tests.records.test_decode import table
 
 SCHEMA = {
@@ -78,7 +79,7 @@ def test_hostile_messages_are_rejected_with_a_reason(codec, payload):
     assert found and all(isinstance(one, Rejected) and one.reason for one in found)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(
     st.binary(max_size=30),
     st.sampled_from([CsvFormat(), CsvFormat(columns=("id", "ts")), AVRO, replace(AVRO, skips=5)]),
@@ -88,7 +89,7 @@ def test_no_bytes_raise(payload, codec):
     assert Decoder(with_codec(codec, {"id": "INT", "tags": "STRING"})).decode_all(payload, 1)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.integers(0, 30), st.integers(0, 255))
 def test_a_damaged_avro_message_is_a_row_or_rejected(place, byte):
     payload = bytearray(avro(RECORD))

@@ -15,6 +15,7 @@ from hybrid.config.table_config import TableSpec
 from hybrid.config.table_json import parse_table
 from hybrid.records.decode import Decoder
 from hybrid.records.outcome import Decoded, Rejected
+from tests.examples import examples
 
 # The events of the orders recipe: (order_id, customer_id, order_status, amount, ts).
 EVENTS = [
@@ -300,7 +301,7 @@ def test_no_bytes_raise(payload: bytes) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.dictionaries(st.sampled_from([*EVERY_TYPE, "ts", "other"]), json_values))
 def test_any_record_is_a_row_that_arrow_takes_or_a_reason_that_utf8_holds(record: dict[str, object]) -> None:
     payload = json.dumps(record).encode()

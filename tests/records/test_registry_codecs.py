@@ -22,6 +22,7 @@ from hybrid.formats.registry_messages import RegistryFormat, RegistryMessages
 from hybrid.records.codecs import records_of
 from hybrid.records.decode import Decoder
 from hybrid.records.outcome import Decoded, Rejected
+from tests.examples import examples
 from tests.records.test_codecs import with_codec
 
 WRITER = {
@@ -200,7 +201,7 @@ def test_no_secret_is_shown() -> None:
     assert "hush" not in repr(RegistryMessages("http://r", user_info="me:hush"))
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.binary(max_size=60), st.integers(0, 7))
 def test_hostile_bytes(hostile_registry: str, tail: bytes, number: int) -> None:
     for form in RegistryFormat:

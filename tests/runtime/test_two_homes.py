@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 import hybrid
 from hybrid.query.connection import spill_bytes
+from hybrid.runtime import durable
 from hybrid.runtime.disk import FREE_MIN, full_disk, reserve_bytes
 from hybrid.runtime.durable import is_enabled
 from hybrid.runtime.folder_setting import FolderSetting
@@ -26,6 +27,8 @@ def test_each_home_is_synced_as_its_own_settings_say(tmp_path: Path, monkeypatch
 
     bare, safe = tmp_path / "bare", tmp_path / "safe"
     bare.mkdir()
+    monkeypatch.delenv("HYBRID_DURABLE", raising=False)
+    durable.configure(tmp_path, True)  # the default, but for `make unit`
     (bare / "hybrid.toml").write_text("durable = false\n")
     homes = {folder: hybrid.connect(folder) for folder in (bare, safe)}
     monkeypatch.setattr(os, "fsync", record)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import json
 import socket
@@ -10,6 +11,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import uvicorn.server
 
 from hybrid.api.hybrid import Hybrid, TableDocuments
 from hybrid.catalog.runs import RunRecord
@@ -58,6 +61,20 @@ REALTIME: dict[str, Any] = {
     },
     "task": {"taskTypeConfigsMap": {MOVE: {"bucketTimePeriod": "2h"}}},
 }
+
+
+class _ShortPauses:
+    """asyncio for uvicorn, which looks ten times a second whether it is to end: an application here lives for less."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(asyncio, name)
+
+    @staticmethod
+    async def sleep(seconds: float) -> None:
+        await asyncio.sleep(seconds / 20)
+
+
+uvicorn.server.asyncio = _ShortPauses()  # type: ignore[assignment]
 
 
 class App:

@@ -267,6 +267,7 @@ def test_a_change_of_the_file_is_seen(hy: Hybrid) -> None:
     assert client.get("/tables").status_code == 200
 
 
+@pytest.mark.slow
 def test_the_file_is_looked_at_once_a_second(hy: Hybrid, client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     header = add(hy.home, "ada", Right.READ)
     assert client.get("/tables", headers=header).status_code == 200

@@ -132,6 +132,7 @@ _GRAIN = "CAST(DATE_TRUNC('{}', CAST(ts AS TIMESTAMP)) AS TIMESTAMP)"
 _MINUTES = "CAST(ROUND(DATE_TRUNC('minute', CAST(ts AS TIMESTAMP)), {}) AS TIMESTAMP)"
 
 
+@pytest.mark.slow
 def test_supersets_requests(orders: App) -> None:
     """Its engine spec: tables and schema by pinotdb, the grains of time, and statements of its charts."""
     assert orders.get("/tables")["tables"] == ["orders"]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import duckdb
 import pytest
 
 from hybrid.sql.functions import rewrite_functions
 from hybrid.sql.statement import parse_statement
 from hybrid.sql.times import TimeContext
+from tests.shared_duckdb import plain_duckdb
 
 
 @pytest.mark.parametrize(
@@ -36,6 +36,6 @@ def ask(sql: str) -> list[tuple[object, ...]]:
     tree = parse_statement(sql).tree
     rewrite_functions(tree, TimeContext(0, {}, frozenset({"tags", "other"})))
     rows = "(values (1, ['x', 'y'], ['a']), (2, ['x'], ['a']), (3, ['z'], ['a'])) v(id, tags, other)"
-    with duckdb.connect() as connection:
-        connection.execute(f"create table t as select * from {rows}")
+    with plain_duckdb().cursor() as connection:
+        connection.execute(f"create temp table t as select * from {rows}")
         return connection.execute(tree.sql("duckdb")).fetchall()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import duckdb
 import pytest
 from sqlglot import exp
 
@@ -15,6 +14,7 @@ from hybrid.sql.patterns import parse_time, split_zone
 from hybrid.sql.shape import name_columns
 from hybrid.sql.statement import parse_statement
 from hybrid.sql.times import TimeContext
+from tests.shared_duckdb import plain_duckdb
 
 TYPES = {
     "i": DataType.INT, "l": DataType.LONG, "f": DataType.FLOAT, "d": DataType.DOUBLE, "p": DataType.BIG_DECIMAL,
@@ -30,9 +30,7 @@ def rewritten(sql: str) -> str:
 
 
 def value(expression: str) -> object:
-    with duckdb.connect() as connection:
-        connection.execute("SET TimeZone = 'UTC'")
-        found = connection.execute(rewritten(f"select {expression}")).fetchone()
+    found = plain_duckdb().execute(rewritten(f"select {expression}")).fetchone()
     assert found is not None
     return found[0]
 

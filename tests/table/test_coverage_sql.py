@@ -10,6 +10,7 @@ from hybrid.table.boundary import INFINITE, Boundary, PartitionKey
 from hybrid.table.columns import CONNECTOR, EPOCH, OFFSET, PARTITION, TIME, TOPIC
 from hybrid.table.coverage_sql import covered_sql, visible_offline_sql, visible_realtime_sql
 from hybrid.table.effective import effective_boundary
+from tests.examples import examples
 
 CONNECTORS, TOPICS = st.sampled_from(["kafka", "it's"]), st.sampled_from(["a", "b.c"])
 KEYS = st.builds(PartitionKey, CONNECTORS, TOPICS, st.integers(0, 1), st.integers(0, 2))
@@ -35,14 +36,14 @@ def told(predicate: str, rows) -> list[bool]:
     return [row[0] for row in found]
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.none() | st.integers(-5, 10), OFFSETS, ROWS)
 def test_duckdb_and_python_agree(time_ms, frontier, rows):
     boundary = Boundary(time_ms, frontier)
     assert covered(boundary, rows) == [boundary.covers(time, key, offset) for key, offset, time in rows]
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(OFFSETS, ROWS)
 def test_without_a_time_column_too(frontier, rows):
     boundary = Boundary(INFINITE, frontier)
@@ -51,7 +52,7 @@ def test_without_a_time_column_too(frontier, rows):
 
 
 @pytest.mark.slow
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(
     st.builds(Boundary, st.none() | st.integers(-5, 10), OFFSETS, st.sampled_from(BoundaryMode),
               st.none() | st.integers(-5, 10)),

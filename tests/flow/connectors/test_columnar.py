@@ -13,6 +13,7 @@ from hybrid.config.ddl import parse_ddl
 from hybrid.config.table_json import parse_table
 from hybrid.flow.connectors.convert import Rows
 from hybrid.flow.connectors.source import PIECE, PLACE
+from tests.examples import examples
 
 DDL = """CREATE TABLE t (id BIGINT NOT NULL{key}, small SMALLINT, n INTEGER, price DECIMAL(15,2) DEFAULT 1.5,
   f REAL, d DOUBLE, ok BOOLEAN, code CHAR(3), name VARCHAR(5), free VARCHAR, day DATE, raw VARBINARY,
@@ -49,7 +50,7 @@ def converted(rows: Rows, batch: pa.RecordBatch, by_columns: bool) -> tuple[list
 
 
 @pytest.mark.slow
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(
     data=st.data(),
     names=st.sets(st.sampled_from(sorted(VALUES.keys() - {"ID", "at"}))),

@@ -14,6 +14,7 @@ from hybrid.errors import DataError
 from hybrid.flow.connectors.delta_changes import CAME_PIECE, GONE_PIECE, actions_of, changes_of, net_changes
 from hybrid.flow.connectors.delta_files import DeltaFile
 from hybrid.flow.connectors.source import PIECE, PLACE
+from tests.examples import examples
 
 
 def entry(*actions: dict[str, Any]) -> str:
@@ -86,7 +87,7 @@ ROWS = st.lists(st.tuples(st.integers(0, 2), st.sampled_from(["a", "b", None])),
 
 
 @pytest.mark.spark
-@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(6), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(came=ROWS, gone=ROWS, keyed=st.booleans())
 def test_what_came_and_went_on_the_whole(workbench: Any, came: Any, gone: Any, keyed: bool) -> None:
     frames = [workbench.spark.createDataFrame(rows, "id int, v string") for rows in (came, gone)]

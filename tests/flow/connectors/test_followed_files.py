@@ -28,6 +28,7 @@ from hybrid.flow.connectors.followed_files import FileReading, first_round, next
 from hybrid.formats.csv_cells import Dialect
 from hybrid.formats.csv_format import CsvFormat as Cells
 from hybrid.schema.problem import Problem
+from tests.examples import examples
 from tests.query.halves import orders_spec
 
 RAW = JsonFormat(UpdateFormat.RAW)
@@ -105,7 +106,7 @@ def test_lines_of_csv_and_their_header(tmp_path: Path) -> None:
     assert follower.ids() == ["4\n"]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     ids=st.lists(st.integers(0, 10**6), max_size=12),
     cuts=st.lists(st.integers(1, 40), max_size=20),

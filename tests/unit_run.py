@@ -1,0 +1,65 @@
+"""What makes a run of `make unit` short, without changing what its tests see.
+
+- Nothing is synced to the device: no unit test cuts the power. Tests of syncing watch `os.fsync` and set it themselves.
+- The garbage collector leaves out what the imports brought, and runs less often.
+- A worker of pytest-xdist reports a test by one message instead of five; each wakes the controller.
+- Property tests try a part of their examples (`tests.examples`); `make test` tries all.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from hybrid.runtime import durable
+from hybrid.runtime.folder_setting import FolderSetting
+
+# New objects until the youngest are looked at, and how many times that until the next generation is.
+_COLLECT_AFTER = (50_000, 20, 50)
+# A set-up or tear-down that takes longer is reported, so that it is among the longest.
+_LONG_S = 1.0
+
+
+def leave_unsynced() -> None:
+    """Sync no file, whatever home it lies in, unless a test says so."""
+    os.environ.setdefault("HYBRID_DURABLE", "false")
+    durable._ENABLED = FolderSetting(False)
+
+
+def collect_garbage_seldom() -> None:
+    """Look for garbage after more objects than usual: there is little of it."""
+    gc.set_threshold(*_COLLECT_AFTER)
+
+
+def keep_what_exists() -> None:
+    """Let the garbage collector leave out modules and collected tests. Call it after the collection of tests."""
+    gc.collect()
+    gc.freeze()
+
+
+def report_briefly(config: pytest.Config) -> None:
+    """Let a worker of pytest-xdist send what the controller needs: nothing of a passed set-up or tear-down."""
+    for worker in config.pluginmanager.get_plugins():
+        if type(worker).__name__ == "WorkerInteractor":
+            _drop_idle_events(worker)
+
+
+def _drop_idle_events(worker: Any) -> None:
+    send = worker.sendevent
+
+    def send_needed(name: str, **details: Any) -> None:
+        if not _is_idle(name, details.get("data", {})):
+            send(name, **details)
+
+    worker.sendevent = send_needed
+
+
+def _is_idle(name: str, report: Mapping[str, Any]) -> bool:
+    if name in {"logstart", "logfinish"}:
+        return True
+    is_passed = name == "testreport" and report["outcome"] == "passed" and report["when"] != "call"
+    return is_passed and report["duration"] < _LONG_S
