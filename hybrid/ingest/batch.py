@@ -11,7 +11,7 @@ from hybrid.ingest.plan import BatchPlan, check_identity, check_same_log, plan_b
 from hybrid.ingest.read import assigners_for, read_ranges, write_ranges
 from hybrid.ingest.segment_stats import Pieces, SegmentStats
 from hybrid.kafka.streams import require_topics
-from hybrid.lake.commit import FileAct, Written, commit_act, commit_files
+from hybrid.lake.commit import FileAct, Written, commit_files, commit_state
 from hybrid.lake.commit_context import new_act_id
 from hybrid.lake.layout import physical_columns
 from hybrid.lake.log import HalfSnapshot, open_half
@@ -64,14 +64,13 @@ def run_batch(
     early = open_half(path)
     if not early.realtime.reads(stream):
         return None  # its connector has not started
-    if not _plan(table.spec, early, batch_offsets_max, pause_offsets()).ranges and not _aged(
-        table.spec, early.realtime, table.bench.now_ms()
-    ):
+    has_messages = bool(_plan(table.spec, early, batch_offsets_max, pause_offsets()).ranges)
+    if not has_messages and not _aged(table.spec, early.realtime, table.bench.now_ms()):
         return None
-    with table.lock(Half.REALTIME):
+    with table.lock(Half.REALTIME, with_spark=has_messages):
         snapshot = open_half(path)
         plan = _plan(table.spec, snapshot, batch_offsets_max, pause_offsets())
-        if plan.ranges:
+        if has_messages and plan.ranges:
             return _commit_batch(table, snapshot, plan)
         return _seal_aged(table, snapshot)
 
@@ -177,8 +176,12 @@ def _seal_aged(table: TableContext, snapshot: HalfSnapshot) -> BatchReport | Non
     detail = {"sealed": sorted(state.consuming[key].name for key in aged)}
     act = next_act(state, new_act_id("seal"), "seal", table.bench.now_iso(), detail)
     path = table.layout.half(Half.REALTIME)
-    nothing = table.bench.spark.read.format("delta").load(str(path)).limit(0)
-    committed = commit_act(nothing, path, replace(state, act=act, consuming=still_consuming), planned=snapshot.version)
+    committed = commit_state(
+        path,
+        replace(state, act=act, consuming=still_consuming),
+        planned=snapshot.version,
+        start_spark=table.bench.start_spark,
+    )
     return BatchReport(0, 0, 0, committed, len(aged))
 
 

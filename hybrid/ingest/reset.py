@@ -39,7 +39,7 @@ from hybrid.errors import ConflictError, SpecError, StreamError, UsageError
 from hybrid.ingest.batch import stream_of
 from hybrid.ingest.plan import is_recreated, leader_epochs_at, reset_target, valid_positions
 from hybrid.kafka.streams import StreamView, offsets_at, require_topics
-from hybrid.lake.commit import commit_act
+from hybrid.lake.commit import commit_state
 from hybrid.lake.commit_context import new_act_id
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import open_half
@@ -131,7 +131,7 @@ def reset_stream(
     Raises ConflictError when changes since would make it cost more than was accepted. Other errors as `resolve_reset`.
     """
     stream, path = stream_of(table.spec), table.layout.half(Half.REALTIME)
-    with table.lock(Half.REALTIME):
+    with table.lock(Half.REALTIME, with_spark=False):
         snapshot = open_half(path)
         state = _started(table.spec, stream, snapshot.realtime)
         view = require_topics(stream, asked=state.known_leader_epochs(stream), needed=[accepted.topic])
@@ -140,8 +140,7 @@ def reset_stream(
             return report
         holding(report)  # pause first, so that no rows pass: a hold that is too low only delays them
         after = _after(state, stream, view, report, act_id or new_act_id(RESET), table.bench.now_iso())
-        nothing = table.bench.spark.read.format("delta").load(str(path)).limit(0)
-        version = commit_act(nothing, path, after, planned=snapshot.version)
+        version = commit_state(path, after, planned=snapshot.version, start_spark=table.bench.start_spark)
     return replace(report, version=version)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from hybrid.config.table_config import Half
 from hybrid.errors import NotFoundError
-from hybrid.lake.commit import commit_act
+from hybrid.lake.commit import commit_state
 from hybrid.lake.commit_context import new_act_id
 from hybrid.lake.log import HalfSnapshot
 from hybrid.lake.table_context import TableContext
@@ -34,7 +34,7 @@ def seal_consuming(table: TableContext, name: str | None = None) -> SealReport:
 
     Raises NotFoundError when there is no consuming segment of that name.
     """
-    with table.lock(Half.REALTIME):
+    with table.lock(Half.REALTIME, with_spark=False):
         snapshot = table.half(Half.REALTIME)
         consuming = {key: segment.name for key, segment in snapshot.realtime.consuming.items()}
         if name is not None and name not in consuming.values():
@@ -53,5 +53,9 @@ def commit_seal(table: TableContext, snapshot: HalfSnapshot, keys: Collection[Pa
     still_consuming = {key: segment for key, segment in state.consuming.items() if key not in keys}
     detail = {"sealed": sorted(state.consuming[key].name for key in keys)}
     act = next_act(state, new_act_id("seal"), "seal", table.bench.now_iso(), detail)
-    nothing = table.bench.spark.read.format("delta").load(str(path)).limit(0)
-    return commit_act(nothing, path, replace(state, act=act, consuming=still_consuming), planned=snapshot.version)
+    return commit_state(
+        path,
+        replace(state, act=act, consuming=still_consuming),
+        planned=snapshot.version,
+        start_spark=table.bench.start_spark,
+    )

@@ -26,19 +26,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from deltalake import DeltaTable
-
 from hybrid.errors import DataError
+from hybrid.lake.checkpoint import HINT, delete_file, store_checkpoint, write_checkpoint
 from hybrid.lake.lineage_archive import VersionedAct, keep_acts, outlives_log
 from hybrid.lake.log import HalfSnapshot, open_half
-from hybrid.runtime import durable
 from hybrid.table.state import Act, from_user_metadata
 
 _ENTRY = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10}))?\.parquet")
 _CHECKSUM = re.compile(r"(\d{20})\.crc")
 _COMPACTED = re.compile(r"\d{20}\.(\d{20})\.compacted\.json")
-_HINT = "_last_checkpoint"
 # Tables with these features keep log files in other places, or define themselves what must stay.
 _OTHERS = (
     "v2Checkpoint",
@@ -109,29 +106,17 @@ def remove_expired(half: HalfSnapshot, expired: Expired) -> None:
         raise DataError(f"{half.path}: the table was created again meanwhile. Nothing of its log was removed.")
     keep_acts(half.path, half.table_id, expired.kept)
     if not expired.is_written:
-        _write_checkpoint(half.path, expired.base)
+        write_checkpoint(half.path, expired.base)
     checkpoints = _Log.of(half.path).checkpoints
     if expired.base not in checkpoints:  # a purge deleted the checkpoint; readers start from the entries instead
         raise DataError(f"{half.path}: the log was changed meanwhile. Nothing of it was removed.", hint="Run it again.")
     _ = open_half(half.path, expired.base).files  # every later version depends on the base: prove that it is readable
     hinted = _hinted(half.path)
     if hinted is not None and (hinted < expired.cut or hinted not in checkpoints):
-        delete_file(half.path / "_delta_log" / _HINT)
+        delete_file(half.path / "_delta_log" / HINT)
     store_checkpoint(half.path, checkpoints[expired.base])
     for path in expired.files:
         delete_file(path)
-
-
-def store_checkpoint(half: Path, files: Iterable[Path]) -> None:
-    """Sync a checkpoint's files and the hint to disk. Call it before deleting anything that the checkpoint replaces."""
-    log = half / "_delta_log"
-    durable.sync_files([path for path in (*files, log / _HINT) if path.exists()], log)
-
-
-def delete_file(path: Path) -> None:
-    """Delete a file and the checksum that Hadoop keeps beside it."""
-    path.unlink(missing_ok=True)
-    path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
 
 
 @dataclass(frozen=True)
@@ -196,16 +181,10 @@ def _commit_info(entry: Path) -> dict[str, Any]:
     return {}
 
 
-def _write_checkpoint(half: Path, version: int) -> None:
-    """Write the checkpoint of an older version. A hint that names a newer checkpoint keeps naming it."""
-    (half / "_delta_log" / f".{_HINT}.crc").unlink(missing_ok=True)  # Hadoop's checksum of the hint that Spark wrote
-    DeltaTable(str(half), version=version).create_checkpoint()
-
-
 def _hinted(half: Path) -> int | None:
     """The checkpoint version that the hint names; None without a hint, -1 when the hint cannot be read."""
     try:
-        return int(json.loads((half / "_delta_log" / _HINT).read_text(encoding="utf-8"))["version"])
+        return int(json.loads((half / "_delta_log" / HINT).read_text(encoding="utf-8"))["version"])
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError):

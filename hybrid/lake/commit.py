@@ -3,6 +3,9 @@
 The fence is one txnAppId per half, with txnVersion = the operation's number. A writer that planned on an outdated state
 fails, before the commit or in it. Every commit is a Delta transaction in three steps: write the files, sync them to
 disk, write and sync the log entry (ADR 24).
+
+Commits that only add a state, or files that workers wrote, are made by delta-rs (`hybrid.lake.transaction`). All others
+remove files, change columns or let Spark write rows: they are transactions of Delta's own in the JVM (ADR 43).
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from hybrid.lake.layout import ddl_of, fence_of
 from hybrid.lake.log import ADDED, WIDENED, listed_columns
 from hybrid.lake.log_entries import fence_at, state_at
 from hybrid.lake.log_sync import sync_log
+from hybrid.lake.transaction import AppendTransaction, other_columns, overtaken, refuse_columns
 from hybrid.runtime import durable
 from hybrid.table.columns import SEGMENT
 from hybrid.table.state import HalfState, to_user_metadata
@@ -47,12 +51,36 @@ def commit_act(
     failpoint(act.kind, "before")
     transaction = _start(frame.sparkSession, half)
     if any(state_at(half, version) is not None for version in range(planned + 1, transaction.readVersion() + 1)):
-        raise _overtaken(half)  # fail before files are written in vain
+        raise overtaken(half)  # fail before files are written in vain
     replaced = _in_segments(replacing) if replacing else None
     actions = _write(frame, half, transaction, replaced)
     failpoint(act.kind, "inside")
     version = _commit(frame.sparkSession, half, state, transaction, actions, replaced)
     failpoint(act.kind, "after")
+    return version
+
+
+def commit_state(
+    half: Path, state: HalfState, *, planned: int, start_spark: Callable[[], SparkSession] | None = None
+) -> int:
+    """Make `state` the half's state, without rows. Otherwise as `commit_act`, but no JVM is needed.
+
+    Only a half whose Delta features ask for Spark's own writer needs one: `start_spark` returns the session then.
+    """
+    transaction = AppendTransaction(half)
+    if not transaction.is_plain:
+        if start_spark is None:
+            raise ConflictError(
+                f"{half} was changed by somebody else: it has Delta features that only Spark can commit to.",
+                hint="Undo that change, then go on: DESCRIBE HISTORY tells who made it.",
+            )
+        nothing = start_spark().read.format("delta").load(str(half)).limit(0)
+        return commit_act(nothing, half, state, planned=planned)
+    kind = state.act.kind
+    failpoint(kind, "before")
+    with failpoint_inside(kind, half):
+        version = transaction.commit(state, [])
+    failpoint(kind, "after")
     return version
 
 
@@ -83,9 +111,9 @@ def _write(frame: DataFrame, half: Path, transaction: Any, replaced: str | None)
         return actions
     except Exception as error:
         if is_conflict(error):
-            raise _overtaken(half) from error
+            raise overtaken(half) from error
         if is_schema_mismatch(error):
-            raise _other_columns(half) from error
+            raise other_columns(half) from error
         raise
 
 
@@ -93,17 +121,6 @@ def _store(half: Path, files: Sequence[Path]) -> None:
     """Sync the files that Spark wrote, and the checksums that Hadoop verifies them against."""
     checksums = (path.with_name(f".{path.name}.crc") for path in files)
     durable.sync_files([*files, *(path for path in checksums if path.exists())], half)
-
-
-def _other_columns(half: Path) -> ConflictError:
-    return ConflictError(
-        f"The columns of {half} are not as this operation knows them: they are being changed. Nothing was written.",
-        hint="Run it again; if that does not help, `hybrid table apply` again what changed them: it did not end.",
-    )
-
-
-def _overtaken(half: Path) -> OvertakenError:
-    return OvertakenError(f"Another operation committed to {half} first.")
 
 
 @dataclass(frozen=True)
@@ -138,13 +155,10 @@ def commit_files(spark: SparkSession, act: FileAct, write: Callable[[], Written]
     Returns the version of the commit. Raises OvertakenError when another operation committed first, or when the files
     to replace are not the current ones. Raises ConflictError when the half does not have the written columns. In these
     cases, and when `write` raises, nothing was changed and the files are deleted.
-
-    It works like Delta's `WriteIntoDelta`: begin a transaction, write its files, commit.
     """
     failpoint(act.kind, "before")
     try:
-        transaction = _begin(spark, act)
-        gone = _replaced_files(spark, act, transaction)
+        commit = _files_committer(spark, act)
         written = write()
         adds = (cast("Mapping[str, str]", entry["add"]) for entry in written.files)
         # The workers have already synced the bytes of their files.
@@ -154,12 +168,23 @@ def commit_files(spark: SparkSession, act: FileAct, write: Callable[[], Written]
         raise
     failpoint(act.kind, "inside")
     try:
-        version = _commit_files(spark, act, transaction, written, gone)
+        version = commit(written)
     except OvertakenError:  # after any other error the files stay: the commit may have succeeded
         _remove_files(act)
         raise
     failpoint(act.kind, "after")
     return version
+
+
+def _files_committer(spark: SparkSession, act: FileAct) -> Callable[[Written], int]:
+    """Begin a transaction on the newest version. Returns the function that commits the written files in it."""
+    if not act.replacing:
+        appending = AppendTransaction(act.half, act.columns, takes_narrower=act.takes_narrower)
+        if appending.is_plain:
+            return lambda written: appending.commit(written.state, written.files)
+    transaction = _begin(spark, act)
+    gone = _replaced_files(spark, act, transaction)
+    return lambda written: _commit_files(spark, act, transaction, written, gone)
 
 
 def _remove_files(act: FileAct) -> None:
@@ -168,27 +193,12 @@ def _remove_files(act: FileAct) -> None:
 
 
 def _begin(spark: SparkSession, act: FileAct) -> Any:
-    """A Delta transaction, after the checks that Spark's own writer would make; that writer is bypassed here."""
-    from pyspark.sql.types import StructType
-
+    """A transaction of Delta's own, after the checks that Spark's own writer would make; that writer is bypassed."""
     jvm: Any = spark._jvm
     transaction = _start(spark, act.half)
     metadata = transaction.metadata()
-    fields = StructType.fromJson(json.loads(metadata.schemaString())).fields
-    there = {field.name: field.dataType.simpleString() for field in fields}
-    other = [name for name, kind in act.columns if there.get(name) != kind.lower().replace(" ", "")]
     settings = dict(jvm.scala.jdk.javaapi.CollectionConverters.asJava(metadata.configuration()))
-    if other and set(other) <= set(listed_columns(settings, WIDENED)):
-        if not act.takes_narrower:
-            raise _other_columns(act.half)
-        other = []
-    foreign = [name for name in settings if name.startswith(("delta.constraints.", "delta.columnMapping."))]
-    if other or foreign:
-        what = f"column '{other[0]}' is not as the table's definition has it" if other else f"it has {foreign[0]}"
-        raise ConflictError(
-            f"{act.half} was changed by somebody else: {what}. Nothing was written.",
-            hint="Undo that change, then go on: DESCRIBE HISTORY tells who made it.",
-        )
+    refuse_columns(act.half, metadata.schemaString(), settings, act.columns, takes_narrower=act.takes_narrower)
     return transaction
 
 
@@ -201,7 +211,7 @@ def _replaced_files(spark: SparkSession, act: FileAct, transaction: Any) -> list
     mine = jvm.PythonUtils.toSeq([parser.parseExpression(_in_segments(act.replacing))])
     files = jvm.scala.jdk.javaapi.CollectionConverters.asJava(transaction.filterFiles(mine, False))
     if {unquote(file.path()) for file in files} != {path for paths in act.replacing.values() for path in paths}:
-        raise _overtaken(act.half)
+        raise overtaken(act.half)
     return [file.remove() for file in files]
 
 
@@ -225,7 +235,7 @@ def _commit(
     jvm: Any = spark._jvm
     fence, number = fence_of(half), state.act.number
     if _newest_number(half, transaction, fence) >= number:
-        raise _overtaken(half)
+        raise overtaken(half)
     transaction.updateSetTransaction(fence, number, jvm.scala.Option.empty())
     return _end(spark, half, transaction, actions, replaced, to_user_metadata(state))
 
@@ -258,7 +268,7 @@ def _end(
         version = int(transaction.commit(jvm.PythonUtils.toSeq(list(actions)), operation))
     except Exception as error:
         if is_conflict(error):
-            raise _overtaken(half) from error
+            raise overtaken(half) from error
         raise
     sync_log(half, version)
     return version

@@ -1,4 +1,4 @@
-"""Creates the empty Delta table of a half, with its first state as operation 0; commits a state alone during creation.
+"""Creates the empty Delta table of a half, with its first state as operation 0.
 
 No rows are written, so no JVM is started: delta-rs creates the empty table, and Spark writes every row that follows.
 """
@@ -10,12 +10,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake import CommitProperties, DeltaTable
 
 from hybrid.config.table_config import Half, TableSpec
 from hybrid.lake.failpoints import failpoint, failpoint_inside
-from hybrid.lake.layout import fence_of, physical_columns, statistics_columns
-from hybrid.lake.log_sync import sync_log
+from hybrid.lake.layout import physical_columns, statistics_columns
 from hybrid.runtime import durable
 from hybrid.table.columns import HIDDEN, REJECTED_ONLY, SEGMENT
 from hybrid.table.state import HalfState, to_user_metadata
@@ -51,30 +50,6 @@ def create_half(path: Path, spec: TableSpec, half: Half, state: HalfState) -> No
     for folder in path.parents[:_NEW_PARENTS]:
         durable.sync(folder)
     failpoint("create", "after")
-
-
-def commit_state(path: Path, state: HalfState) -> None:
-    """Commit a state without rows to a half, as a step of creating a table. Call it under the half's lock.
-
-    Spark makes all commits to a complete table, because two writers are safe on local files only.
-    """
-    table, kind = DeltaTable(str(path)), state.act.kind
-    fence = Transaction(fence_of(path), state.act.number)
-    failpoint(kind, "before")
-    with failpoint_inside(kind, path):
-        table.create_write_transaction(
-            [],
-            mode="append",
-            schema=table.schema(),
-            partition_by=[SEGMENT],
-            commit_properties=CommitProperties(
-                custom_metadata={"userMetadata": to_user_metadata(state)},
-                max_commit_retries=0,  # under the lock only a foreign tool can interfere: failing is better
-                app_transactions=[fence],
-            ),
-        )
-    sync_log(path, table.version() + 1)
-    failpoint(kind, "after")
 
 
 def _identifier(name: str) -> str:

@@ -11,17 +11,15 @@ Repeating the change completes it. So a definition never names a column, or valu
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from hybrid.config.evolution import is_wider
 from hybrid.config.table_config import Half, TableSpec
 from hybrid.errors import SpecError
 from hybrid.lake.commit import commit_columns
 from hybrid.lake.commit_context import new_act_id
-from hybrid.lake.layout import TableLayout, physical_columns
+from hybrid.lake.layout import TableLayout, physical_columns, spark_columns
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.table_context import TableContext
 from hybrid.schema.schema import FieldSpec
@@ -69,14 +67,7 @@ def _missing(spec: TableSpec, half: Half, current: HalfSnapshot) -> tuple[list[s
 
 def _types(half: HalfSnapshot) -> Mapping[str, str]:
     """The Spark types of a half's columns, by lower-case name."""
-    return {str(column["name"]).lower(): _spark_type(column["type"]) for column in json.loads(half.columns)["fields"]}
-
-
-def _spark_type(kind: Any) -> str:
-    """The Spark type for a type in a Delta schema."""
-    if isinstance(kind, dict):
-        return f"array<{_spark_type(kind.get('elementType'))}>" if kind.get("type") == "array" else json.dumps(kind)
-    return {"integer": "int", "long": "bigint"}.get(kind, str(kind))
+    return {name.lower(): kind for name, kind in spark_columns(half.columns).items()}
 
 
 def _becomes_wider(spec: TableSpec, half: Half, field: FieldSpec, there: Mapping[str, str]) -> bool:

@@ -11,10 +11,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hybrid.config.table_config import Half, TableSpec
 from hybrid.table.columns import ARRIVAL, HIDDEN, REJECTED_ONLY, SEGMENT, TIME
@@ -65,6 +66,18 @@ def physical_columns(spec: TableSpec, half: Half) -> list[tuple[str, str]]:
     """(name, Spark type) of every stored column of a half, in physical order: hidden columns, then the user's."""
     hidden = [*HIDDEN, *(REJECTED_ONLY if half is Half.REALTIME else ())]
     return [*hidden, *((field.name, field.spark_type) for field in spec.schema.fields)]
+
+
+def spark_columns(schema: str) -> dict[str, str]:
+    """The Spark types of the columns in a Delta schema, which is given as JSON, by name."""
+    return {str(column["name"]): _spark_type(column["type"]) for column in json.loads(schema)["fields"]}
+
+
+def _spark_type(kind: Any) -> str:
+    """The Spark type for a type in a Delta schema."""
+    if isinstance(kind, dict):
+        return f"array<{_spark_type(kind.get('elementType'))}>" if kind.get("type") == "array" else json.dumps(kind)
+    return {"integer": "int", "long": "bigint"}.get(kind, str(kind))
 
 
 def ddl_of(fields: Iterable[tuple[str, str]]) -> str:

@@ -32,18 +32,19 @@ def sync_log(half: Path, version: int) -> None:
     """Sync the entry of a version, the files that Delta wrote with it, and the log's folder. Call it under the lock.
 
     Foreign commits just below may not be synced. They are synced with their files, because the log must have no gap
-    below an acknowledged commit.
+    below an acknowledged commit. The first own commit below them is synced too, by whichever process made it: that
+    process may have been killed before it could.
     """
     if not durable.is_enabled(half):
         return
     log, files = half / "_delta_log", _files_of_entry(half / "_delta_log", version)
     stored = _STORED.get(half, -1)
     for older in range(version - 1, stored if stored < version else -1, -1):
+        files += _files_of_entry(log, older)
         foreign = _data_of_foreign(half, older)
         if foreign is None:
             break
         durable.sync_files(foreign, half)
-        files += _files_of_entry(log, older)
     durable.sync_files(files, log)
     _STORED[half] = version
 

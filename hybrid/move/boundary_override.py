@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from hybrid.config.table_config import BoundaryMode, Half, TableSpec
 from hybrid.errors import ConflictError, NotFoundError, SpecError
-from hybrid.lake.commit import commit_act
+from hybrid.lake.commit import commit_state
 from hybrid.lake.commit_context import new_act_id
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.table_context import TableContext
@@ -161,7 +161,7 @@ def _standing(boundary: Boundary) -> str:
 
 def _commit(table: TableContext, wish: OverrideRequest, act_id: str) -> BoundaryReport:
     path = table.layout.half(Half.OFFLINE)
-    with table.lock(Half.OFFLINE):
+    with table.lock(Half.OFFLINE, with_spark=False):
         current = open_half(path)
         decision = decide(table.spec, current, wish)
         if decision.after is None:  # another process has just done the same
@@ -173,5 +173,6 @@ def _commit(table: TableContext, wish: OverrideRequest, act_id: str) -> Boundary
         }
         act = next_act(current.offline, act_id, "boundary", table.bench.now_iso(), detail)
         state = replace(current.offline, act=act, boundary=decision.after)
-        nothing = table.bench.spark.read.format("delta").load(str(path)).limit(0)
-        return BoundaryReport(commit_act(nothing, path, state, planned=current.version), decision.sentence)
+        return BoundaryReport(
+            commit_state(path, state, planned=current.version, start_spark=table.bench.start_spark), decision.sentence
+        )

@@ -16,8 +16,9 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 from hybrid.config.table_config import Half
 from hybrid.errors import ConflictError, DataError
 from hybrid.lake.cleanup import expired_log, remove_expired
+from hybrid.lake.commit import commit_state
 from hybrid.lake.commit_context import CommitContext
-from hybrid.lake.create import arrow_schema, commit_state
+from hybrid.lake.create import arrow_schema
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import open_half
 from hybrid.lake.log_entries import newest_version
@@ -145,8 +146,9 @@ def test_files_and_commits_go_that_no_version_in_the_window_needs(
     assert len(before_it) == 24 and all(Path(file.path).exists() for file in before_it)
     with pytest.raises(Exception, match=r"VERSION_NOT_FOUND|Cannot time travel|RETENTION"):
         spark_ids(workbench, path, newest - 2)
-    state = open_half(path).offline
-    commit_state(path, replace(state, act=next_act(state, "next", "boundary", state.act.at, {})))
+    current = open_half(path)
+    act = next_act(current.state, "next", "boundary", current.state.act.at, {})
+    commit_state(path, replace(current.offline, act=act), planned=current.version)
     assert open_half(path).offline.act.id == "next" and spark_ids(workbench, path) == shown[:-3]
 
     again = vacuumed(table, None)
@@ -277,8 +279,9 @@ def test_a_purge_finds_nothing_left_in_a_log_that_was_cleaned(table: Halves) -> 
 
 def _drop_again(table: Halves) -> None:
     path = table.layout.half(OFFLINE)
-    state = open_half(path).offline
-    commit_state(path, replace(state, act=next_act(state, f"state-{state.act.number}", "boundary", state.act.at, {})))
+    current, before = open_half(path), open_half(path).offline.act
+    act = next_act(current.state, f"state-{before.number}", "boundary", before.at, {})
+    commit_state(path, replace(current.offline, act=act), planned=current.version)
 
 
 def clean_only(table: Halves) -> None:

@@ -20,7 +20,7 @@ from hybrid.config.table_config import Half, TableSpec
 from hybrid.errors import ConflictError, DataError, OvertakenError
 from hybrid.flow.connectors.source import BYTES_PER_ROW, Source, SourcePiece, StagedBatch, raise_to
 from hybrid.flow.segment_layout import SegmentLayout, named_segments, segment_layout_of
-from hybrid.lake.commit import commit_act
+from hybrid.lake.commit import commit_act, commit_state
 from hybrid.lake.commit_context import new_act_id
 from hybrid.lake.layout import in_files, physical_columns, quoted
 from hybrid.lake.log import HalfSnapshot, open_half
@@ -169,13 +169,16 @@ def _load_chunk(
             if HistoryProgress.of(current, connector) != before:
                 raise OvertakenError(f"Another process loads '{connector}' of '{table.name}' too.")
             after = _after(so_far, source, numbers, staged)
-            frame, names = _segments(table, current, laying)
+            frame, names = _segments(table, current, laying) if laying is not None else (None, [])
             detail = {"connector": connector, "rows": after.rows - so_far.rows, "segments": names}
             act = next_act(current.offline, act_id, "history", table.bench.now_iso(), detail)
             all_progress = {**current.offline.progress, connector: after.to_json()}
             deletes = current.offline.deletes + (staged.deletes if staged is not None else 0)
             state = replace(current.offline, act=act, progress=all_progress, deletes=deletes)
-            commit_act(frame, table.layout.half(Half.OFFLINE), state, planned=current.version)
+            if frame is None:
+                commit_state(current.path, state, planned=current.version, start_spark=table.bench.start_spark)
+            else:
+                commit_act(frame, current.path, state, planned=current.version)
     return after
 
 
@@ -214,12 +217,9 @@ def _laid(spec: TableSpec, staged: StagedBatch) -> SegmentLayout:
     return segment_layout_of(spec, staged.frame, F.lit(0))
 
 
-def _segments(table: TableContext, offline: HalfSnapshot, laying: SegmentLayout | None) -> tuple[DataFrame, list[str]]:
+def _segments(table: TableContext, offline: HalfSnapshot, laying: SegmentLayout) -> tuple[DataFrame, list[str]]:
     """The rows under the names of their segments."""
     stored_columns = [quoted(name) for name, _ in physical_columns(table.spec, Half.OFFLINE)]
-    if laying is None:
-        nothing = table.bench.spark.read.format("delta").load(str(offline.path)).limit(0)
-        return nothing.select(*stored_columns), []
     rows, names = named_segments(table, offline, laying)
     return in_files(table.spec, rows.select(*stored_columns)), names
 

@@ -29,8 +29,9 @@ from hybrid.config.table_json import parse_table
 from hybrid.errors import ConflictError, NotFoundError
 from hybrid.ingest.plan import check_partitions, leader_epochs_at, start_offsets
 from hybrid.kafka.streams import StreamView, absent_words, offsets_at, view_stream, words_of
+from hybrid.lake.commit import commit_state
 from hybrid.lake.commit_context import new_act_id
-from hybrid.lake.create import commit_state, create_half
+from hybrid.lake.create import create_half
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.lock import half_lock
 from hybrid.lake.log import open_half
@@ -177,11 +178,13 @@ def settle_boundary_mode(layout: TableLayout, spec: TableSpec, now_ms: int) -> N
     """
     path = layout.half(Half.OFFLINE)
     with half_lock(layout.lock(Half.OFFLINE), jvm_pid=None, timeout_s=_LOCK_TIMEOUT_S, waiting=lambda _: None):
-        state, mode = open_half(path).offline, spec.first_boundary_mode
+        half, mode = open_half(path), spec.first_boundary_mode
+        state = half.offline
         if state.boundary.mode is mode:
             return
         act = next_act(state, new_act_id("boundary"), "boundary", _iso(now_ms), {"mode": mode.value})
-        commit_state(path, replace(state, act=act, boundary=replace(state.boundary, mode=mode)))
+        boundary = replace(state.boundary, mode=mode)
+        commit_state(path, replace(state, act=act, boundary=boundary), planned=half.version)
 
 
 def _starts(spec: TableSpec, view: StreamView | None, now_ms: int) -> Mapping[PartitionKey, int]:

@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 from deltalake import DeltaTable
 
-from hybrid.lake.cleanup import delete_file, store_checkpoint
+from hybrid.lake.checkpoint import delete_file, store_checkpoint
 from hybrid.lake.log import HalfSnapshot
 from hybrid.lake.log_sync import TORN
 from hybrid.runtime import durable
@@ -53,7 +53,7 @@ def forget_values(current: HalfSnapshot, files: Collection[str], known: Collecti
             elif path.exists():  # versions in the log are still read from it
                 _strip_checkpoint(path, doomed)
     _forget_checksums(current)
-    for path in (half / "_delta_log").glob(f".*{TORN}"):  # of commits lost in a power failure
+    for path in _unfinished(half):
         path.unlink(missing_ok=True)
     durable.sync(half / "_delta_log")
 
@@ -71,7 +71,18 @@ def remembered(current: HalfSnapshot) -> list[str]:
         return has_values or any(_bare(line) != line for line in lines)
 
     entries = [entry.name for entry in _entries(half) if tells(entry.read_text(encoding="utf-8"))]
-    return entries + [path.name for path in _checkpoints(half) if any(map(is_gone, _telling(path)))]
+    entries += [path.name for path in _checkpoints(half) if any(map(is_gone, _telling(path)))]
+    return entries + [path.name for path in _unfinished(half)]
+
+
+def _unfinished(half: Path) -> list[Path]:
+    """Entries that are no part of the log: lost in a power failure, or left by a writer that was killed.
+
+    delta-rs leaves `<entry>#<number>`, Hadoop `.<entry>.<id>.tmp`. Writers of ours hold the half's lock; a foreign
+    writer whose entry is deleted before it has its name fails, and tries again.
+    """
+    log = half / "_delta_log"
+    return sorted(path for pattern in (f".*{TORN}", "*.json#*", ".*.json.*.tmp") for path in log.glob(pattern))
 
 
 def _held(current: HalfSnapshot) -> set[str]:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from hybrid.config.table_config import Half
-from hybrid.lake.cleanup import delete_file
+from hybrid.lake.checkpoint import delete_file
 from hybrid.lake.log import open_half
 from hybrid.lake.table_context import TableContext
 from hybrid.replace.purge.log_statistics import forget_values, logged_files

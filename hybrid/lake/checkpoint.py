@@ -1,0 +1,37 @@
+"""Checkpoints of a half's log: written, synced to disk, deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from deltalake import DeltaTable
+
+from hybrid.runtime import durable
+
+HINT = "_last_checkpoint"
+
+
+def last_checkpoint(half: Path) -> int:
+    """The version of the newest checkpoint; 0 without any."""
+    names = (path.name for path in (half / "_delta_log").glob("*.checkpoint*.parquet"))
+    return max((int(name[:20]) for name in names if name[:20].isdecimal()), default=0)
+
+
+def write_checkpoint(half: Path, version: int) -> None:
+    """Write and sync the checkpoint of a version. A hint that names a newer checkpoint keeps naming it."""
+    (half / "_delta_log" / f".{HINT}.crc").unlink(missing_ok=True)  # Hadoop's checksum of the hint that Spark wrote
+    DeltaTable(str(half), version=version).create_checkpoint()
+    store_checkpoint(half, [half / "_delta_log" / f"{version:020d}.checkpoint.parquet"])
+
+
+def store_checkpoint(half: Path, files: Iterable[Path]) -> None:
+    """Sync a checkpoint's files and the hint to disk. Call it before deleting anything that the checkpoint replaces."""
+    log = half / "_delta_log"
+    durable.sync_files([path for path in (*files, log / HINT) if path.exists()], log)
+
+
+def delete_file(path: Path) -> None:
+    """Delete a file and the checksum that Hadoop keeps beside it."""
+    path.unlink(missing_ok=True)
+    path.with_name(f".{path.name}.crc").unlink(missing_ok=True)

@@ -1,0 +1,181 @@
+"""Delta transactions that only add files and state, by delta-rs: one log entry directly behind a checked version.
+
+delta-rs writes the entry only if no other commit has that version; on local disks by a hard link. So what was checked
+still holds when the entry exists. After a foreign commit it is checked again on its version (docs/adr/0043).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
+from deltalake.exceptions import DeltaError
+from deltalake.transaction import AddAction
+
+from hybrid.errors import ConflictError, DataError, OvertakenError
+from hybrid.lake.checkpoint import last_checkpoint, write_checkpoint
+from hybrid.lake.layout import fence_of, spark_columns
+from hybrid.lake.log import WIDENED, listed_columns
+from hybrid.lake.log_entries import fence_at, newest_version, read_commit
+from hybrid.lake.log_sync import sync_log
+from hybrid.table.columns import SEGMENT
+from hybrid.table.state import HalfState, to_user_metadata
+
+# Each foreign commit that comes first costs one attempt.
+_ATTEMPTS = 20
+# As in Delta: readers read the entries since the last checkpoint.
+_CHECKPOINT_EVERY = 10
+# Writer features that need nothing of a commit without columns, constraints and removed rows.
+_FEATURES = frozenset({"appendOnly", "invariants", "timestampNtz"})
+_WRITER_VERSIONS = (1, 2, 7)
+_FOREIGN = ("delta.constraints.", "delta.columnMapping.")
+
+
+class AppendTransaction:
+    """A transaction on the newest version of a half. Call it under the half's lock.
+
+    `columns` are (name, Spark type) of the rows to write; without them only a state is committed. `takes_narrower`: a
+    column may have the type that it had before it was widened.
+
+    Raises OvertakenError when another operation committed first, and ConflictError when the half's columns do not fit.
+    Nothing was changed then.
+    """
+
+    def __init__(self, half: Path, columns: Sequence[tuple[str, str]] = (), *, takes_narrower: bool = False) -> None:
+        self._half = half
+        self._table = DeltaTable(str(half))
+        if columns:
+            settings = self._table.metadata().configuration
+            refuse_columns(half, self._table.schema().to_json(), settings, columns, takes_narrower=takes_narrower)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether delta-rs may commit to this half: nobody has turned on features that ask more of a writer."""
+        protocol = self._table.protocol()
+        features = {*(protocol.writer_features or []), *(protocol.reader_features or [])}
+        return protocol.min_writer_version in _WRITER_VERSIONS and features <= _FEATURES
+
+    def commit(self, state: HalfState, added: Sequence[Mapping[str, Any]]) -> int:
+        """Write the log entry with a state and the entries of `added` files, sync it, and return its version.
+
+        After an error other than OvertakenError and ConflictError the entry may exist.
+        """
+        for _ in range(_ATTEMPTS):
+            self._refuse_outdated(state)
+            version = self._table.version() + 1
+            if self._write_entry(state, added):
+                sync_log(self._half, version)
+                self._write_checkpoint(version)
+                return version
+            self._follow()
+        raise overtaken(self._half)
+
+    def _refuse_outdated(self, state: HalfState) -> None:
+        """OvertakenError unless the fence of the checked version is at the operation before this one."""
+        fence = fence_of(self._half)
+        newest = fence_at(self._half, self._table.version(), fence)
+        if newest is None:  # the log was cleaned past the newest own commit, but the checkpoint has it
+            newest = self._table.transaction_version(fence)
+        if max(newest or 0, 0) != state.act.number - 1:
+            raise overtaken(self._half)
+
+    def _write_entry(self, state: HalfState, added: Sequence[Mapping[str, Any]]) -> bool:
+        """Write the entry behind the checked version. False when another commit has that version."""
+        before = self._table.version()
+        metadata = {
+            "userMetadata": to_user_metadata(state),
+            "readVersion": before,
+            "isolationLevel": "Serializable",
+            "isBlindAppend": True,
+        }
+        try:
+            self._table.create_write_transaction(
+                [_add_action(entry["add"]) for entry in added],
+                mode="append",
+                schema=self._table.schema(),
+                partition_by=[SEGMENT],
+                commit_properties=CommitProperties(
+                    custom_metadata=metadata,
+                    max_commit_retries=0,
+                    app_transactions=[Transaction(fence_of(self._half), state.act.number)],
+                ),
+                post_commithook_properties=PostCommitHookProperties(
+                    create_checkpoint=False, cleanup_expired_logs=False
+                ),
+            )
+        except Exception as error:
+            # The log alone tells: delta-rs has one error for several reasons, and can fail behind the entry too.
+            made = read_commit(self._half, before + 1)
+            if made is None and isinstance(error, OSError):
+                raise DataError(
+                    f"{self._half}: the log entry of version {before + 1} was not written: {error}"
+                ) from error
+            if made is None:
+                raise
+            return made.state is not None and made.state.act == state.act
+        return True
+
+    def _follow(self) -> None:
+        """Check the version that is the newest by now. OvertakenError unless only rows and files changed since."""
+        known, newest = self._table.version(), newest_version(self._half, self._table.version())
+        commits = [read_commit(self._half, version) for version in range(known + 1, newest + 1)]
+        if any(commit is None or commit.state is not None or not commit.is_plain for commit in commits):
+            raise overtaken(self._half)
+        self._table = DeltaTable(str(self._half), version=newest)
+
+    def _write_checkpoint(self, version: int) -> None:
+        try:
+            if version - last_checkpoint(self._half) >= _CHECKPOINT_EVERY:
+                write_checkpoint(self._half, version)
+        except (DeltaError, OSError):  # the commit is done, and the next one tries again
+            logging.getLogger(__name__).warning("%s: no checkpoint of version %s.", self._half, version, exc_info=True)
+
+
+def refuse_columns(
+    half: Path, schema: str, settings: Mapping[str, str], columns: Sequence[tuple[str, str]], *, takes_narrower: bool
+) -> None:
+    """ConflictError unless rows with these columns, (name, Spark type), fit a half with this Delta schema and settings.
+
+    For writers that bypass Spark's own, which checks this.
+    """
+    there = spark_columns(schema)
+    other = [name for name, kind in columns if there.get(name) != kind.lower().replace(" ", "")]
+    if other and set(other) <= set(listed_columns(settings, WIDENED)):
+        if not takes_narrower:
+            raise other_columns(half)
+        other = []
+    foreign = [name for name in settings if name.startswith(_FOREIGN)]
+    if other or foreign:
+        what = f"column '{other[0]}' is not as the table's definition has it" if other else f"it has {foreign[0]}"
+        raise ConflictError(
+            f"{half} was changed by somebody else: {what}. Nothing was written.",
+            hint="Undo that change, then go on: DESCRIBE HISTORY tells who made it.",
+        )
+
+
+def other_columns(half: Path) -> ConflictError:
+    """The error of an operation whose rows do not fit the half's columns."""
+    return ConflictError(
+        f"The columns of {half} are not as this operation knows them: they are being changed. Nothing was written.",
+        hint="Run it again; if that does not help, `hybrid table apply` again what changed them: it did not end.",
+    )
+
+
+def overtaken(half: Path) -> OvertakenError:
+    """The error of an operation that was planned before another one committed."""
+    return OvertakenError(f"Another operation committed to {half} first.")
+
+
+def _add_action(add: Mapping[str, Any]) -> AddAction:
+    return AddAction(
+        path=unquote(str(add["path"])),  # delta-rs encodes it
+        size=int(add["size"]),
+        partition_values=add["partitionValues"],
+        modification_time=int(add["modificationTime"]),
+        data_change=bool(add["dataChange"]),
+        stats=str(add["stats"]),
+    )

@@ -1,0 +1,229 @@
+"""Transactions by delta-rs on a half beside foreign commits, and what other readers find after them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+from deltalake.transaction import AddAction
+
+from hybrid.config.table_config import Half
+from hybrid.errors import ConflictError, DataError, OvertakenError
+from hybrid.lake import transaction as module
+from hybrid.lake.commit import FileAct, Written, commit_act, commit_files, commit_state
+from hybrid.lake.commit_context import CommitContext
+from hybrid.lake.create import create_half
+from hybrid.lake.layout import physical_columns, physical_ddl
+from hybrid.lake.log import open_half
+from hybrid.lake.transaction import AppendTransaction
+from hybrid.table.columns import SEGMENT
+from hybrid.table.state import Act, RealtimeState, next_act
+from tests.every_type import every_type
+from tests.lake.test_files import row, write
+
+COLUMNS = physical_columns(every_type(), Half.REALTIME)
+ODD_NAMES = [
+    "a b",
+    "x:y",
+    "50%",
+    "é",
+    "q'uote",
+    "a=b",
+    "a/b",
+    "#1",
+    "[x]",
+    "tab\tbed",
+    "%41",
+    "(2)",
+    "+00:00",
+    "a;b&c,d@e!",
+]
+
+
+@pytest.fixture
+def half(tmp_path: Path) -> Path:
+    create_half(tmp_path / "REALTIME", every_type(), Half.REALTIME, RealtimeState(Act("create-0", 0, "create", "x")))
+    return tmp_path / "REALTIME"
+
+
+def after(half: Path) -> RealtimeState:
+    state = open_half(half).realtime
+    return replace(state, act=next_act(state, f"ingest-{state.act.number + 1}", "ingest", "x", {}))
+
+
+def rows_of(segment: str, number: int = 0) -> list[tuple[object, ...]]:
+    return [(segment, *row(number)[1:])]
+
+
+def add(half: Path, segment: str, number: int = 0) -> int:
+    entry = write(half, every_type(), rows_of(segment, number))
+    return AppendTransaction(half, COLUMNS).commit(after(half), [entry])
+
+
+def foreign(half: Path, *actions: AddAction) -> None:
+    """A commit of another tool, without our lock and state."""
+    table = DeltaTable(str(half))
+    table.create_write_transaction(list(actions), "append", table.schema(), [SEGMENT])
+
+
+def foreign_file(half: Path, segment: str) -> AddAction:
+    add = write(half, every_type(), rows_of(segment, 9), "theirs")["add"]
+    assert isinstance(add, dict)
+    return AddAction(add["path"], add["size"], add["partitionValues"], 0, True, add["stats"])
+
+
+def segments(half: Path) -> list[str]:
+    return sorted(file.segment for file in open_half(half).files)
+
+
+def log_entry(half: Path, version: int) -> dict[str, dict[str, object]]:
+    lines = (half / "_delta_log" / f"{version:020d}.json").read_text().splitlines()
+    return {kind: body for line in lines for kind, body in json.loads(line).items()}
+
+
+def test_it_follows_a_foreign_commit_of_rows(half: Path) -> None:
+    add(half, "a")
+    transaction = AppendTransaction(half, COLUMNS)
+    foreign(half, foreign_file(half, "theirs"))
+    assert transaction.commit(after(half), [write(half, every_type(), rows_of("b", 1))]) == 3
+    assert segments(half) == ["a", "b", "theirs"]
+    assert log_entry(half, 3)["commitInfo"]["readVersion"] == 2
+
+
+def test_columns_that_somebody_changes_before_the_entry_is_written(half: Path) -> None:
+    transaction = AppendTransaction(half, COLUMNS)
+    DeltaTable(str(half)).alter.set_table_properties({"theirs": "yes"})
+    with pytest.raises(OvertakenError):
+        transaction.commit(after(half), [])
+    assert open_half(half).state.act.number == 0
+
+
+def test_a_constraint_of_somebody_else_is_named(half: Path) -> None:
+    DeltaTable(str(half)).alter.add_constraint({"positive": "i > 0"})
+    with pytest.raises(ConflictError, match=r"it has delta\.constraints\.positive"):
+        AppendTransaction(half, COLUMNS)
+
+
+def test_an_own_commit_before_it_is_noticed(half: Path) -> None:
+    transaction, state = AppendTransaction(half), after(half)
+    add(half, "a")
+    with pytest.raises(OvertakenError):
+        transaction.commit(state, [])
+    with pytest.raises(OvertakenError):
+        AppendTransaction(half).commit(state, [])
+    with pytest.raises(OvertakenError):
+        commit_state(half, state, planned=0)
+    assert open_half(half).version == 1
+
+
+def test_whoever_always_comes_first_wins(half: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    transaction, follow = AppendTransaction(half), AppendTransaction._follow
+    state = after(half)
+
+    def overtake(self: AppendTransaction) -> None:
+        follow(self)
+        foreign(half)
+
+    foreign(half)
+    monkeypatch.setattr(AppendTransaction, "_follow", overtake)
+    with pytest.raises(OvertakenError):
+        transaction.commit(state, [])
+    assert open_half(half).state.act.number == 0
+
+
+def test_an_own_entry_that_seemed_to_fail_is_found(half: Path) -> None:
+    """As when a store answers a repeated request: the entry exists, and it is ours."""
+    state = after(half)
+    transaction, same = AppendTransaction(half), AppendTransaction(half)
+    assert same.commit(state, []) == 1
+    assert transaction._write_entry(state, [])
+    assert not transaction._write_entry(replace(state, act=replace(state.act, id="another")), [])
+
+
+def test_an_error_of_the_disk_is_told_and_nothing_is_committed(half: Path) -> None:
+    transaction, state = AppendTransaction(half), after(half)
+    (half / "_delta_log").rename(half / "elsewhere")
+    (half / "_delta_log").write_text("no folder")
+    with pytest.raises(DataError, match="version 1 was not written"):
+        transaction._write_entry(state, [])
+
+
+def test_checkpoints_come_every_ten_commits_and_keep_the_fence(half: Path) -> None:
+    for _ in range(21):
+        AppendTransaction(half).commit(after(half), [])
+    log = half / "_delta_log"
+    assert sorted(path.name[:20] for path in log.glob("*.checkpoint.parquet")) == [f"{n:020d}" for n in (10, 20)]
+    for version in range(21):
+        (log / f"{version:020d}.json").unlink()
+    (log / f"{21:020d}.json").write_text(json.dumps({"commitInfo": {"timestamp": 1, "operation": "theirs"}}))
+    outdated = RealtimeState(Act("late", 21, "ingest", "x"))
+    with pytest.raises(OvertakenError):
+        AppendTransaction(half).commit(outdated, [])
+    assert AppendTransaction(half).commit(replace(outdated, act=replace(outdated.act, number=22)), []) == 22
+
+
+def test_a_checkpoint_that_fails_leaves_the_commit_and_is_made_up_for(
+    half: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError("no space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(module, "write_checkpoint", fail)
+        for _ in range(10):
+            AppendTransaction(half).commit(after(half), [])
+    assert open_half(half).version == 10 and module.last_checkpoint(half) == 0
+    AppendTransaction(half).commit(after(half), [])
+    assert module.last_checkpoint(half) == 11
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("segment", ODD_NAMES)
+def test_segments_of_any_name_are_replaced_by_spark(half: Path, workbench: CommitContext, segment: str) -> None:
+    """A remove must write the path exactly as the add before it."""
+    add(half, segment)
+    (file,) = open_half(half).files
+    assert file.segment == segment and Path(file.path).exists()
+    read = workbench.spark.read.format("delta").load(str(half))
+    assert [one[0] for one in read.select(SEGMENT).collect()] == [segment]
+    act = FileAct(half, "ingest", "second", COLUMNS, replacing={segment: open_half(half).files_of(segment)})
+    commit_files(workbench.spark, act, lambda: Written([], after(half)))
+    assert segments(half) == [] and read.count() == 0
+    assert log_entry(half, 1)["add"]["path"] == log_entry(half, 2)["remove"]["path"]
+
+
+@pytest.mark.spark
+def test_both_ways_of_committing_follow_each_other(half: Path, workbench: CommitContext) -> None:
+    spark = workbench.spark
+    for number in range(12):
+        add(half, "a", 2 * number)
+        frame = spark.createDataFrame(rows_of("b", 2 * number + 1), physical_ddl(every_type(), Half.REALTIME))
+        commit_act(frame, half, after(half), planned=open_half(half).version)
+    assert spark.read.format("delta").load(str(half)).count() == len(open_half(half).files) == 24
+    frame = spark.createDataFrame(rows_of("b", 99), physical_ddl(every_type(), Half.REALTIME))
+    commit_act(frame, half, after(half), planned=open_half(half).version, replacing=["a", "b"])
+    assert segments(half) == ["b"] and spark.read.format("delta").load(str(half)).count() == 1
+
+
+@pytest.mark.spark
+def test_features_that_ask_more_of_a_writer_are_left_to_spark(half: Path, workbench: CommitContext) -> None:
+    workbench.spark.sql(f"ALTER TABLE delta.`{half}` SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')")
+    assert not AppendTransaction(half, COLUMNS).is_plain
+    with pytest.raises(ConflictError, match="only Spark can commit to"):
+        commit_state(half, after(half), planned=open_half(half).version)
+    started: list[str] = []
+
+    def start() -> object:
+        started.append("spark")
+        return workbench.spark
+
+    version = commit_state(half, after(half), planned=open_half(half).version, start_spark=start)  # type: ignore[arg-type]
+    assert started and open_half(half).version == version
+    act = FileAct(half, "ingest", "ingest-x", COLUMNS)
+    commit_files(
+        workbench.spark, act, lambda: Written([write(half, every_type(), rows_of("a"), "ingest-x")], after(half))
+    )
+    assert "baseRowId" in log_entry(half, version + 1)["add"]
