@@ -184,11 +184,28 @@ def topic(broker: str) -> str:
     return name
 
 
+_INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+
+
+@pytest.fixture
+def compiled_spark(workbench: CommitContext) -> Iterator[None]:
+    """The session of `workbench` compiles expressions, as it does for users."""
+    conf = workbench.spark.conf
+    conf.set("spark.sql.codegen.wholeStage", "true")
+    conf.set("spark.sql.codegen.factoryMode", "FALLBACK")
+    yield
+    for name, value in _INTERPRETED.items():
+        conf.set(name, value)
+
+
 @pytest.fixture(scope="session")
 def workbench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommitContext]:
     """One Spark session for all tests, started at its first use. Mark tests that use it with `spark`.
 
     A test that needs a clock of its own makes `CommitContext(lambda: workbench.spark, ...)`: that costs nothing.
+
+    It interprets expressions: compiling them takes longer than the few rows of a test. Commands and servers that tests
+    start compile, and so do tests with `compiled_spark`.
     """
     from hybrid.clock import wall_clock_ms
     from hybrid.jvm.jars import spark_jars
@@ -196,7 +213,9 @@ def workbench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommitContex
 
     logs = tmp_path_factory.mktemp("spark")
     bench = CommitContext(
-        lambda: spark_session(SparkSettings(spark_jars(), logs, driver_memory="1g")), wall_clock_ms, Silent()
+        lambda: spark_session(SparkSettings(spark_jars(), logs, driver_memory="1g", extra=_INTERPRETED)),
+        wall_clock_ms,
+        Silent(),
     )
     yield bench
     if "spark" in vars(bench):

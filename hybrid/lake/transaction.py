@@ -20,9 +20,8 @@ from hybrid.errors import ConflictError, DataError, OvertakenError
 from hybrid.lake.checkpoint import last_checkpoint, write_checkpoint
 from hybrid.lake.layout import fence_of, spark_columns
 from hybrid.lake.log import WIDENED, listed_columns
-from hybrid.lake.log_entries import fence_at, newest_version, read_commit
+from hybrid.lake.log_entries import absolute_path, fence_at, newest_version, read_commit
 from hybrid.lake.log_sync import sync_log
-from hybrid.table.columns import SEGMENT
 from hybrid.table.state import HalfState, to_user_metadata
 
 # Each foreign commit that comes first costs one attempt.
@@ -97,7 +96,7 @@ class AppendTransaction:
                 [_add_action(entry["add"]) for entry in added],
                 mode="append",
                 schema=self._table.schema(),
-                partition_by=[SEGMENT],
+                partition_by=[],
                 commit_properties=CommitProperties(
                     custom_metadata=metadata,
                     max_commit_retries=0,
@@ -116,7 +115,10 @@ class AppendTransaction:
                 ) from error
             if made is None:
                 raise
-            return made.state is not None and made.state.act == state.act
+            # Two processes may carry out one operation: the files tell whose entry it is.
+            paths = {absolute_path(self._half, str(entry["add"]["path"])) for entry in added}
+            is_ours = made.state is not None and made.state.act == state.act
+            return is_ours and {file.path for file in made.added} == paths
         return True
 
     def _follow(self) -> None:

@@ -97,13 +97,3 @@ def test_the_fence_in_the_log(half: Path, workbench: CommitContext) -> None:
     assert fence_at(half, 0, fence_of(half)) == -1
     commit_files(workbench.spark, act(half, "a1"), lambda: Written([], numbered(1, "a1")))
     assert (fence_at(half, 1, fence_of(half)), fence_at(half, 1, "theirs"), fence_at(half, 2, "x")) == (1, -1, None)
-
-
-def test_a_commit_does_not_reconstruct_the_state_of_the_table(half: Path, workbench: CommitContext) -> None:
-    """That would be a Spark job over the whole log for each commit."""
-    spark = workbench.spark
-    log = spark._jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, str(half))
-    commit_files(spark, act(half, "a1"), lambda: Written([], numbered(1, "a1")))
-    read = log.unsafeVolatileSnapshot()
-    commit_files(spark, act(half, "a2"), lambda: Written([], numbered(2, "a2")))
-    assert read.version() == 1 and not read.stateReconstructionTriggered()

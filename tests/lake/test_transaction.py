@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 from dataclasses import replace
 from pathlib import Path
 
@@ -95,7 +96,7 @@ def test_it_follows_a_foreign_commit_of_rows(half: Path) -> None:
 
 def test_columns_that_somebody_changes_before_the_entry_is_written(half: Path) -> None:
     transaction = AppendTransaction(half, COLUMNS)
-    DeltaTable(str(half)).alter.set_table_properties({"theirs": "yes"})
+    DeltaTable(str(half)).alter.set_table_properties({"delta.appendOnly": "false"})
     with pytest.raises(OvertakenError):
         transaction.commit(after(half), [])
     assert open_half(half).state.act.number == 0
@@ -145,10 +146,15 @@ def test_an_own_entry_that_seemed_to_fail_is_found(half: Path) -> None:
 
 def test_an_error_of_the_disk_is_told_and_nothing_is_committed(half: Path) -> None:
     transaction, state = AppendTransaction(half), after(half)
-    (half / "_delta_log").rename(half / "elsewhere")
-    (half / "_delta_log").write_text("no folder")
-    with pytest.raises(DataError, match="version 1 was not written"):
-        transaction._write_entry(state, [])
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))  # as a full disk, for files of over 100 bytes
+    try:
+        with pytest.raises(DataError, match="version 1 was not written"):
+            transaction.commit(state, [])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert open_half(half).version == 0
+    assert AppendTransaction(half).commit(state, []) == 1
 
 
 def test_checkpoints_come_every_ten_commits_and_keep_the_fence(half: Path) -> None:
@@ -159,10 +165,10 @@ def test_checkpoints_come_every_ten_commits_and_keep_the_fence(half: Path) -> No
     for version in range(21):
         (log / f"{version:020d}.json").unlink()
     (log / f"{21:020d}.json").write_text(json.dumps({"commitInfo": {"timestamp": 1, "operation": "theirs"}}))
-    outdated = RealtimeState(Act("late", 21, "ingest", "x"))
+    outdated = RealtimeState(Act("late", 20, "ingest", "x"))
     with pytest.raises(OvertakenError):
         AppendTransaction(half).commit(outdated, [])
-    assert AppendTransaction(half).commit(replace(outdated, act=replace(outdated.act, number=22)), []) == 22
+    assert AppendTransaction(half).commit(replace(outdated, act=replace(outdated.act, number=21)), []) == 22
 
 
 def test_a_checkpoint_that_fails_leaves_the_commit_and_is_made_up_for(

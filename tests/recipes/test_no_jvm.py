@@ -1,4 +1,4 @@
-"""What only reads starts no JVM, answers without Kafka, and starts quickly."""
+"""What only reads, or changes a state alone, starts no JVM, answers without Kafka, and starts quickly."""
 
 import compileall
 import json
@@ -14,6 +14,8 @@ import pytest
 
 import hybrid
 from hybrid.catalog.definitions import Definitions
+from hybrid.config.table_config import Half
+from hybrid.lake.log import open_half
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
@@ -57,18 +59,45 @@ def command(home, *words, env=None):
     return done, time.monotonic() - started
 
 
-def test_reads_start_no_jvm(home, tmp_path):
-    trap = tmp_path / "trap"
-    trap.mkdir()
-    java = trap / "java"
-    java.write_text(f"#!/bin/sh\ntouch {trap}/started\nexit 1\n")
+@pytest.fixture
+def trap(tmp_path):
+    """Settings with which a command that starts Java leaves a file, which is given too."""
+    folder = tmp_path / "trap"
+    folder.mkdir()
+    java = folder / "java"
+    java.write_text(f"#!/bin/sh\ntouch {folder}/started\nexit 1\n")
     java.chmod(0o755)
-    env = {"PATH": f"{trap}:{os.environ['PATH']}", "JAVA_HOME": str(trap / "nowhere")}
+    return {"PATH": f"{folder}:{os.environ['PATH']}", "JAVA_HOME": str(folder / "nowhere")}, folder / "started"
+
+
+def test_reads_start_no_jvm(home, trap):
+    env, started = trap
     segment = home.names("REALTIME")[0]
     for words in [*READS, ("segment", "show", "orders", segment)]:
         done, _ = command(home, *words, env=env)
         assert done.returncode == 0, f"{words}: {done.stderr}"
-    assert not (trap / "started").exists()
+    assert not started.exists()
+
+
+def _versions(home):
+    return [open_half(home.home / "warehouse" / "orders" / half.value).version for half in Half]
+
+
+def test_changes_of_the_state_alone_start_no_jvm(home, trap):
+    env, started = trap
+    before = _versions(home)
+    changes = [
+        ("boundary", "set", "orders", "--at", "2021-09-24T06:04:30.001Z"),
+        ("boundary", "clear", "orders"),
+        ("segment", "seal", "orders"),
+        ("connector", "reset", "orders", "kafka", "--to", "earliest", "--yes"),
+    ]
+    for words in changes:
+        done, _ = command(home, *words, env=env)
+        assert done.returncode == 0, f"{words}: {done.stderr}"
+    assert not started.exists()
+    after = _versions(home)
+    assert sum(after) - sum(before) == len(changes)
 
 
 def test_without_kafka_the_committed_rows_answer_and_a_warning_says_so(home):
