@@ -409,10 +409,10 @@ def test_rows_that_were_laid_are_read_though_their_writer_goes_on(
     del follower.await_laid
     goes_on, over = threading.Event(), threading.Event()
 
-    def stage(*given: Any, **more: Any) -> None:
+    def stage(*given: Any, **more: Any) -> int:
         goes_on.set()
         over.wait(10)
-        real(*given, **more)
+        return real(*given, **more)
 
     monkeypatch.setattr(rows.CachedRows, "_stage", stage)
     table.send(40, 3)

@@ -122,6 +122,20 @@ def test_a_build_from_the_files_begins_with_the_stream_and_without_trust() -> No
     assert not mode.decide(1.0, 10**9, may_await=True)
 
 
+def test_before_the_first_commit_a_backlog_is_decoded_in_half_of_the_time() -> None:
+    mode = mode_of(trusted=False)
+    mode.decide(1.0, 3 * RATE, may_await=True)
+    assert mode.rest_s(0.3) == 0.0, "that is no backlog"
+    mode.decide(1.0, 3 * RATE + 1, may_await=True)
+    assert mode.rest_s(0.3) == 0.3 and mode.rest_s(9.0) == 0.5
+    mode.committed(2.0, 100, 100)
+    assert mode.rest_s(0.3) == 0.0, "commits are slower than decoding"
+    mode.restarts()
+    mode.decide(3.0, 3 * RATE + 1, may_await=True)
+    assert mode.rest_s(0.3) == 0.3
+    assert awaiting().rest_s(0.3) == 0.0
+
+
 def test_it_can_be_turned_off() -> None:
     mode = mode_of(tuning=CacheTuning(tail_offsets_min=math.inf))
     assert not mode.decide(1.0, 10**12, may_await=True) and mode.files_limit == math.inf
@@ -155,9 +169,10 @@ class World:
                 self.commits += 1
             self.mode.committed(now, int(self.committed - before), int(overtaken))
         if not self.mode.is_awaiting:
-            decoded = min(self.end - self.position, RATE)
+            share = 1 / (1 + self.mode.rest_s(0.25) / 0.25)
+            decoded = min(self.end - self.position, share * RATE)
             self.position += decoded
-            self.mode.decoded(int(decoded), decoded / RATE)
+            self.mode.decoded(int(decoded), decoded / RATE)  # rests are not measured
         self.mode.decide(now, int(self.end - self.position), may_await=True)
 
 

@@ -200,7 +200,7 @@ class CachedRows:
         missing = {key: at for key, at in state.offsets.items() if at > self._positions.get(key, 0)}
         if missing:
             # All offsets of a commit follow those of the previous commit, so the positions cut its files in two.
-            self._stage((), files, f" WHERE {OFFSET} >= {frontier_sql(self._positions)}")
+            self._docs += self._stage((), files, f" WHERE {OFFSET} >= {frontier_sql(self._positions)}")
         # Staging may rebuild the snapshot, still at the old revision. From here on the new one applies.
         self._realtime, self._realtime_version = state, commit.version
         self._segments |= {file.segment for file in files}
@@ -209,7 +209,7 @@ class CachedRows:
             self._publish()
         else:
             with self._commit():
-                self._docs += self._merge()
+                self._merge()
         return True
 
     def follow_offline(self, commit: Commit) -> bool:
@@ -312,29 +312,29 @@ class CachedRows:
     def _temporary(self, part: str) -> str:
         return f"temp.main.{identifier(f'{self._name} {part}')}"
 
-    def _put_aside(self, part: str, select: str) -> None:
-        """Stores the rows of `select` in a temporary relation of the writer."""
-        self._run(f"CREATE OR REPLACE TEMP TABLE {self._temporary(part)} AS {select}")
+    def _put_aside(self, part: str, select: str) -> int:
+        """Stores the rows of `select` in a temporary relation of the writer; returns how many."""
+        counts = self._run(f"CREATE OR REPLACE TEMP TABLE {self._temporary(part)} AS {select}").fetchone()
+        return int(counts[0]) if counts else 0
 
-    def _stage(
-        self, offline: Sequence[DataFile], realtime: Sequence[DataFile], where: str = "", first: int = 1
-    ) -> None:
-        """Stages the visible rows of files. This happens outside of any transaction, because reading takes long."""
+    def _stage(self, offline: Sequence[DataFile], realtime: Sequence[DataFile], where: str = "", first: int = 1) -> int:
+        """Stages the visible rows of files, outside of any transaction: reading takes long. Returns how many."""
         import duckdb
 
         scan = Scan(
             self._spec, None, offline, realtime, None, self._effective, (), self._grown is not None, self._grown
         )
         try:
-            self._put_aside(_STAGED, staged_sql(scan, first, where))
+            rows = self._put_aside(_STAGED, staged_sql(scan, first, where))
         except duckdb.Error as error:
             if not is_evolution(str(error), self._spec.schema.column_names):
                 raise
-            self._put_aside(_STAGED, staged_sql(replace(scan, evolved=True), first, where))
+            rows = self._put_aside(_STAGED, staged_sql(replace(scan, evolved=True), first, where))
         if enums := self._laid.enums:
             names = ", ".join(f"list(DISTINCT {identifier(name)})" for name in enums)
             row = self._write.execute(f"SELECT {names} FROM {self._temporary(_STAGED)}").fetchone() or ()
             self._widen({name: set(values or ()) - {None} for name, values in zip(enums, row, strict=True)})
+        return rows
 
     def _relay(self, more: Mapping[str, Collection[str]]) -> None:
         """Rebuilds the snapshot from its own rows; ENUMs take `more` texts too."""
@@ -403,10 +403,10 @@ class CachedRows:
         with self._showing(self._served()):
             self._insert(self._come, self._incoming.run, marks=False)
 
-    def _merge(self) -> int:
-        """Merges the staged rows, which may be many, and drops the stage; returns how many were inserted."""
+    def _merge(self) -> None:
+        """Merges the staged rows, which may be many, and drops the stage."""
         if not self._spec.picks_winners:
-            rows = self._insert(self._temporary(_STAGED), self._run, marks=self._spec.folds)
+            self._insert(self._temporary(_STAGED), self._run, marks=self._spec.folds)
         else:
             won = self._temporary(_WON)
             there = self._laid.select(self._spec, among(self._spec, self._temporary(_STAGED)))
@@ -417,10 +417,9 @@ class CachedRows:
             best = f"SELECT * FROM ({both}){winners_sql(self._spec, ', _hy_fresh')}"
             self._put_aside(_WON, f"SELECT * EXCLUDE (_hy_fresh) FROM ({best}) WHERE _hy_fresh = 1")
             self._delete(among(self._spec, won))
-            rows = self._insert(won, self._run)
+            self._insert(won, self._run)
             self._write.execute(f"DROP TABLE {won}")
         self._write.execute(f"DROP TABLE {self._temporary(_STAGED)}")
-        return rows
 
     def _merge_few(self, deletes: bool) -> None:
         """Merges a small stream batch, whose keys are looked up by the index."""
@@ -431,10 +430,9 @@ class CachedRows:
         if self._incoming.count:
             self._insert(self._come, self._incoming.run, marks=deletes)
 
-    def _insert(self, source: str, run: Callable[[str], DuckDBPyConnection], *, marks: bool = True) -> int:
-        """Inserts rows; returns how many, delete markers included. `marks` and `run` as in `TableSnapshot.insert`."""
-        before, self._laid = self._laid, self._laid.insert(self._spec, source, run, marks=marks)
-        return self._laid.changed - before.changed
+    def _insert(self, source: str, run: Callable[[str], DuckDBPyConnection], *, marks: bool = True) -> None:
+        """Inserts rows. `marks` and `run` as in `TableSnapshot.insert`."""
+        self._laid = self._laid.insert(self._spec, source, run, marks=marks)
 
     def _delete(self, where: str, parameters: Sequence[object] = ()) -> int:
         """Deletes rows; returns how many, delete markers not counted."""

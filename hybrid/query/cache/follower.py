@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from hybrid.config.table_config import Half
 from hybrid.errors import StreamError
@@ -14,7 +15,9 @@ from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import open_half
 from hybrid.lake.log_entries import Commit, has_entry, is_followed, read_commit
 from hybrid.query.cache.cached_rows import CachedRows
+from hybrid.query.cache.end_samples import EndSamples
 from hybrid.query.cache.stream import Polled, Stream
+from hybrid.query.cache.tail_mode import TailMode, TailStatus
 from hybrid.query.plan import QueryTable
 from hybrid.query.revision import PinnedHalves, pin_halves
 from hybrid.query.tail import TailLimit
@@ -25,12 +28,20 @@ from hybrid.table.state import PURGE, RESET, RealtimeState
 if TYPE_CHECKING:
     from hybrid.records.decode import Decoder
 
+_LOG = logging.getLogger(__name__)
 _LOGS_S = 1.0
 # How often a statement checks whether the write buffer has been flushed for it.
 _TURN_S = 0.01
 # Commits of these kinds bring only rows of the stream, so their offsets say what they bring.
 _OF_STREAM = frozenset({"ingest", "seal"})
 OpenStream = Callable[[QueryTable, RealtimeState], Stream]
+
+
+class StreamStatus(NamedTuple):
+    """How a table's stream is read, and the offsets taken in so far, by where their rows came from."""
+
+    mode: TailStatus
+    offsets_from: Mapping[str, int]
 
 
 class Follower:
@@ -50,6 +61,10 @@ class Follower:
         # Whether answers from memory may have shown the rows of this build.
         self._is_shown = False
         self._is_following = True
+        self.mode = TailMode(rows.tuning)
+        self._samples = EndSamples()
+        # Offsets taken in, by where their rows came from.
+        self.offsets_from = {"stream": 0, "files": 0}
         self._fresh_s, self._step_s_max = rows.tuning.fresh_s, rows.tuning.step_s_max
         # How often the rows were invalidated: freshness that was awaited before does not hold any more.
         self.losses = 0
@@ -58,9 +73,12 @@ class Follower:
     # Readers
 
     def await_end(self, timeout_s: float) -> None:
-        """Waits until the rows hold all that the stream holds now. Returns at once where they are not fresh anyway."""
+        """Waits until the rows hold all that the stream holds now.
+
+        Returns at once where they are not fresh anyway, or leave the rest to commits.
+        """
         stream = self._stream
-        if stream is None or not self.is_fresh:
+        if stream is None or not self.is_fresh or self.mode.is_awaiting:
             return
         try:
             ends = stream.ends()
@@ -167,8 +185,11 @@ class Follower:
 
     @property
     def fresh_ms(self) -> int | None:
-        """The instant up to which everything is in the rows, epoch ms; None when unknown or when nothing follows."""
-        is_behind = self._seen_at > 0 and time.monotonic() - self._stepped_at < self._step_s_max
+        """The instant up to which everything is in the rows, epoch ms, 0 when unknown; None: the files must answer.
+
+        Rows answer once they have held all of the stream, or have left its rest to commits.
+        """
+        is_behind = self._is_shown and time.monotonic() - self._stepped_at < self._step_s_max
         return self._seen_ms if self.is_fresh or is_behind else None
 
     @property
@@ -179,12 +200,19 @@ class Follower:
         """
         if not self._is_following:
             return None
-        return TailLimit(self.rows.tuning.unmeasured_tail_offsets, self.served, self.rows.table)
+        return TailLimit(self.mode.files_limit, self.served, self.rows.table)
 
     @property
     def has_stream(self) -> bool:
         """Whether a stream is followed, whose rows wake the follower."""
         return self._stream is not None
+
+    @property
+    def stream_status(self) -> StreamStatus | None:
+        """How the stream is read; None where none is followed."""
+        if self._stream is None:
+            return None
+        return StreamStatus(self.mode.status(time.monotonic()), self.offsets_from)
 
     def is_newest(self, offline: int | None) -> bool:
         """Whether no commit to OFFLINE follows version `offline`. Costs one file system call."""
@@ -196,6 +224,8 @@ class Follower:
         """Builds the rows from the files and begins to follow."""
         self.lose()
         self._is_following = True
+        self.mode.restarts()
+        self._samples = EndSamples()
         halves = pin_halves(self.rows.table.spec, self._layout)
         self._forget_other_epochs(halves)
         stream = self.rows.table.spec.stream
@@ -221,6 +251,7 @@ class Follower:
             polled = self._stream.poll(self.rows.waiting.patience_s)
         else:
             polled = Polled(complete_at=time.monotonic())
+        polled_at = time.monotonic()
         if not self._follow() or not self._has_its_stream():
             self.lose()
             return False
@@ -228,17 +259,49 @@ class Follower:
             self._take(polled)
         if self.rows.waiting.is_due:
             self.rows.lay_waiting()
-        if polled.complete_at is not None:
-            # What the stream held at that instant is in the rows now; the logs were read after it.
-            self._is_shown = True
-            self._seen_at = polled.complete_at
-            self._seen_ms = self._now_ms() - round(1000 * (time.monotonic() - polled.complete_at))
+        self._see(polled)
         self._stepped_at = time.monotonic()
         with self._stepped:
             self._stepped.notify_all()
-        self._skip_committed(polled)
+        self._steer(polled)
         self.rows.fold(may_begin=polled.is_complete)  # not while the stream is behind
+        if rest_s := self.mode.rest_s(time.monotonic() - polled_at):
+            time.sleep(rest_s)
         return True
+
+    def _see(self, polled: Polled) -> None:
+        """Notes the instant up to which everything is in the rows; the logs were read after it."""
+        self._samples.add(polled.newest)
+        seen_at = polled.complete_at
+        if seen_at is None and self.mode.has_awaited:
+            seen_at = self._samples.reached_at(self.rows.positions)
+        if seen_at is not None and seen_at > self._seen_at:
+            self._is_shown = True
+            self._seen_at = seen_at
+            self._seen_ms = self._now_ms() - round(1000 * (time.monotonic() - seen_at))
+
+    def _steer(self, polled: Polled) -> None:
+        """Decides whether the stream is read on, left to commits, or moved behind those that are far ahead of it.
+
+        At the end of a step all polled messages are taken, so none is lost.
+        """
+        stream, positions = self._stream, self.rows.positions
+        if stream is None:
+            return
+        ends = self.rows.table.shown(polled.newest.ends)
+        unread = sum(max(0, end - positions.get(key, 0)) for key, end in ends.items())
+        if self.mode.decide(time.monotonic(), unread, may_await=self._has_noted(self._noted)):
+            if self.mode.is_awaiting:
+                stream.suspend()
+                self._is_shown = True
+            else:
+                stream.move_to(positions)
+            _LOG.info("Table '%s': %s", self.rows.table.spec.name, self.mode.status(time.monotonic()).words)
+        elif not self.mode.is_awaiting:
+            # A few messages are dropped sooner than a new fetch would begin.
+            ahead = sum(max(0, positions.get(key, 0) - polled.positions.get(key, 0)) for key in ends)
+            if ahead > self.rows.tuning.tail_offsets_min:
+                stream.move_to(positions)
 
     def _has_its_stream(self) -> bool:
         """Whether the followed stream is the one of the rows. A connector's stream exists once it has started."""
@@ -256,7 +319,7 @@ class Follower:
     def lose(self, *, forget: bool = False) -> None:
         """Marks the rows stale until `start` rebuilds them; `forget` frees their memory too."""
         self.losses += 1
-        self._seen_at = 0.0
+        self._seen_at, self._seen_ms = 0.0, 0
         if self._is_shown:
             self.note(self.rows.shown)
             self._is_shown = False
@@ -273,16 +336,6 @@ class Follower:
     def _decoder(self) -> Decoder:
         return tail_decoder(self.rows.table.spec)
 
-    def _skip_committed(self, polled: Polled) -> None:
-        """Moves the stream behind commits that are far ahead of it: a message is fetched only if it may be new.
-
-        At the end of a step all polled messages are taken. A few are dropped sooner than a new fetch would begin.
-        """
-        positions = self.rows.positions
-        ahead = sum(max(0, positions.get(key, 0) - polled.positions.get(key, 0)) for key in polled.newest.ends)
-        if self._stream is not None and ahead > self.rows.tuning.tail_offsets_min:
-            self._stream.move_to(positions)
-
     def _take(self, polled: Polled) -> None:
         positions = self.rows.positions
         starts = self.rows.table.shown(polled.starts) if polled.messages else {}
@@ -297,11 +350,14 @@ class Follower:
             if message.offset >= positions.get(message.key, 0) and read(message.key, message.offset)
         ]
         spec, state = self.rows.table.spec, self.rows.realtime
+        started = time.monotonic()
         rows = tail_rows(self._decoder, spec, state, new, self._now_ms()) if new else None
         shown = self.rows.table.shown(polled.positions)
         ahead = {key: at for key, at in shown.items() if at > positions.get(key, 0)}
         if rows is not None or ahead:
             self.rows.take(rows, ahead)
+        self.mode.decoded(len(new), time.monotonic() - started)
+        self.offsets_from["stream"] += sum(at - positions.get(key, 0) for key, at in ahead.items())
 
     def _follow(self) -> bool:
         """Applies new commits; False when the rows must be rebuilt.
@@ -325,10 +381,21 @@ class Follower:
                 return True
             if self._is_purge(commit) or _is_reset(commit):
                 return False
+            before, positions = self.rows.realtime.offsets, self.rows.positions
             if not self.rows.follow_realtime(commit):
                 return False
+            self._measure(before, positions)
             realtime = commit.version
         return True
+
+    def _measure(self, before: Offsets, positions: Offsets) -> None:
+        """Measures the commit that was followed, by the committed offsets and the positions before it."""
+        stream, offsets = self.rows.table.spec.stream, self.rows.realtime.offsets
+        keys = [key for key in offsets if stream is not None and key.connector == stream.connector]
+        advanced = sum(max(0, offsets[key] - before.get(key, 0)) for key in keys)
+        overtaken = sum(max(0, offsets[key] - positions.get(key, 0)) for key in keys)
+        self.offsets_from["files"] += overtaken
+        self.mode.committed(time.monotonic(), advanced, overtaken)
 
     def _is_purge(self, commit: Commit) -> bool:
         """Whether a commit is a purge. Then the rows are dropped, for memory may still hold what was purged."""

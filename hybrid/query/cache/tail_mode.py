@@ -10,6 +10,7 @@ No visible row depends on the decision: a wrong one costs freshness. All inputs 
 
 Beyond L the commits are awaited; from L/2 on the stream is read again. Nobody waits longer than decoding would have
 taken: at the deadline, U/r after the mode was entered, the stream is read again, and commits have to earn trust anew.
+Before the first commit nothing is known of them: the stream is decoded, in half of the time.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ _NEWEST_RATE, _NEWEST_GAP = 0.3, 0.3
 _MEASURED_MIN = 1000
 # While rows arrive, commits are not further apart than this, s; a longer gap is a quiet time. The first is assumed.
 _GAP_S_MIN, _GAP_S_MAX, _FIRST_GAP_S = 1.0, 10.0, 3.0
+
+# A rest is no longer than this, s: commits are followed after it.
+_REST_S_MAX = 0.5
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,17 @@ class TailStatus:
     to_commits: int
     to_stream: int
 
+    @property
+    def words(self) -> str:
+        """How the stream is read, and why."""
+        if not self.awaits:
+            return "the stream is read to its end"
+        return (
+            f"the stream awaits commits for {self.since_s:.1f} s: {self.unread:,} offsets are unread, "
+            f"{self.decoded_per_s or 0:,.0f}/s would be decoded; it is read on below {self.limit / 2:,.0f}, "
+            f"or in {self.left_s:.0f} s"
+        )
+
 
 class TailMode:
     """The mode of one table: reading its stream at first. For the follower's thread; others may read attributes."""
@@ -57,7 +72,7 @@ class TailMode:
         self._rate: float | None = None
         self._gap_s = _FIRST_GAP_S
         self._committed_at: float | None = None
-        self._is_trusted = False
+        self._is_trusted = self._has_committed = False
         self._since: float | None = None
         self._deadline = math.inf
         self._is_followed = self._is_extended = False
@@ -72,13 +87,15 @@ class TailMode:
 
     @property
     def files_limit(self) -> float:
-        """So many unread offsets are read by a statement over files."""
+        """So many unread offsets are read by a statement over files: none while memory leaves them to commits."""
+        if self.is_awaiting:
+            return 0
         return self.limit if self._rate is not None else max(self._limit_min, self._unmeasured)
 
     def restarts(self) -> None:
         """The rows are built from the files: measurements remain, trust and mode do not."""
         self._turn(False, None)
-        self.has_awaited = self._is_trusted = False
+        self.has_awaited = self._is_trusted = self._has_committed = False
 
     def decoded(self, messages: int, took_s: float) -> None:
         """Measures that so many messages were decoded and taken in within `took_s` seconds."""
@@ -91,6 +108,7 @@ class TailMode:
         """Measures a commit that advanced the committed offsets, `overtaken` of them beyond the rows' positions."""
         if advanced <= 0:
             return
+        self._has_committed = True
         before, self._committed_at = self._committed_at, now
         if before is not None:
             gap_s = min(_GAP_S_MAX, max(_GAP_S_MIN, now - before))
@@ -125,6 +143,15 @@ class TailMode:
             self._turn(False, now)
             self._is_trusted = False
         return not self.is_awaiting
+
+    def rest_s(self, took_s: float) -> float:
+        """How long decoding rests after a step that took so long, s.
+
+        Behind a backlog of which no commit was followed yet, ingestion gets half of the time: its first commit would be
+        late otherwise. So rows are visible within twice the time of decoding them here, too.
+        """
+        is_unknown = not self._has_committed and not self.is_awaiting and self._unread > self.limit
+        return min(took_s, _REST_S_MAX) if is_unknown else 0.0
 
     def status(self, now: float) -> TailStatus:
         """The mode for people."""
