@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from hybrid.operations.schedules import Schedule
     from hybrid.operations.tables.creation import Creation
     from hybrid.operations.tables.status import TableStatus
+    from hybrid.query.cache.follower import StreamStatus
     from hybrid.query.engine import Explanation, QueryOptions, QueryResult
     from hybrid.replace.report import JobReport
 
@@ -39,7 +40,9 @@ def connect(home: str | Path | None = None, *, progress: Progress | None = None)
 
 
 # For the product's own command line and server.
-_INTERNAL = frozenset({"add_table", "cached_sizes", "context", "of", "query_at_once", "serve_from_memory"})
+_INTERNAL = frozenset(
+    {"add_table", "cached_sizes", "cached_streams", "context", "of", "query_at_once", "serve_from_memory"}
+)
 
 
 class Hybrid:
@@ -164,6 +167,10 @@ class Hybrid:
     def cached_sizes(self) -> Sequence[tuple[str, int, int]]:
         """The sizes of the cache: bytes in memory and on disk, by kind. Empty without `serve_from_memory`."""
         return self._queries.cached_sizes()
+
+    def cached_streams(self) -> Mapping[str, StreamStatus]:
+        """How the streams of the cached tables are read, by table. Empty without `serve_from_memory`."""
+        return self._queries.cached_streams()
 
     def explain(self, sql: str, *, as_of: AsOfText | None = None, options: QueryOptions | None = None) -> Explanation:
         """How a statement would be answered: revision, boundary, segments read and pruned, SQL per half."""

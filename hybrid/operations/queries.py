@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from hybrid.home.home import Home
     from hybrid.home.table_ref import TableRef
     from hybrid.query.cache.cache_reader import CachedAnswers
+    from hybrid.query.cache.follower import StreamStatus
     from hybrid.query.engine import Explanation, QueryOptions, QueryResult
     from hybrid.query.revision import Revision
     from hybrid.query.views.view import TableView
@@ -56,11 +57,16 @@ class Queries:
         """The sizes of the cache: bytes in memory and on disk, by kind. Empty without `serve_from_memory`."""
         return () if self._cached is None else self._cached.sizes()
 
+    def cached_streams(self) -> Mapping[str, StreamStatus]:
+        """How the streams of the cached tables are read, by table. Empty without `serve_from_memory`."""
+        return {} if self._cached is None else self._cached.streams()
+
     def explain(self, sql: str, *, as_of: AsOfText | None = None, options: QueryOptions | None = None) -> Explanation:
         """How a statement would be answered: revision, boundary, segments read and pruned, SQL per half."""
         from hybrid.query.engine import QueryOptions, explain
 
-        used_options = replace(options or QueryOptions(), as_of=None if as_of is None else str(as_of))
+        text = None if as_of is None else str(as_of)
+        used_options = replace(options or QueryOptions(), as_of=text, cache=self._cached)
         return explain(sql, _Source(self._home), used_options)
 
 

@@ -106,7 +106,7 @@ def _from_files(sql: str, tables: TableSource, options: QueryOptions, started: f
     if plan.is_behind(tables):
         return _from_files(sql, tables, options, started, now_ms)
     if plan.rewritten.statement.explain:
-        return _explained(plan)
+        return _explained(plan, options)
     timeout_ms = timeout_of(plan.rewritten, options.limits)
     with (
         _open(plan, options, started) as connection,
@@ -136,7 +136,7 @@ def explain(sql: str, tables: TableSource, options: QueryOptions | None = None) 
     statement = parse_statement(sql)
     started = time.monotonic() if options.began is None else options.began
     tail = _bounded_tail(statement, options, started)
-    return explain_plan(plan_query(statement, tables, tail, options.now_ms(), as_of=options.as_of))
+    return _explain(plan_query(statement, tables, tail, options.now_ms(), as_of=options.as_of), options)
 
 
 def _bounded_tail(statement: Statement, options: QueryOptions, started: float) -> TailSource:
@@ -159,8 +159,12 @@ def _without_default_limit(statement: Statement) -> Statement:
     return replace(statement, tree=set_limit(statement.tree, _ROWS_ALL))
 
 
-def _explained(plan: QueryPlan) -> QueryResult:
-    names, rows = explanation_rows(explain_plan(plan))
+def _explain(plan: QueryPlan, options: QueryOptions) -> Explanation:
+    return explain_plan(plan) if options.cache is None else explain_plan(plan, options.cache.stream_words)
+
+
+def _explained(plan: QueryPlan, options: QueryOptions) -> QueryResult:
+    names, rows = explanation_rows(_explain(plan, options))
     return QueryResult(names, ["STRING"] * len(names), rows, plan.revision, list(plan.warnings))
 
 

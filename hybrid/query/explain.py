@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -31,6 +31,7 @@ class TableExplanation:
     `limit_time_ms` divides the halves: offline rows before it (in mode `exact` without an override: all) and realtime
     rows from it on, or beyond the frontier. Without a boundary `boundary_mode` and the times are None.
     `filters` are the comparisons used to prune files; `tail` is the next offset by partition, `tail_rows` its rows.
+    `stream` says how a server that follows the table reads its stream; None where nothing follows it.
     """
 
     table: str
@@ -45,6 +46,7 @@ class TableExplanation:
     halves: Sequence[HalfExplanation]
     tail: Mapping[str, int]
     tail_rows: int
+    stream: str | None
     filters: Sequence[str]
     sql: str
 
@@ -63,9 +65,10 @@ class Explanation:
         return asdict(self)
 
 
-def explain_plan(plan: QueryPlan) -> Explanation:
-    """Explains a plan."""
-    return Explanation(str(plan.revision), [_table(ref) for ref in plan.refs], plan.rewritten.sql, list(plan.warnings))
+def explain_plan(plan: QueryPlan, stream_of: Callable[[str], str | None] = lambda table: None) -> Explanation:
+    """Explains a plan. `stream_of` says how the stream of a table is read."""
+    tables = [_table(ref, stream_of(ref.ref.table)) for ref in plan.refs]
+    return Explanation(str(plan.revision), tables, plan.rewritten.sql, list(plan.warnings))
 
 
 def explanation_rows(explanation: Explanation) -> tuple[list[str], list[tuple[str, ...]]]:
@@ -90,12 +93,14 @@ def _lines(table: TableExplanation) -> list[tuple[str, str]]:
         lines.append((half.half, f"{half.files} files of {len(half.segments)} segments, {half.rows} rows{pruned}"))
     if table.tail:
         lines.append(("tail", f"{table.tail_rows} rows up to {', '.join(f'{k}@{v}' for k, v in table.tail.items())}"))
+    if table.stream is not None:
+        lines.append(("stream", table.stream))
     if table.filters:
         lines.append(("filters on statistics", ", ".join(table.filters)))
     return [*lines, ("relation", table.sql)]
 
 
-def _table(plan: RefPlan) -> TableExplanation:
+def _table(plan: RefPlan, stream: str | None) -> TableExplanation:
     halves, effective = plan.pinned.halves, plan.scan.boundary
     boundary = halves.boundary if effective is not None else None
     explanations = []
@@ -118,6 +123,7 @@ def _table(plan: RefPlan) -> TableExplanation:
         if plan.reads_realtime
         else {},
         tail_rows=plan.tail_rows,
+        stream=stream if plan.reads_realtime else None,
         filters=[f"{item.column} {item.op} {', '.join(map(repr, item.values))}" for item in plan.comparisons],
         sql=relation_sql(plan.scan),
     )

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from hybrid.api.hybrid import Hybrid
 from hybrid.api.table import Table
@@ -20,6 +20,8 @@ from hybrid.table.boundary import INFINITE
 
 _KEPT = 1000
 _PLACES = ("memory", "disk")
+# How a cached table gets new rows, by whether it awaits commits.
+_MODES = {False: "stream", True: "commits"}
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
 
@@ -103,6 +105,7 @@ class _Home:
         yield from self._of_ingestion()
         yield from self._of_runs()
         yield self._of_cache()
+        yield from self._of_streams()
 
     def _tables(self) -> tuple[list[Table], int]:
         readable, unreadable = [], 0
@@ -165,12 +168,41 @@ class _Home:
         text = "Memory and disk of the serving cache, its running statements included, by DuckDB's names."
         return _family("hybrid_cache_bytes", text, ("kind", "place"), sizes)
 
+    def _of_streams(self) -> Iterator[Metric]:
+        streams = self._home.cached_streams()
+        modes = [((name, _MODES[status.mode.awaits]), 1) for name, status in streams.items()]
+        text = "1 for how the cache gets new rows: it reads the stream, or awaits commits."
+        yield _family("hybrid_tail_mode", text, ("table", "mode"), modes)
+        unread = [((name,), status.mode.unread) for name, status in streams.items()]
+        yield _family("hybrid_tail_unread_offsets", "Offsets in Kafka beyond the cached rows.", ("table",), unread)
+        limits = [((name,), status.mode.limit) for name, status in streams.items()]
+        text = "Unread offsets beyond which the cache awaits commits."
+        yield _family("hybrid_tail_limit_offsets", text, ("table",), limits)
+        switches = [
+            ((name, mode), count)
+            for name, status in streams.items()
+            for mode, count in zip(_MODES.values(), (status.mode.to_stream, status.mode.to_commits), strict=True)
+        ]
+        yield _counter("hybrid_tail_switches", "Switches to a mode.", ("table", "mode"), switches)
+        offsets = [
+            ((name, source), count) for name, status in streams.items() for source, count in status.offsets_from.items()
+        ]
+        text = "Offsets taken into the cache, by where their rows came from."
+        yield _counter("hybrid_tail_offsets", text, ("table", "source"), offsets)
+
 
 Samples = Sequence[tuple[tuple[str, ...], float]]
 
 
 def _family(name: str, text: str, labels: tuple[str, ...], samples: Samples) -> Metric:
     family = GaugeMetricFamily(name, text, labels=labels)
+    for values, number in samples:
+        family.add_metric(values, number)
+    return family
+
+
+def _counter(name: str, text: str, labels: tuple[str, ...], samples: Samples) -> Metric:
+    family = CounterMetricFamily(name, text, labels=labels)
     for values, number in samples:
         family.add_metric(values, number)
     return family

@@ -15,7 +15,7 @@ from hybrid.query.cache.cache import CachedTable
 from hybrid.query.cache.cached_rows import CachedRows
 from hybrid.query.cache.stream import Polled
 from hybrid.query.cache.tuning import CacheTuning
-from hybrid.query.engine import QueryResult
+from hybrid.query.engine import QueryOptions, QueryResult, explain, run
 from hybrid.query.execution import Limits
 from hybrid.query.tail import TailMessage
 from hybrid.table.boundary import INFINITE, Boundary, PartitionKey
@@ -396,3 +396,24 @@ def test_the_same_rows_count_whichever_way_they_came(backlog: Backlog) -> None:
     by_files = other.answer()
     assert by_stream is not None and by_files is not None
     assert by_stream.stats.total_docs == by_files.stats.total_docs == 40
+
+
+def test_an_explanation_says_how_the_stream_is_read(suspended: Backlog) -> None:
+    options = QueryOptions(tail=suspended.tail, now_ms=lambda: NOW_MS, cache=suspended.cache.answers)
+
+    def stream(sql: str, used: QueryOptions = options) -> str | None:
+        (table,) = explain(sql, suspended.halves, used).tables
+        return table.stream
+
+    words = stream("select 1 from orders") or ""
+    assert words.startswith("the stream awaits commits for 0.") and "36 offsets are unread" in words
+    assert stream("select 1 from orders_OFFLINE") is None
+    assert stream("select 1 from orders", QueryOptions(tail=suspended.tail)) is None
+    rows = run("explain plan for select 1 from orders", suspended.halves, options).rows
+    assert next(text for subject, text in rows if subject == "orders: stream").startswith("the stream awaits commits")
+    suspended.follower.mode._deadline = time.monotonic()
+    suspended.cache.step()
+    assert stream("select 1 from orders") == "the stream is read to its end"
+    assert suspended.cache.answers.stream_words("orders") == "the stream is read to its end"
+    suspended.follower.lose()
+    assert stream("select 1 from orders") is None

@@ -19,6 +19,8 @@ from hybrid.config.settings import load_settings
 from hybrid.errors import QueryError
 from hybrid.operations.tables.create import _definition
 from hybrid.progress import Silent
+from hybrid.query.cache.follower import StreamStatus
+from hybrid.query.cache.tail_mode import TailStatus
 from hybrid.query.cache.template import cut
 from hybrid.query.views import reads
 from hybrid.serve import queries
@@ -184,6 +186,26 @@ def test_what_tables_take_in_memory_is_told(home: Path, client: TestClient) -> N
     hy.close()
     assert 'hybrid_cache_bytes{kind="in_memory_table",place="memory"}' in told
     assert 'hybrid_cache_bytes{kind="in_memory_table",place="disk"} 0.0' in told
+
+
+def test_how_streams_are_read_is_told(home: Path, client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "hybrid_tail_mode{" not in client.get("/metrics").text
+    mode = TailStatus(
+        awaits=True, since_s=3.0, left_s=9.0, unread=500, limit=90.0, decoded_per_s=30.0, to_commits=2, to_stream=1
+    )
+    status = StreamStatus(mode, {"stream": 40, "files": 60})
+    monkeypatch.setattr(Hybrid, "cached_streams", lambda self: {"orders": status})
+    told = client.get("/metrics").text
+    for line in (
+        'hybrid_tail_mode{mode="commits",table="orders"} 1.0',
+        'hybrid_tail_unread_offsets{table="orders"} 500.0',
+        'hybrid_tail_limit_offsets{table="orders"} 90.0',
+        'hybrid_tail_switches_total{mode="commits",table="orders"} 2.0',
+        'hybrid_tail_switches_total{mode="stream",table="orders"} 1.0',
+        'hybrid_tail_offsets_total{source="stream",table="orders"} 40.0',
+        'hybrid_tail_offsets_total{source="files",table="orders"} 60.0',
+    ):
+        assert line in told
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from itertools import count
 from pathlib import Path
 from typing import Protocol
@@ -171,6 +171,11 @@ class Cache:
     def if_followed(self, name: str) -> CachedTable | None:
         """A table if it is followed."""
         return self._tables.get(name)
+
+    def followed(self) -> Mapping[str, CachedTable]:
+        """The tables that are followed, by name."""
+        with self._lock:
+            return {name: table for name, table in self._tables.items() if not table.stop.is_set()}
 
     def follow_all(self) -> None:
         """Starts to follow every table, so that the first statements need not wait."""

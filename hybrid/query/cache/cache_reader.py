@@ -15,6 +15,7 @@ from hybrid.errors import QueryError
 from hybrid.query.ast_allow_list import check_statement
 from hybrid.query.cache.cache import Cache, CachedTable
 from hybrid.query.cache.database import NoRoom, Unanswered
+from hybrid.query.cache.follower import StreamStatus
 from hybrid.query.cache.read_view import ReadView
 from hybrid.query.cache.relations import BoundStatement, BufferNotFlushed
 from hybrid.query.cache.template import Template, Templates
@@ -166,6 +167,17 @@ class CachedAnswers:
         """How much of a table's tail a statement over files reads; None: all, because nothing follows the table."""
         followed = self._cache.if_followed(table)
         return None if followed is None else followed.follower.tail_limit
+
+    def streams(self) -> Mapping[str, StreamStatus]:
+        """How the stream of each followed table is read."""
+        statuses = {name: table.follower.stream_status for name, table in self._cache.followed().items()}
+        return {name: status for name, status in statuses.items() if status is not None}
+
+    def stream_words(self, table: str) -> str | None:
+        """How the stream of a table is read, for people; None when nothing follows it."""
+        followed = self._cache.if_followed(table)
+        status = None if followed is None else followed.follower.stream_status
+        return None if status is None else status.mode.words
 
     def _found(self, asked: _CachedStatement) -> Answered | None:
         # After a commit has interfered, the next one is likely to be some time away, so a second attempt pays.
