@@ -5,13 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from hybrid.config.connectors import (
     Connector,
-    Datagen,
-    DeltaInput,
-    FileInput,
     KafkaInput,
     StartKind,
     live_connector,
@@ -21,6 +18,7 @@ from hybrid.config.table_config import Half
 from hybrid.errors import ConflictError, HybridError, NotFoundError, SpecError, StreamError, UsageError
 from hybrid.kafka.clients import CHECK_TIMEOUT_MS
 from hybrid.operations.connectors.progress import ConnectorView, pause_offsets
+from hybrid.operations.connectors.source_opener import SourceOpener
 from hybrid.operations.connectors.status import ConnectorStatus, Standing, configured_status
 from hybrid.table.boundary import TopicPartition, current_keys, place_text
 
@@ -253,27 +251,29 @@ class TableConnectors:
                 return connector
         return None
 
-    def _run(self, one: Connector, stop: Callable[[], bool]) -> str | None:
-        return self._start_live(one) if isinstance(one.transport, KafkaInput) else self._load(one, stop)
+    def _run(self, connector: Connector, stop: Callable[[], bool]) -> str | None:
+        is_live = isinstance(connector.transport, KafkaInput)
+        return self._start_live(connector) if is_live else self._load(connector, stop)
 
-    def _load(self, one: Connector, stop: Callable[[], bool]) -> str | None:
+    def _load(self, connector: Connector, stop: Callable[[], bool]) -> str | None:
         from hybrid.flow.connectors.history import load_history
 
-        home, table, opener = self._home, self._table, _Opener(self, one)
-        progress = self._view().progress(one.name)
+        home, table = self._home, self._table
+        opener = SourceOpener(connector, self._spec, self.now_ms(), self._check_handover)
+        progress = self._view().progress(connector.name)
         if progress is not None and progress.is_complete and opener.after(progress.source) is None:
             return None  # the followed source has nothing new, so no run is recorded
 
         def is_over() -> bool:
-            return stop() or self._view().is_paused(one)
+            return stop() or self._view().is_paused(connector)
 
         def work() -> HistoryReport:
             rows_max = opener.rows_max
-            return load_history(home.table_context(table), one.name, opener, is_over, rows_max)
+            return load_history(home.table_context(table), connector.name, opener, is_over, rows_max)
 
         return home.run_recorded(self._spec.name, "connector", work).sentence
 
-    def check_handover(self, one: Connector, source: Source) -> None:
+    def _check_handover(self, connector: Connector, source: Source) -> None:
         """Checks, before anything is loaded, that the stream after this history can start where it is configured to."""
         from hybrid.flow.connectors.handover import tells_all_of
         from hybrid.flow.connectors.source import raise_to
@@ -281,11 +281,11 @@ class TableConnectors:
 
         stream = self._spec.stream
         after = live_connector(self._spec.connectors)
-        if stream is None or after is None or one.name not in self._before(after):
+        if stream is None or after is None or connector.name not in self._before(after):
             return
         assert isinstance(after.transport, KafkaInput)
         kind, now = after.transport.start.kind, self._view()
-        others = [name for name in now.open_before(self._before(after)) if name != one.name]
+        others = [name for name in now.open_before(self._before(after)) if name != connector.name]
         if kind not in {StartKind.OFFSETS, StartKind.AFTER_HISTORY}:
             return
         view = view_stream(stream, CHECK_TIMEOUT_MS)
@@ -297,21 +297,21 @@ class TableConnectors:
                 tells_all = self._tells_all(after) and (not has_rows or tells_all_of(stream.topics, highest))
                 self._starts(after, view, loaded or None, is_whole=not others, tells_all=tells_all or bool(others))
 
-    def _start_live(self, one: Connector) -> str:
+    def _start_live(self, connector: Connector) -> str:
         from hybrid.ingest.start import start_stream
         from hybrid.kafka.streams import require_topics
 
         stream, table = self._spec.stream, self._table
         assert stream is not None
         view = require_topics(stream, needed=stream.topics)  # a topic created later would have no defined start
-        starts = self._starts(one, view, self._loaded_offsets(one), tells_all=self._tells_all(one))
+        starts = self._starts(connector, view, self._loaded_offsets(connector), tells_all=self._tells_all(connector))
         start_stream(self._home.table_context(table), view, starts)
         offsets = ", ".join(f"{place_text(stream.topics, place)}: {offset}" for place, offset in sorted(starts.items()))
-        return f"Connector '{one.name}' reads {stream.words} from offset (by partition) {offsets}."
+        return f"Connector '{connector.name}' reads {stream.words} from offset (by partition) {offsets}."
 
     def _starts(
         self,
-        one: Connector,
+        connector: Connector,
         view: StreamView,
         loaded: Mapping[str, int] | None,
         *,
@@ -323,37 +323,37 @@ class TableConnectors:
         from hybrid.kafka.streams import offsets_at
 
         stream = self._spec.stream
-        assert isinstance(one.transport, KafkaInput) and stream is not None
+        assert isinstance(connector.transport, KafkaInput) and stream is not None
         check_partitions(self._spec.name, stream, view)
-        start, at_time = one.transport.start, None
+        start, at_time = connector.transport.start, None
         if start.kind is StartKind.TIMESTAMP and start.timestamp_ms is not None:
             at_time = offsets_at(stream, view.ends, start.timestamp_ms)
         return start_offsets(
-            one.name, start, TopicOffsets(view.starts, view.ends), loaded, at_time, is_whole, tells_all
+            connector.name, start, TopicOffsets(view.starts, view.ends), loaded, at_time, is_whole, tells_all
         )
 
-    def _loaded_offsets(self, one: Connector) -> Mapping[str, int] | None:
+    def _loaded_offsets(self, connector: Connector) -> Mapping[str, int] | None:
         """The highest Kafka offsets in the history loaded before a connector; None when the history has none."""
         from hybrid.flow.connectors.source import raise_to
 
         view, highest = self._view(), dict[str, int]()
-        for name in self._before(one):
+        for name in self._before(connector):
             progress = view.progress(name)
             raise_to(highest, (progress.offsets if progress is not None else None) or {})
         return highest or None
 
-    def _tells_all(self, one: Connector) -> bool:
+    def _tells_all(self, connector: Connector) -> bool:
         """Whether all rows of the history loaded before a connector are known to be from its topics."""
         from hybrid.flow.connectors.handover import tells_all_of
 
         view = self._view()
-        loads = [load for load in map(view.progress, self._before(one)) if load is not None and load.rows]
+        loads = [load for load in map(view.progress, self._before(connector)) if load is not None and load.rows]
         return self._spec.stream is not None and all(tells_all_of(self._spec.stream.topics, it.offsets) for it in loads)
 
-    def _before(self, one: Connector) -> frozenset[str]:
+    def _before(self, connector: Connector) -> frozenset[str]:
         """All connectors that must complete before this one starts, directly or indirectly."""
         names: set[str] = set()
-        waiting = set(self._waits[one.name])
+        waiting = set(self._waits[connector.name])
         while waiting:
             name = waiting.pop()
             names.add(name)
@@ -384,58 +384,9 @@ class TableConnectors:
         except StreamError:
             return committed
 
-    def _tell(self, one: ConnectorStatus) -> None:
+    def _tell(self, status: ConnectorStatus) -> None:
         """Logs a line for every change of state."""
-        if self._known.note(self._spec.name, one.name, one.state):
-            _LOG.info("Connector '%s' of '%s' is %s: %s", one.name, self._spec.name, one.state, one.detail or "")
-
-
-class _Opener:
-    """Opens the source of a connector; checks the handover to the stream before anything is loaded."""
-
-    def __init__(self, connectors: TableConnectors, one: Connector) -> None:
-        self._connectors, self._one = connectors, one
-        # A round loads what was due when it began: with a moving clock it might never end.
-        self._now_ms = connectors.now_ms()
-
-    @property
-    def rows_max(self) -> int:
-        """The approximate number of rows per commit."""
-        from hybrid.flow.connectors.history import CHUNK_ROWS_MAX
-
-        return min(CHUNK_ROWS_MAX, self._one.max_batch_size or CHUNK_ROWS_MAX)
-
-    def begin(self) -> Source:
-        source = self._open(None)
-        self._connectors.check_handover(self._one, source)
-        return source
-
-    def resume(self, pinned: Mapping[str, Any]) -> Source:
-        return self._open(pinned)
-
-    def after(self, pinned: Mapping[str, Any]) -> Source | None:
-        from hybrid.flow.connectors.datagen_source import open_datagen_after
-        from hybrid.flow.connectors.delta_source import open_delta_after
-        from hybrid.flow.connectors.file_source import open_files_after
-
-        transport, spec = self._one.transport, self._connectors.spec
-        if isinstance(transport, FileInput):
-            return open_files_after(transport, self._one.format, spec, pinned, self.rows_max)
-        if isinstance(transport, Datagen):
-            return open_datagen_after(transport, spec, pinned, self._now_ms)
-        if isinstance(transport, DeltaInput):
-            return open_delta_after(transport, pinned, self._one.says_deletes and not spec.primary_key)
-        return None
-
-    def _open(self, pinned: Mapping[str, Any] | None) -> Source:
-        from hybrid.flow.connectors.datagen_source import open_datagen
-        from hybrid.flow.connectors.delta_source import open_delta
-        from hybrid.flow.connectors.file_source import open_files
-
-        transport, spec = self._one.transport, self._connectors.spec
-        if isinstance(transport, FileInput):
-            return open_files(transport, self._one.format, spec, pinned, self.rows_max)
-        if isinstance(transport, Datagen):
-            return open_datagen(transport, spec, pinned, self._now_ms, self._one.max_batch_size)
-        assert isinstance(transport, DeltaInput)
-        return open_delta(transport, pinned)
+        if self._known.note(self._spec.name, status.name, status.state):
+            _LOG.info(
+                "Connector '%s' of '%s' is %s: %s", status.name, self._spec.name, status.state, status.detail or ""
+            )
