@@ -37,7 +37,7 @@ def ask(cli: Cli, verb: str, **arguments: Any) -> Any:
             return VERBS[verb].call(home, **arguments)
         except KeyboardInterrupt:
             if VERBS[verb].run_type is not None and verb != "backfill_run":  # backfill_run prints more itself
-                cli.say("What was committed stays. Run it again: it goes on with what is missing.")
+                cli.say("What was committed stays. Run it again: it continues with what is missing.")
             raise
 
 

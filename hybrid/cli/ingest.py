@@ -15,7 +15,7 @@ from hybrid.errors import UsageError
 
 @click.command(cls=HybridCommand)
 @click.argument("name", metavar="TABLE")
-@click.option("--until-caught-up", is_flag=True, help="Stop when nothing is left to read; else go on until Ctrl-C.")
+@click.option("--until-caught-up", is_flag=True, help="Stop when nothing is left to read; else run until Ctrl-C.")
 @pass_cli
 def ingest(cli: Cli, name: str, until_caught_up: bool) -> None:
     """Ingest messages beyond the committed offsets from Kafka into realtime segments."""

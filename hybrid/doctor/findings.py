@@ -77,7 +77,7 @@ class Checkup:
 
     @contextmanager
     def surviving(self, check: str, table: str | None = None) -> Iterator[None]:
-        """Turns any exception of a check into a finding, so that the other checks go on."""
+        """Turns any exception of a check into a finding, so that the other checks still run."""
         try:
             yield
         except Exception as error:

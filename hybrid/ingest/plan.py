@@ -139,7 +139,7 @@ def _check_position(table: str, stream: StreamConfig, key: PartitionKey, positio
 def _decide(table: str, stream: StreamConfig, topic: str) -> str:
     """How ingestion can continue: only a person's decision does that."""
     what = reset_target(table, stream, topic)
-    return f"Decide where it goes on: hybrid connector reset {what} --to earliest|latest|TIME, with --dry-run first."
+    return f"Decide where it continues: hybrid connector reset {what} --to earliest|latest|TIME, with --dry-run first."
 
 
 def reset_target(table: str, stream: StreamConfig, topic: str) -> str:

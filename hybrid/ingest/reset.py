@@ -196,7 +196,7 @@ def plan_accepted(spec: TableSpec, state: RealtimeState, view: StreamView, accep
             f"The stream of '{spec.name}' is not as it was when its reset was accepted. Now: {now} Nothing was "
             "changed.",
             hint=f"hybrid connector reset {reset_target(spec.name, stream_of(spec), topic)} --to PLACE once more; "
-            "a stream that goes on is paused first.",
+            "a running stream is paused first.",
         )
     _check_held(
         view, topic, {number: to for number, to in offsets.items() if TopicPartition(topic, number) in view.ends}
@@ -311,7 +311,7 @@ def _after(
 def _sentence(spec: TableSpec, report: ResetReport) -> str:
     topic = f"topic '{report.topic}'"
     if not report.partitions:
-        return f"Nothing to reset: '{spec.name}' goes on in {topic} from there already."
+        return f"Nothing to reset: '{spec.name}' continues in {topic} from there already."
     verb = "would be read" if report.dry_run else "is read"
     offsets = ", ".join(f"{partition.partition}: {partition.to}" for partition in report.partitions)
     parts = [f"{capitalized(topic)} {verb} into '{spec.name}' from offset (by partition) {offsets}"]

@@ -146,7 +146,7 @@ def require_topics(
         raise TopicError(
             f"{capitalized(words_of(stream, gone))} of {stream.brokers} {_verb(gone, 'was', 'were')} read before and "
             f"{_verb(gone, 'does', 'do')} not exist any more. Ingestion stopped; nothing was skipped.",
-            hint=f"hybrid kafka topic create {gone[0]}, then decide where it goes on: hybrid connector reset",
+            hint=f"hybrid kafka topic create {gone[0]}, then decide where it continues: hybrid connector reset",
         )
     missing = [topic for topic in needed if topic not in view.topic_ids]
     if missing or not view.topic_ids:

@@ -72,7 +72,7 @@ def commit_state(
         if start_spark is None:
             raise ConflictError(
                 f"{half} was changed by somebody else: it has Delta features that only Spark can commit to.",
-                hint="Undo that change, then go on: DESCRIBE HISTORY tells who made it.",
+                hint="Undo that change, then run this again: DESCRIBE HISTORY tells who made it.",
             )
         nothing = start_spark().read.format("delta").load(str(half)).limit(0)
         return commit_act(nothing, half, state, planned=planned)

@@ -155,7 +155,7 @@ def refuse_columns(
         what = f"column '{other[0]}' is not as the table's definition has it" if other else f"it has {foreign[0]}"
         raise ConflictError(
             f"{half} was changed by somebody else: {what}. Nothing was written.",
-            hint="Undo that change, then go on: DESCRIBE HISTORY tells who made it.",
+            hint="Undo that change, then run this again: DESCRIBE HISTORY tells who made it.",
         )
 
 

@@ -205,7 +205,7 @@ class Backfills:
             state = status_of(table.layout, plan, self._entries(table)).state
             if plans.desired_state_of(table.layout, plan.id).wish is not DesiredState.CANCEL and state != REVERTED:
                 raise ConflictError(
-                    f"Backfill '{plan.id}' may go on: what it has taken stays taken.",
+                    f"Backfill '{plan.id}' may continue: what it has taken stays taken.",
                     hint=f"hybrid backfill cancel {plan.id}",
                 )
             rows = self._settle(table, plan, ended=True)

@@ -49,7 +49,7 @@ def ingest(home: Home, table: TableRef, stop: Callable[[], bool] | None = None) 
     from hybrid.ingest.loop import IngestReport, ingest_forever, ingest_until_caught_up
 
     if is_paused(home, table.name):
-        go = f"`hybrid connector start {table.name}` lets it go on."
+        go = f"`hybrid connector start {table.name}` lets it continue."
         return IngestReport(0, 0, 0, f"Nothing to ingest: table '{table.name}' is paused. {go}")
     connectors = TableConnectors(home, table)
     done = _run_due(home, connectors, stop)

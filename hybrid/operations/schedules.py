@@ -42,7 +42,7 @@ def _schedule(home: Home, spec: TableSpec, kind: str, cron: Cron) -> Schedule:
     if last is None:
         state, result = "WAITING", "It has not run yet."
     elif last.incomplete:
-        state, result = last.state, last.progress or f"{last.id} goes on."
+        state, result = last.state, last.progress or f"{last.id} is running."
     else:
         state, result = "WAITING", f"{last.id} {last.state}: {last.result or ''}".rstrip(": ")
     # The scheduler runs whatever was due since the last run it queued, so a time in the past is due now.

@@ -75,7 +75,7 @@ class Client:
                 return answer
             run = answer["run"]
             notice = (
-                f"The server at {self._url} goes on with run {run} and commits it. Look at it: hybrid task show {run}"
+                f"The server at {self._url} continues run {run} and commits it. Look at it: hybrid task show {run}"
             )
             return self._follow(run)
         except KeyboardInterrupt:

@@ -146,7 +146,7 @@ def show_backfill(request: Request, backfill: BackfillId) -> Any:
     return VERBS["backfill"].call(context_of(request).home, backfill=backfill[:_LENGTH_MAX])
 
 
-@router.post("/backfills/{backfill}/resume", summary="Run a backfill, or go on with it", responses=shown(_REPORT))
+@router.post("/backfills/{backfill}/resume", summary="Run or resume a backfill", responses=shown(_REPORT))
 @needs(Right.OPERATE)
 async def resume(
     request: Request,

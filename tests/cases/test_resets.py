@@ -20,7 +20,7 @@ def frontier(table):
 
 def test_a_recreated_topic_is_read_on_by_a_decision_and_moves_take_both_epochs(new_table):
     table = on_another_topic(new_table)
-    with pytest.raises(StreamError, match="Decide where it goes on: hybrid connector reset t --to earliest"):
+    with pytest.raises(StreamError, match="Decide where it continues: hybrid connector reset t --to earliest"):
         table.ingest()
     version = table.half(Half.REALTIME).version
     told = table.reset("earliest", dry_run=True)

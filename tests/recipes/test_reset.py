@@ -23,7 +23,7 @@ def test_a_recreated_topic_stops_a_table_until_somebody_decides(make_recipe):
     home = make_recipe("orders")
     home.run("ingest", "orders", "--until-caught-up")
     reset = ("connector", "reset", "orders", "--to")
-    assert home.run(*reset, "latest", "--yes")["sentence"].startswith("Nothing to reset: 'orders' goes on")
+    assert home.run(*reset, "latest", "--yes")["sentence"].startswith("Nothing to reset: 'orders' continues")
     home.run(*reset, "earliest", code=2)
     assert "14 offsets are read again, and their rows are there twice then. Go on?" in home.messages
     home.run("connector", "reset", "orders", "kafak", "--to", "earliest", "--dry-run", code=1)
@@ -39,7 +39,7 @@ def test_a_recreated_topic_stops_a_table_until_somebody_decides(make_recipe):
     home.run("kafka", "produce", home.topic, "data/orders/events.jsonl", "--kafka", home.broker)
     home.run("status", code=3)
     home.run("ingest", "orders", "--until-caught-up", code=1)
-    assert "Decide where it goes on: hybrid connector reset orders --to" in home.messages
+    assert "Decide where it continues: hybrid connector reset orders --to" in home.messages
     assert count(home) == 14
 
     told = home.run("connector", "reset", "orders", "kafka", "--to", "0:4", "--dry-run")

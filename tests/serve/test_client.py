@@ -116,7 +116,7 @@ def test_an_interrupt_says_that_the_server_goes_on(
     assert run([*away, "task", "run", "orders", "VacuumTask"]) == 130
     said = capsys.readouterr().err
     (queued,) = hybrid.connect(home).runs("orders")
-    assert f"goes on with run {queued.id}" in said and f"hybrid task show {queued.id}" in said
+    assert f"continues run {queued.id}" in said and f"hybrid task show {queued.id}" in said
     assert said.endswith("interrupted\n") and queued.state == "QUEUED"
 
 

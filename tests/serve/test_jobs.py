@@ -216,7 +216,7 @@ def test_a_run_that_outlives_its_request(tmp_path: Path, files: Path) -> None:
     try:
         body = {"spec": spec(files), "variables": {"name": "x"}}
         status, sentence = app.refused("POST", "/jobs?wait=true", body)
-        assert status == 504 and sentence.endswith("goes on: QUEUED.")
+        assert status == 504 and sentence.endswith("has not ended: QUEUED.")
         config = quote(json.dumps({"inputFormat": "json"}))
         content, headers = form("orders.json", lines(ROWS))
         path = f"/ingestFromFile?tableNameWithType=orders_OFFLINE&batchConfigMapStr={config}"

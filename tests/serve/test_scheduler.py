@@ -73,7 +73,7 @@ def test_due_once_and_alone(hy: Hybrid, clock: Clock) -> None:
     scheduler.look()
     assert len(hy.runs("orders")) == 1, "the first one is incomplete"
     (waiting,) = (one for one in hy.schedules("orders") if one.type == MOVE_TASK)
-    assert waiting.state == "QUEUED" and "goes on" in waiting.result
+    assert waiting.state == "QUEUED" and "is running" in waiting.result
 
     hy.context.catalog.runs.finish(run.id, "NOTHING", "Nothing to move.")
     clock.pass_minutes(10)

@@ -94,7 +94,7 @@ class CachedTable(threading.Thread):
             self.follower.close()
 
     def _follow(self) -> None:
-        """Follows the table, and restarts when it cannot go on."""
+        """Follows the table, and restarts when it cannot continue."""
         backoff = Backoff(*self._backoff_s)
         while not self._is_over():
             try:

@@ -86,7 +86,7 @@ class Stream(Protocol):
         """
 
     def suspend(self) -> None:
-        """Fetches nothing until `move_to`. Polls go on: they watch the topics and ask for end offsets."""
+        """Fetches nothing until `move_to`. Polls continue: they watch the topics and ask for end offsets."""
 
     def is_of(self, state: RealtimeState) -> bool:
         """Whether a state's offsets belong to this stream, and not to another of the same name."""

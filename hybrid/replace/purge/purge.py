@@ -62,7 +62,7 @@ def _alone(layout: TableLayout) -> Iterator[None]:
     durable.make_folder(layout.purges)
     with (layout.purges / ".lock").open("a") as file:
         if not try_lock(file, 0.0):
-            raise ConflictError("Another purge of the table goes on. Nothing was changed.")
+            raise ConflictError("Another purge of the table is running. Nothing was changed.")
         yield
 
 
@@ -195,7 +195,7 @@ class _Work:
         """Other operations in progress that have staged rows."""
         folder = self._scene.folder
         others = sorted(path.name for path in folder.parent.iterdir() if path.is_dir() and path != folder)
-        return [f"what {name} has staged while it goes on" for name in others]
+        return [f"what {name} has staged while it runs" for name in others]
 
 
 def _would(scene: PurgeScope, seen: Survey) -> str:
