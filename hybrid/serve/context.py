@@ -155,7 +155,9 @@ class ServerContext:
     def report(self, run: RunRecord) -> Any:
         """Return the report of a run; raises its error, or GoesOn while it is incomplete."""
         if run.incomplete:
-            raise GoesOn(f"Run {run.id} has not ended: {run.progress or run.state}.", hint=f"GET {self.url}/runs/{run.id}")
+            raise GoesOn(
+                f"Run {run.id} has not ended: {run.progress or run.state}.", hint=f"GET {self.url}/runs/{run.id}"
+            )
         if run.error is not None:
             raise error_of(run.error)
         return run.report
