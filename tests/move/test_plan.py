@@ -2,15 +2,19 @@
 
 from collections import Counter
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hybrid.config.table_config import MoveConfig
+from hybrid.config.table_config import Half, MoveConfig
+from hybrid.errors import SpecError
+from hybrid.move.move import move_config
 from hybrid.move.plan import Reach, Slots, WaitingBuckets, plan_move, reason_for_nothing
 from hybrid.runtime.json_values import utc
 from hybrid.table.boundary import INFINITE, Boundary, PartitionKey
 from hybrid.table.buckets import bucket_of
 from tests.oracle import Event, Oracle
+from tests.query.halves import orders_spec
 
 KEY = PartitionKey("kafka", "orders", 0, 0)
 HOUR = 3_600_000
@@ -98,3 +102,10 @@ def test_a_bucket_is_cut_between_steps(times, rows_max, step, start):
     assert found == end or found % step == 0
     assert found > start and taken
     assert len(taken) <= rows_max or len({time // step for time in taken}) == 1
+
+
+@pytest.mark.parametrize(("half", "missing"), [(Half.REALTIME, "OFFLINE"), (Half.OFFLINE, "REALTIME")])
+def test_a_table_of_one_half_is_told_how_to_get_the_other(half, missing):
+    with pytest.raises(SpecError, match=f"has no {missing} half, so nothing can move") as caught:
+        move_config(orders_spec(halves=[half]))
+    assert caught.value.hint.startswith(f"hybrid table apply --schema SCHEMA.json --config {missing}.json ")

@@ -86,6 +86,12 @@ def test_variables(flow_home):
     assert flow_home.load("from hybrid import flows\nassert flows.conf('a', 'b') == 'b'\n" + OURS, root="x")
 
 
+def test_a_variable_that_a_flows_function_reads_is_no_unused_one(flow_home):
+    text = OURS.replace('format="json").load()', "format=flows.conf('kind')).load()", 1)
+    session = flow_home.load(text, root="/data", kind="json", other="x")
+    assert session.declaration.warnings == [f"--var other: {session.declaration.source} does not use it."]
+
+
 HEAD = "from hybrid import flows\nflows.create_streaming_table('t')\n"
 FLOW = "@flows.append_flow(target='t', name='f')\ndef {name}():\n    return None\n"
 
