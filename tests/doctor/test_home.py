@@ -71,6 +71,12 @@ def test_a_disk_that_is_almost_full(
     assert (found.check, found.severity) == ("disk", Severity.WARNING) and said in found.message
 
 
+def test_a_disk_without_room_is_an_error(patient: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hybrid.doctor.machine.shutil.disk_usage", disk(10**12, 100 * 2**20))
+    found = patient.only()
+    assert (found.check, found.severity) == ("disk", Severity.ERROR) and "100 MiB left" in found.message
+
+
 def test_logs_that_cannot_be_written(patient: Patient) -> None:
     (patient.path / "logs").touch()
     found = patient.only()

@@ -33,9 +33,13 @@ def test_orders_of_a_customer_are_deleted_looked_at_and_erased(make_recipe):
     home.run("purge", "orders", "--where", WHERE, code=2)
     assert "--yes answers yes" in home.messages
 
+    for folder in ("spill", "uploads"):
+        (home.home / folder).mkdir(exist_ok=True)
+        (home.home / folder / "left-over").write_text("x")
     done = home.run("purge", "orders", "--where", WHERE, "--yes", "--reason", "request 17")
     assert done["rows"] == {"REALTIME": gone} and would["rows"] == {} and gone
     assert {one["matching"] for one in done["after"]} == {0} and any("topic" in one for one in done["outside"])
+    assert {"spill", "uploads"} <= {one.split(":")[0] for one in done["outside"]}
     assert any(f"the dropped copy {copy.name}, which has {gone} such row" in one for one in done["outside"])
     assert home.rows("select * from orders limit 100") == seen
     assert not [row for _, row in everything(root) if row.get("customer_id") == 101]

@@ -25,9 +25,11 @@ from starlette.testclient import TestClient
 from hybrid.api.hybrid import Hybrid, TableDocuments
 from hybrid.cli.main import run
 from hybrid.config.settings import load_settings
+from hybrid.errors import AccessError
 from hybrid.home.accounts import Accounts, Right
 from hybrid.logs import read_logs, setup_logging
 from hybrid.progress import Silent
+from hybrid.rpc.client import SERVER_FILE
 from hybrid.rpc.verbs import VERBS
 from hybrid.serve import authentication as door_module
 from hybrid.serve import middleware as gate
@@ -119,6 +121,18 @@ def bearer(secret: str) -> dict[str, str]:
 
 def basic(text: str) -> dict[str, str]:
     return {"Authorization": f"Basic {base64.b64encode(text.encode()).decode()}"}
+
+
+def test_the_secret_of_the_home_counts_on_this_machine_only(home: Path) -> None:
+    home.mkdir(parents=True)
+    (home / SERVER_FILE).write_text(json.dumps({"secret": "of-the-home"}), encoding="utf-8")
+    accounts, header = door_module.Authentication(home, closed=True), b"Bearer of-the-home"
+    for peer in ("127.0.0.1", "::1"):
+        account = accounts.account("/tables", header, peer)
+        assert account is not None and account.right is Right.ADMIN
+    for peer in ("192.0.2.1", "2001:db8::1"):
+        with pytest.raises(AccessError, match="for this machine only"):
+            accounts.account("/tables", header, peer)
 
 
 # Rights by path
