@@ -74,12 +74,12 @@ class AppendTransaction:
         raise overtaken(self._half)
 
     def _refuse_outdated(self, state: HalfState) -> None:
-        """OvertakenError unless the fence of the checked version is at the operation before this one."""
+        """OvertakenError when the fence of the checked version is at this operation's number, or beyond it."""
         fence = fence_of(self._half)
         newest = fence_at(self._half, self._table.version(), fence)
         if newest is None:  # the log was cleaned past the newest own commit, but the checkpoint has it
             newest = self._table.transaction_version(fence)
-        if max(newest or 0, 0) != state.act.number - 1:
+        if newest is not None and newest >= state.act.number:
             raise overtaken(self._half)
 
     def _write_entry(self, state: HalfState, added: Sequence[Mapping[str, Any]]) -> bool:
