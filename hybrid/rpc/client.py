@@ -74,9 +74,7 @@ class Client:
             if status != 202:
                 return answer
             run = answer["run"]
-            notice = (
-                f"The server at {self._url} continues run {run} and commits it. Look at it: hybrid task show {run}"
-            )
+            notice = f"The server at {self._url} continues run {run} and commits it. Look at it: hybrid task show {run}"
             return self._follow(run)
         except KeyboardInterrupt:
             self._progress.say(notice)
