@@ -67,7 +67,7 @@ def commit_state(
 
     Only a half whose Delta features ask for Spark's own writer needs one: `start_spark` returns the session then.
     """
-    transaction = AppendTransaction(half)
+    transaction = AppendTransaction(half, planned=planned)
     if not transaction.is_plain:
         if start_spark is None:
             raise ConflictError(

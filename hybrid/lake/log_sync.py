@@ -22,6 +22,8 @@ _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint.*\.parquet")
 _SUMMARY = re.compile(r"(\d{20})\.crc")
 _LAST = "_last_checkpoint"
 TORN = ".torn"
+# The own commits below a commit that are synced with it.
+_OWN_MAX = 10
 
 
 # The newest version of each half that this process has synced: older versions need no second check.
@@ -32,19 +34,22 @@ def sync_log(half: Path, version: int) -> None:
     """Sync the entry of a version, the files that Delta wrote with it, and the log's folder. Call it under the lock.
 
     Foreign commits just below may not be synced. They are synced with their files, because the log must have no gap
-    below an acknowledged commit. The first own commit below them is synced too, by whichever process made it: that
-    process may have been killed before it could.
+    below an acknowledged commit. The own commits below it are synced too, whichever process made them: it may have
+    been killed before it could. Of these the newest few are enough: nobody is killed that often in a row.
     """
     if not durable.is_enabled(half):
         return
     log, files = half / "_delta_log", _files_of_entry(half / "_delta_log", version)
-    stored = _STORED.get(half, -1)
+    stored, own = _STORED.get(half, -1), 0
     for older in range(version - 1, stored if stored < version else -1, -1):
         files += _files_of_entry(log, older)
         foreign = _data_of_foreign(half, older)
-        if foreign is None:
+        if foreign is not None:
+            durable.sync_files(foreign, half)
+            continue
+        own += 1
+        if own == _OWN_MAX or not _files_of_entry(log, older):
             break
-        durable.sync_files(foreign, half)
     durable.sync_files(files, log)
     _STORED[half] = version
 

@@ -13,14 +13,13 @@ from typing import Any
 from urllib.parse import unquote
 
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
-from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction
 
 from hybrid.errors import ConflictError, DataError, OvertakenError
 from hybrid.lake.checkpoint import last_checkpoint, write_checkpoint
 from hybrid.lake.layout import fence_of, spark_columns
 from hybrid.lake.log import WIDENED, listed_columns
-from hybrid.lake.log_entries import absolute_path, fence_at, newest_version, read_commit
+from hybrid.lake.log_entries import absolute_path, fence_at, newest_version, read_commit, state_at
 from hybrid.lake.log_sync import sync_log
 from hybrid.table.state import HalfState, to_user_metadata
 
@@ -38,15 +37,26 @@ class AppendTransaction:
     """A transaction on the newest version of a half. Call it under the half's lock.
 
     `columns` are (name, Spark type) of the rows to write; without them only a state is committed. `takes_narrower`: a
-    column may have the type that it had before it was widened.
+    column may have the type that it had before it was widened. No own operation may have committed after version
+    `planned`, where it is given.
 
     Raises OvertakenError when another operation committed first, and ConflictError when the half's columns do not fit.
     Nothing was changed then.
     """
 
-    def __init__(self, half: Path, columns: Sequence[tuple[str, str]] = (), *, takes_narrower: bool = False) -> None:
+    def __init__(
+        self,
+        half: Path,
+        columns: Sequence[tuple[str, str]] = (),
+        *,
+        takes_narrower: bool = False,
+        planned: int | None = None,
+    ) -> None:
         self._half = half
         self._table = DeltaTable(str(half))
+        since = () if planned is None else range(planned + 1, self._table.version() + 1)
+        if any(state_at(half, version) is not None for version in since):
+            raise overtaken(half)
         if columns:
             settings = self._table.metadata().configuration
             refuse_columns(half, self._table.schema().to_json(), settings, columns, takes_narrower=takes_narrower)
@@ -133,7 +143,7 @@ class AppendTransaction:
         try:
             if version - last_checkpoint(self._half) >= _CHECKPOINT_EVERY:
                 write_checkpoint(self._half, version)
-        except (DeltaError, OSError):  # the commit is done, and the next one tries again
+        except Exception:  # the commit is done, and the next one tries again
             logging.getLogger(__name__).warning("%s: no checkpoint of version %s.", self._half, version, exc_info=True)
 
 

@@ -173,6 +173,7 @@ class KafkaTail:
         capped = limit.ends(ranges) if limit is not None else None
         if capped is not None:
             ranges = {key: (start, max(start, capped[key])) for key, (start, _) in ranges.items()}
+            warnings.append(f"{stream.words.capitalize()} holds newer messages, which this server has yet to take in.")
         deadline = time.monotonic() + self._read_s_max
         if self._until is not None:
             deadline = min(deadline, self._until)

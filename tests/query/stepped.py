@@ -101,6 +101,7 @@ class Followed:
 
     table: QueryTable
     follower: Follower
+    stop: threading.Event = field(default_factory=threading.Event)
 
     def meet(self, until: float) -> int | None:
         return self.follower.fresh_ms

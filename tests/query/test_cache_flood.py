@@ -13,6 +13,7 @@ import pytest
 from hybrid.config.table_config import Half
 from hybrid.query.cache.cache import CachedTable
 from hybrid.query.cache.cached_rows import CachedRows
+from hybrid.query.cache.follower import Follower
 from hybrid.query.cache.tuning import CacheTuning
 from hybrid.query.engine import QueryOptions, QueryResult, run
 from hybrid.query.execution import Limits
@@ -150,6 +151,25 @@ def test_what_the_files_have_shown_survives_a_build_too(shown_less: SteppedCache
     follower = shown_less.followed.follower
     follower.start()
     assert follower.served == {KEY: 2}
+
+
+def test_what_was_shown_of_a_dropped_table_is_not_awaited_of_its_namesake(shown_less: SteppedCache) -> None:
+    follower = shown_less.followed.follower
+    successor = Follower(follower.rows, follower._open_stream, lambda: NOW_MS)
+    successor.inherit(follower)
+    assert successor.served == {KEY: 2}
+    successor.start()
+    assert successor.served == {KEY: 2}, "the same table, whose definition has changed"
+    successor._table_id = "another"
+    successor.start()
+    assert successor.served == {}
+
+
+def test_an_answer_of_rows_that_are_given_up_meanwhile_is_not_given(behind: SteppedCache) -> None:
+    """A successor has taken over what was shown until then, and no answer may show more after that."""
+    assert counted(behind) == 2
+    behind.followed.stop.set()
+    assert counted(behind) is None
 
 
 def test_what_was_shown_of_an_earlier_epoch_is_not_awaited(behind: SteppedCache) -> None:

@@ -34,3 +34,11 @@ def test_whoever_stays_behind_for_long_keeps_the_oldest_and_the_newest() -> None
     assert len(samples._samples) <= 60
     assert samples.reached_at({KEY: 1}) == 1.0
     assert samples.reached_at({KEY: 1000}) == 1000.0 and samples.is_reached
+
+
+def test_ends_that_fell_hold_back_no_newer_ones() -> None:
+    """After an unclean leader election a log may be shorter than it was said to be."""
+    samples = EndSamples()
+    samples.add(EndOffsets(1.0, {KEY: 100}))
+    samples.add(EndOffsets(2.0, {KEY: 60}))
+    assert samples.reached_at({KEY: 60}) == 2.0 and samples.is_reached

@@ -102,6 +102,14 @@ def test_nobody_waits_longer_than_decoding_would_have_taken() -> None:
     assert mode.decide(21.0, 1_500_000, may_await=True)
 
 
+def test_a_rate_that_was_measured_far_too_low_puts_nothing_off_for_hours() -> None:
+    mode = mode_of(rate=None, trusted=False)
+    mode.decoded(1000, 10.0)
+    mode.committed(0.0, 30_000, 30_000)
+    assert mode.decide(0.0, 1_000_000, may_await=True)
+    assert mode.decide(60.0, 1_000_000, may_await=True) and not mode.is_awaiting
+
+
 @pytest.mark.parametrize(("advanced", "awaits"), [(15 * RATE, True), (15 * RATE - 1, False)])
 def test_only_a_commit_as_fast_as_decoding_extends_the_wait(advanced: int, awaits: bool) -> None:
     mode = awaiting()

@@ -201,20 +201,19 @@ class Cache:
         with self._lock:
             if (current := self._as_of(name, stamp)) is not None:
                 return current
-            previous = self._tables.pop(name, None)
+            previous = self._tables.get(name)
             if previous is not None:
                 previous.stop.set()
-            if stamp is None:
-                return None
-            table = self.source.open(name)
-            if table.spec.nets_deletes:
-                return None  # which rows remain after deletes is counted over the files
+            table = self.source.open(name) if stamp is not None else None
+            if stamp is None or table is None or table.spec.nets_deletes:
+                self._tables.pop(name, None)
+                return None  # where rows are net of deletes, which ones remain is counted over the files
             rows = CachedRows(self.database, table, f"{next(self._names)}", self.tuning)
             follower = Follower(rows, self._open_stream, wall_clock_ms)
-            if previous is not None and previous.table.layout == table.layout:
-                follower.note(previous.follower.served)  # its definition has changed, or nobody had asked for long
             followed = CachedTable(table, stamp, follower, lambda: self.source.stamp(name), self.tuning)
             self._tables[name] = followed
+            if previous is not None and previous.table.layout == table.layout:
+                follower.inherit(previous.follower)  # its definition has changed, or nobody had asked for long
             self._started = [thread for thread in self._started if thread.is_alive()] + [followed]
             followed.start()
             return followed

@@ -151,6 +151,8 @@ class CachedAnswers:
         # If the rows were invalidated meanwhile, the rebuild may hold less of the stream than `meet` has promised.
         if answer is None or losses != [table.follower.losses for table in asked.tables]:
             return None
+        if any(table.stop.is_set() for table in asked.tables):
+            return None  # its successor has taken over what was shown until then
         fetched, served = answer
         fresh_ms = min(instant_ms for instant_ms in seen if instant_ms is not None)
         stats = _stats(served, round((time.monotonic() - began) * 1000), fresh_ms)

@@ -39,7 +39,10 @@ class EndSamples:
 
     def reached_at(self, positions: Offsets) -> float | None:
         """The instant of the newest end offsets that positions have reached; None: of none. Positions never fall."""
-        while self._samples and all(positions.get(key, 0) >= end for key, end in self._samples[0].ends.items()):
+        if self._samples and _are_reached(self._samples[-1], positions):
+            self._reached_at = self._samples[-1].at  # whatever an older one says: ends may fall
+            self._samples.clear()
+        while self._samples and _are_reached(self._samples[0], positions):
             self._reached_at = self._samples.pop(0).at
         return self._reached_at
 
@@ -47,3 +50,7 @@ class EndSamples:
     def is_reached(self) -> bool:
         """Whether all end offsets had been reached when `reached_at` was called."""
         return not self._samples
+
+
+def _are_reached(sample: EndOffsets, positions: Offsets) -> bool:
+    return all(positions.get(key, 0) >= end for key, end in sample.ends.items())

@@ -61,6 +61,7 @@ class Follower:
         # Whether answers from memory may have shown the rows of this build.
         self._is_shown = False
         self._is_following = True
+        self._table_id: str | None = None
         self.mode = TailMode(rows.tuning)
         self._samples = EndSamples()
         # Offsets taken in, by where their rows came from.
@@ -86,7 +87,7 @@ class Follower:
             return  # the follower gets the same error, and the rows stop being fresh
         with self._stepped:
             shown = self.rows.table.shown(ends)
-            self._stepped.wait_for(lambda: self._is_past(shown), timeout_s)
+            self._stepped.wait_for(lambda: self.mode.is_awaiting or self._is_past(shown), timeout_s)
 
     def note(self, shown: Mapping[PartitionKey, int]) -> None:
         """Records the offsets up to which an answer from the files has shown the stream: none may show less later."""
@@ -104,7 +105,9 @@ class Follower:
         if not noted:  # nearly always: each statement asks
             return True
         with self._stepped:
-            self._stepped.wait_for(lambda: self.fresh_ms is None or self._has_noted(noted), timeout_s)
+            self._stepped.wait_for(
+                lambda: self.fresh_ms is None or self.mode.is_awaiting or self._has_noted(noted), timeout_s
+            )
             has_noted = self._has_noted(noted)
             if has_noted and self._noted is noted and self._is_shown:
                 self._noted = {}
@@ -113,8 +116,9 @@ class Follower:
     @property
     def served(self) -> Offsets:
         """The offsets up to which answers may have shown the stream: no later answer may show less."""
-        shown = self.rows.shown if self._is_shown else {}
-        noted = {key: end for key, (end, _) in self._noted.items()}
+        with self._stepped:  # the noted offsets are dropped when the rows have reached them
+            shown = self.rows.shown if self._is_shown else {}
+            noted = {key: end for key, (end, _) in self._noted.items()}
         return {**shown, **{key: max(end, shown.get(key, 0)) for key, end in noted.items()}}
 
     def _has_noted(self, noted: Mapping[PartitionKey, tuple[int, float]]) -> bool:
@@ -227,11 +231,25 @@ class Follower:
         self.mode.restarts()
         self._samples = EndSamples()
         halves = pin_halves(self.rows.table.spec, self._layout)
+        self._forget_other_tables(halves)
         self._forget_other_epochs(halves)
         stream = self.rows.table.spec.stream
         if halves.realtime is not None and stream is not None and halves.realtime.realtime.reads(stream):
             self._stream = self._open_stream(self.rows.table, halves.realtime.realtime)
         self.rows.build(halves)
+
+    def inherit(self, previous: Follower) -> None:
+        """Takes over the offsets that answers of a previous follower of the table may have shown."""
+        self.note(previous.served)
+        self._table_id = previous._table_id
+
+    def _forget_other_tables(self, halves: PinnedHalves) -> None:
+        """Drops served offsets of a table that was dropped: another one may have its name and topic now."""
+        table_id = halves.realtime.table_id if halves.realtime is not None else None
+        with self._stepped:
+            if self._table_id not in (None, table_id):
+                self._noted = {}
+            self._table_id = table_id
 
     def _forget_other_epochs(self, halves: PinnedHalves) -> None:
         """Drops served offsets of earlier epochs of the stream: no answer will reach them any more."""
@@ -320,10 +338,10 @@ class Follower:
         """Marks the rows stale until `start` rebuilds them; `forget` frees their memory too."""
         self.losses += 1
         self._seen_at, self._seen_ms = 0.0, 0
-        if self._is_shown:
-            self.note(self.rows.shown)
-            self._is_shown = False
         with self._stepped:
+            if self._is_shown:
+                self.note(self.rows.shown)
+                self._is_shown = False
             self._stepped.notify_all()
         if self._stream is not None:
             self._stream.close()
@@ -375,21 +393,20 @@ class Follower:
             if not self.rows.follow_offline(commit):
                 return False
             offline = commit.version
-        while realtime is not None:
-            commit = read_commit(self._realtime, realtime + 1)
-            if commit is None:
-                return True
+        if realtime is None or not is_followed(self._realtime, realtime):
+            return True
+        before, positions = self.rows.realtime.offsets, self.rows.positions
+        while (commit := read_commit(self._realtime, realtime + 1)) is not None:
             if self._is_purge(commit) or _is_reset(commit):
                 return False
-            before, positions = self.rows.realtime.offsets, self.rows.positions
             if not self.rows.follow_realtime(commit):
                 return False
-            self._measure(before, positions)
             realtime = commit.version
+        self._measure(before, positions)
         return True
 
     def _measure(self, before: Offsets, positions: Offsets) -> None:
-        """Measures the commit that was followed, by the committed offsets and the positions before it."""
+        """Measures the commits that were just followed, by the committed offsets and the positions before them."""
         stream, offsets = self.rows.table.spec.stream, self.rows.realtime.offsets
         keys = [key for key in offsets if stream is not None and key.connector == stream.connector]
         advanced = sum(max(0, offsets[key] - before.get(key, 0)) for key in keys)

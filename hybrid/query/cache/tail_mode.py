@@ -20,6 +20,8 @@ from dataclasses import dataclass
 
 from hybrid.query.cache.tuning import CacheTuning
 
+# The rate is measured under load and may be far too low: then the deadline would be far away.
+_AWAIT_S_MAX = 60.0
 # Weights of the newest measurement in the means.
 _NEWEST_RATE, _NEWEST_GAP = 0.3, 0.3
 # Fewer messages take too little time to be measured.
@@ -155,7 +157,8 @@ class TailMode:
 
     def status(self, now: float) -> TailStatus:
         """The mode for people."""
-        since_s = now - self._since if self._since is not None else 0.0
+        since = self._since  # the follower's thread may change it
+        since_s = now - since if since is not None else 0.0
         left_s = max(0.0, self._deadline - now) if self.is_awaiting else 0.0
         to_commits, to_stream = self.switches[True], self.switches[False]
         return TailStatus(
@@ -163,7 +166,7 @@ class TailMode:
         )
 
     def _decoding_s(self, unread: int) -> float:
-        return unread / self._rate if self._rate else 0.0
+        return min(unread / self._rate, _AWAIT_S_MAX) if self._rate else 0.0
 
     def _turn(self, awaits: bool, now: float | None) -> None:
         if awaits != self.is_awaiting:
