@@ -23,7 +23,7 @@ from tests.serve.server import Server
 from tests.soak.served import Client, Lost, states_of
 from tests.soak.test_server_kills import JVM_OPTIONS, PIPELINE, QUERY, _kill_and_heal, _processes
 
-ROUNDS = int(os.environ.get("HYBRID_KILLS", "4"))
+ROUNDS = int(os.environ.get("HYBRID_KILLS", "2"))
 SEED = int(os.environ.get("HYBRID_KILLS_SEED", "5"))
 PARTITIONS, KEYS = 2, 500
 FIRST_MS = 1_700_000_000_000
