@@ -47,7 +47,7 @@ class Stripe:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class OrcColumn:
     """A type of the schema, with the numbers of the types in it."""
 
     kind: int
@@ -216,14 +216,14 @@ def _stripe(entry: bytes) -> Stripe:
     return Stripe(offset, index, data, footer, rows, entry)
 
 
-def _column(message: bytes) -> Column:
+def _column(message: bytes) -> OrcColumn:
     kind, children = 0, list[int]()
     for number, value in _fields(message):
         if number == 1:
             kind = _int(value)
         elif number == 2:
             children.extend([value] if isinstance(value, int) else _varints(value))
-    return Column(kind, tuple(children))
+    return OrcColumn(kind, tuple(children))
 
 
 def _varints(data: bytes) -> Iterator[int]:

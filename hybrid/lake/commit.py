@@ -24,7 +24,7 @@ from hybrid.lake.layout import ddl_of, fence_of
 from hybrid.lake.log import ADDED, WIDENED, listed_columns
 from hybrid.lake.log_entries import fence_at, state_at
 from hybrid.lake.log_sync import sync_log
-from hybrid.lake.transaction import AppendTransaction, other_columns, overtaken, refuse_columns
+from hybrid.lake.transaction import AppendTransaction, conflict_with, other_columns, refuse_columns
 from hybrid.runtime import durable
 from hybrid.table.columns import SEGMENT
 from hybrid.table.state import HalfState, to_user_metadata
@@ -51,7 +51,7 @@ def commit_act(
     failpoint(act.kind, "before")
     transaction = _start(frame.sparkSession, half)
     if any(state_at(half, version) is not None for version in range(planned + 1, transaction.readVersion() + 1)):
-        raise overtaken(half)  # fail before files are written in vain
+        raise conflict_with(half)  # fail before files are written in vain
     replaced = _in_segments(replacing) if replacing else None
     actions = _write(frame, half, transaction, replaced)
     failpoint(act.kind, "inside")
@@ -111,7 +111,7 @@ def _write(frame: DataFrame, half: Path, transaction: Any, replaced: str | None)
         return actions
     except Exception as error:
         if is_conflict(error):
-            raise overtaken(half) from error
+            raise conflict_with(half) from error
         if is_schema_mismatch(error):
             raise other_columns(half) from error
         raise
@@ -211,7 +211,7 @@ def _replaced_files(spark: SparkSession, act: FileAct, transaction: Any) -> list
     mine = jvm.PythonUtils.toSeq([parser.parseExpression(_in_segments(act.replacing))])
     files = jvm.scala.jdk.javaapi.CollectionConverters.asJava(transaction.filterFiles(mine, False))
     if {unquote(file.path()) for file in files} != {path for paths in act.replacing.values() for path in paths}:
-        raise overtaken(act.half)
+        raise conflict_with(act.half)
     return [file.remove() for file in files]
 
 
@@ -235,7 +235,7 @@ def _commit(
     jvm: Any = spark._jvm
     fence, number = fence_of(half), state.act.number
     if _newest_number(half, transaction, fence) >= number:
-        raise overtaken(half)
+        raise conflict_with(half)
     transaction.updateSetTransaction(fence, number, jvm.scala.Option.empty())
     return _end(spark, half, transaction, actions, replaced, to_user_metadata(state))
 
@@ -268,7 +268,7 @@ def _end(
         version = int(transaction.commit(jvm.PythonUtils.toSeq(list(actions)), operation))
     except Exception as error:
         if is_conflict(error):
-            raise overtaken(half) from error
+            raise conflict_with(half) from error
         raise
     sync_log(half, version)
     return version

@@ -56,7 +56,7 @@ class AppendTransaction:
         self._table = DeltaTable(str(half))
         since = () if planned is None else range(planned + 1, self._table.version() + 1)
         if any(state_at(half, version) is not None for version in since):
-            raise overtaken(half)
+            raise conflict_with(half)
         if columns:
             settings = self._table.metadata().configuration
             refuse_columns(half, self._table.schema().to_json(), settings, columns, takes_narrower=takes_narrower)
@@ -81,7 +81,7 @@ class AppendTransaction:
                 self._write_checkpoint(version)
                 return version
             self._follow()
-        raise overtaken(self._half)
+        raise conflict_with(self._half)
 
     def _refuse_outdated(self, state: HalfState) -> None:
         """OvertakenError when the fence of the checked version is at this operation's number, or beyond it."""
@@ -90,7 +90,7 @@ class AppendTransaction:
         if newest is None:  # the log was cleaned past the newest own commit, but the checkpoint has it
             newest = self._table.transaction_version(fence)
         if newest is not None and newest >= state.act.number:
-            raise overtaken(self._half)
+            raise conflict_with(self._half)
 
     def _write_entry(self, state: HalfState, added: Sequence[Mapping[str, Any]]) -> bool:
         """Write the entry behind the checked version. False when another commit has that version."""
@@ -136,7 +136,7 @@ class AppendTransaction:
         known, newest = self._table.version(), newest_version(self._half, self._table.version())
         commits = [read_commit(self._half, version) for version in range(known + 1, newest + 1)]
         if any(commit is None or commit.state is not None or not commit.is_plain for commit in commits):
-            raise overtaken(self._half)
+            raise conflict_with(self._half)
         self._table = DeltaTable(str(self._half), version=newest)
 
     def _write_checkpoint(self, version: int) -> None:
@@ -177,7 +177,7 @@ def other_columns(half: Path) -> ConflictError:
     )
 
 
-def overtaken(half: Path) -> OvertakenError:
+def conflict_with(half: Path) -> OvertakenError:
     """The error of an operation that was planned before another one committed."""
     return OvertakenError(f"Another operation committed to {half} first.")
 

@@ -157,6 +157,7 @@ def memory_of_reading(tmp_path: Path, rows: pa.Table, limits: FileLimits, **opti
     return said, int(grown)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("way", ORC_WAYS)
 def test_what_an_orc_file_repeats_takes_no_memory(tmp_path: Path, way: str) -> None:
     """1.9 GB were taken for a file of 629 bytes."""
@@ -167,6 +168,7 @@ def test_what_an_orc_file_repeats_takes_no_memory(tmp_path: Path, way: str) -> N
     assert grown < 250, "500 MB would be unpacked"
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("dictionary", [0.0, 1.0])
 def test_one_text_or_list_of_an_orc_file_that_takes_too_much_is_not_unpacked(tmp_path: Path, dictionary: float) -> None:
     options = {"compression": "zstd", "dictionary_key_size_threshold": dictionary}

@@ -66,6 +66,7 @@ def _home(folder: Path) -> Any:
     return SimpleNamespace(input_rules=None, bench=bench, layout=lambda name: TableLayout(folder / name))
 
 
+@pytest.mark.process
 @needs_server
 @pytest.mark.parametrize(
     ("key", "fields", "names"),
@@ -89,6 +90,7 @@ def test_what_is_fetched(tmp_path: Path, server: S3Server, key: str, fields: dic
     assert not folder.exists()
 
 
+@pytest.mark.process
 @needs_server
 def test_what_cannot_be_fetched(tmp_path: Path, server: S3Server) -> None:
     with pytest.raises(DataError, match=r"no object at s3://bucket/in matches 'glob:\*\*.csv'"):
