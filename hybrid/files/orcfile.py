@@ -78,8 +78,9 @@ def _batches(piece: Slice, limits: FileLimits, columns: Sequence[str] | None = N
         row_bytes = layout.row_bytes(file, stripe, limits)
         rows = min(_BATCH_ROWS, max(1, limits.ratio_from // _BATCH_PART // max(1, row_bytes)))
         fragment = OrcFileFormat().make_fragment(pa.PythonFile(layout.alone(file, stripe), mode="r"))
+        # No reading ahead: a thread that still reads from Python when the process ends would abort it.
         yield from fragment.to_batches(
-            columns=columns, batch_size=rows, batch_readahead=1, fragment_readahead=1, use_threads=False
+            columns=columns, batch_size=rows, batch_readahead=0, fragment_readahead=0, use_threads=False
         )
 
 
