@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _BATCH_ROWS = 4096
 _VALUE_BYTES = 8
-# A batch takes at most this part of `ratio_from`: Arrow holds it twice while it grows, and reads the next one ahead.
+# A batch takes at most this part of `ratio_from`: Arrow holds it twice while it grows.
 _BATCH_PART = 4
 
 

@@ -9,9 +9,10 @@ from hybrid.config.table_config import Half, StreamConfig, TableSpec
 from hybrid.errors import SpecError, StreamError
 from hybrid.ingest.plan import BatchPlan, check_identity, check_same_log, plan_batch
 from hybrid.ingest.read import assigners_for, read_ranges, write_ranges
+from hybrid.ingest.seal import commit_seal
 from hybrid.ingest.segment_stats import Pieces, SegmentStats
 from hybrid.kafka.streams import require_topics
-from hybrid.lake.commit import FileAct, Written, commit_files, commit_state
+from hybrid.lake.commit import FileAct, Written, commit_files
 from hybrid.lake.commit_context import new_act_id
 from hybrid.lake.layout import physical_columns
 from hybrid.lake.log import HalfSnapshot, open_half
@@ -172,16 +173,7 @@ def _seal_aged(table: TableContext, snapshot: HalfSnapshot) -> BatchReport | Non
     aged = _aged(table.spec, state, table.bench.now_ms())
     if not aged:
         return None
-    still_consuming = {key: segment for key, segment in state.consuming.items() if key not in aged}
-    detail = {"sealed": sorted(state.consuming[key].name for key in aged)}
-    act = next_act(state, new_act_id("seal"), "seal", table.bench.now_iso(), detail)
-    path = table.layout.half(Half.REALTIME)
-    committed = commit_state(
-        path,
-        replace(state, act=act, consuming=still_consuming),
-        planned=snapshot.version,
-        start_spark=table.bench.start_spark,
-    )
+    committed = commit_seal(table, snapshot, aged)
     return BatchReport(0, 0, 0, committed, len(aged))
 
 

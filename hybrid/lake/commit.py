@@ -17,14 +17,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import unquote
 
-from hybrid.errors import ConflictError, OvertakenError
+from hybrid.errors import OvertakenError
 from hybrid.lake.delta_errors import is_conflict, is_schema_mismatch
 from hybrid.lake.failpoints import failpoint, failpoint_inside
 from hybrid.lake.layout import ddl_of, fence_of
 from hybrid.lake.log import ADDED, WIDENED, listed_columns
 from hybrid.lake.log_entries import fence_at, state_at
 from hybrid.lake.log_sync import sync_log
-from hybrid.lake.transaction import AppendTransaction, conflict_with, other_columns, refuse_columns
+from hybrid.lake.transaction import (
+    AppendTransaction,
+    changed_by_others,
+    conflict_with,
+    other_columns,
+    refuse_columns,
+)
 from hybrid.runtime import durable
 from hybrid.table.columns import SEGMENT
 from hybrid.table.state import HalfState, to_user_metadata
@@ -70,10 +76,7 @@ def commit_state(
     transaction = AppendTransaction(half, planned=planned)
     if not transaction.is_plain:
         if start_spark is None:
-            raise ConflictError(
-                f"{half} was changed by somebody else: it has Delta features that only Spark can commit to.",
-                hint="Undo that change, then run this again: DESCRIBE HISTORY tells who made it.",
-            )
+            raise changed_by_others(half, "it has Delta features that only Spark can commit to")
         nothing = start_spark().read.format("delta").load(str(half)).limit(0)
         return commit_act(nothing, half, state, planned=planned)
     kind = state.act.kind

@@ -1,8 +1,8 @@
 """Data files of a half that Spark's workers write themselves, and their entries in Delta's log.
 
 Rows that are in Arrow already are written to Parquet from there: the detour over the JVM's rows would double the CPU
-time. The log entries follow Delta's protocol ("Add File", "Per-file Statistics"). Delta itself makes the commit, see
-`hybrid.lake.commit.commit_files`.
+time. The log entries follow Delta's protocol ("Add File", "Per-file Statistics"). `hybrid.lake.commit.commit_files`
+commits them.
 """
 
 from __future__ import annotations

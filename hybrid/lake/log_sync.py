@@ -42,13 +42,14 @@ def sync_log(half: Path, version: int) -> None:
     log, files = half / "_delta_log", _files_of_entry(half / "_delta_log", version)
     stored, own = _STORED.get(half, -1), 0
     for older in range(version - 1, stored if stored < version else -1, -1):
-        files += _files_of_entry(log, older)
+        older_files = _files_of_entry(log, older)
+        files += older_files
         foreign = _data_of_foreign(half, older)
         if foreign is not None:
             durable.sync_files(foreign, half)
             continue
         own += 1
-        if own == _OWN_MAX or not _files_of_entry(log, older):
+        if own == _OWN_MAX or not older_files:
             break
     durable.sync_files(files, log)
     _STORED[half] = version

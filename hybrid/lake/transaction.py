@@ -163,10 +163,15 @@ def refuse_columns(
     foreign = [name for name in settings if name.startswith(_FOREIGN)]
     if other or foreign:
         what = f"column '{other[0]}' is not as the table's definition has it" if other else f"it has {foreign[0]}"
-        raise ConflictError(
-            f"{half} was changed by somebody else: {what}. Nothing was written.",
-            hint="Undo that change, then run this again: DESCRIBE HISTORY tells who made it.",
-        )
+        raise changed_by_others(half, what)
+
+
+def changed_by_others(half: Path, what: str) -> ConflictError:
+    """The error of an operation that cannot write to a half since somebody else changed it."""
+    return ConflictError(
+        f"{half} was changed by somebody else: {what}. Nothing was written.",
+        hint="Undo that change, then run this again: DESCRIBE HISTORY tells who made it.",
+    )
 
 
 def other_columns(half: Path) -> ConflictError:

@@ -13,9 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from deltalake import DeltaTable
-
-from hybrid.lake.checkpoint import delete_file, store_checkpoint
+from hybrid.lake.checkpoint import delete_file, write_checkpoint
 from hybrid.lake.log import HalfSnapshot
 from hybrid.lake.log_sync import TORN
 from hybrid.runtime import durable
@@ -43,10 +41,7 @@ def forget_values(current: HalfSnapshot, files: Collection[str], known: Collecti
         _forget_in(entry, doomed)
     outdated = [path for path in _checkpoints(half) if _telling(path) & doomed]
     if outdated:
-        DeltaTable(str(half), version=current.version).create_checkpoint()
-        # Hadoop's checksum belongs to the file that Spark wrote there.
-        (half / "_delta_log" / "._last_checkpoint.crc").unlink(missing_ok=True)
-        store_checkpoint(half, [path for path in _checkpoints(half) if _version(path) == current.version])
+        write_checkpoint(half, current.version)
         for path in outdated:
             if _version(path) < current.version and _is_whole(half, _version(path)):
                 delete_file(path)
