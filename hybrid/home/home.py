@@ -72,6 +72,8 @@ class Home:
         keep_free(settings.home, settings.disk_reserve_bytes)
         self.progress = progress
         self.now_ms = now_ms
+        # Whether Spark's JVM gets a session of its own, whose priority can be changed.
+        self.jvm_in_own_session = False
         self._task = task
         self._specs: dict[str, tuple[Hashable, TableSpec]] = {}
 
@@ -242,5 +244,6 @@ class Home:
             driver_memory=self.settings.spark_driver_memory,
             extra=self.settings.spark,
             java_options=with_archive(java),
+            own_session=self.jvm_in_own_session,
         )
         return spark_session(settings)

@@ -1,16 +1,10 @@
-"""The Spark session of this process: local by default, started on first use, then shared.
-
-The JVM has the niceness of the process that starts it. Linux applies niceness within a session only, and gives every
-session the same share (autogroup: man 7 sched, kernel/sched/autogroup.c). So a JVM that must give way to a broker, a
-client or a server of other sessions needs its own session with that niceness.
-"""
+"""The Spark session of this process: local by default, started on first use, then shared."""
 
 from __future__ import annotations
 
 import logging
 import os
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -26,13 +20,13 @@ if TYPE_CHECKING:
     from pyspark import SparkConf
     from pyspark.sql import SparkSession
 
-_AUTOGROUP = "/proc/{}/autogroup"
-_AUTOGROUP_TRIES = 20
-
 
 @dataclass(frozen=True)
 class SparkSettings:
-    """Settings of a session: locked jars, folder for its log, master, heap, and the user's [spark] settings."""
+    """Settings of a session: locked jars, folder for its log, master, heap, and the user's [spark] settings.
+
+    `own_session`: the JVM leads a session of the operating system, apart from the process that starts it.
+    """
 
     jars: Sequence[Path]
     log_dir: Path
@@ -41,6 +35,7 @@ class SparkSettings:
     driver_memory: str = "2g"
     extra: Mapping[str, str] = field(default_factory=dict)
     java_options: Sequence[str] = ()
+    own_session: bool = False
 
 
 def spark_session(settings: SparkSettings) -> SparkSession:
@@ -61,7 +56,7 @@ def spark_session(settings: SparkSettings) -> SparkSession:
     try:
         with _output_to(stderr_log):
             if not is_running():
-                SparkContext(conf=conf, gateway=SparkContext._gateway or _gateway(conf))
+                SparkContext(conf=conf, gateway=SparkContext._gateway or _gateway(conf, settings.own_session))
             return SparkSession.builder.config(conf=conf).getOrCreate()
     except Exception as error:  # py4j and pyspark have no common base class; any error means that there is no session
         raise MachineError(
@@ -77,33 +72,10 @@ def _silence_contexts() -> None:
         PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)
 
 
-def _gateway(conf: SparkConf) -> JavaGateway:
-    """A JVM with this process's niceness, effective against processes of other sessions too."""
+def _gateway(conf: SparkConf, own_session: bool) -> JavaGateway:
     from pyspark.java_gateway import launch_gateway
 
-    niceness = os.nice(0)
-    if niceness <= 0 or not os.access(_AUTOGROUP.format("self"), os.W_OK):
-        return launch_gateway(conf)  # type: ignore[no-untyped-call]
-    gateway = launch_gateway(conf, {"start_new_session": True})  # type: ignore[no-untyped-call]
-    if gateway.proc is not None:
-        _set_autogroup(gateway.proc.pid, niceness)
-    return gateway
-
-
-def _set_autogroup(pid: int, niceness: int, path: str = _AUTOGROUP, pause_s: float = 0.1) -> None:
-    """Set the niceness of a process's session. Does nothing without autogroups, or when it is refused.
-
-    Without root, one autogroup of the machine can be changed per tenth of a second.
-    """
-    for _ in range(_AUTOGROUP_TRIES):
-        try:
-            with open(path.format(pid), "w", encoding="ascii") as file:
-                file.write(str(niceness))
-            return
-        except BlockingIOError:
-            time.sleep(pause_s)
-        except OSError:
-            return
+    return launch_gateway(conf, {"start_new_session": own_session})  # type: ignore[no-untyped-call, no-any-return]
 
 
 @contextmanager

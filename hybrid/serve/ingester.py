@@ -23,6 +23,7 @@ from hybrid.ingest.batch import BatchReport
 from hybrid.jvm.spark_errors import unexpected_words
 from hybrid.logs import log_context
 from hybrid.runtime.backoff import Backoff
+from hybrid.serve.priority import Rounds
 
 _LOG = logging.getLogger(__name__)
 _PAUSED_POLL_S = 0.5
@@ -40,6 +41,7 @@ class Ingester(threading.Thread):
         super().__init__(name=f"ingest-{table}", daemon=True)
         self.table = table
         self.stop = threading.Event()
+        self.rounds = Rounds()
         self._home, self._lost = home, lost
         self._noted: State | None = None
         self._backoff = Backoff(*_BACKOFF_S)
@@ -60,9 +62,11 @@ class Ingester(threading.Thread):
             table = self._home.table(self.table)
             self._look_at_catalog(table)
             if self._held is not None:
+                self.rounds.has_rest = False
                 self._note(*self._held, None)
                 return _PAUSED_POLL_S
-            report = table.ingest_batch()
+            with self.rounds.one():
+                report = table.ingest_batch()
         except NotFoundError as error:
             return self._failed("WAITING", str(error))
         except HybridError as error:
@@ -74,6 +78,7 @@ class Ingester(threading.Thread):
             _LOG.exception("Unexpected error while '%s' was ingested", self.table)
             return self._failed("STOPPED", unexpected_words(error))
         self._backoff.reset()
+        self.rounds.has_rest = report is not None and report.behind > 0
         self._note("INGESTING", None, report.behind if report else 0)
         return self._rest_s(report, time.monotonic() - started)
 
@@ -95,13 +100,14 @@ class Ingester(threading.Thread):
 
     def _rest_s(self, report: BatchReport | None, took_s: float) -> float:
         """Return the seconds to wait after a batch, or after a poll without messages."""
-        if report is not None and report.behind > 0:
+        if self.rounds.has_rest:
             return 0
         flowed, self._flows = self._flows, report is not None
         interval_s = self._home.settings.ingest_interval_s
         return max(interval_s, min(_REST * took_s, _REST_S_MAX)) if flowed and self._flows else interval_s
 
     def _failed(self, state: str, reason: str) -> float:
+        self.rounds.has_rest = False
         self._note(state, reason, None)
         return self._backoff.next_s()
 

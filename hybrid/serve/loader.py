@@ -10,6 +10,7 @@ from hybrid.api.hybrid import Hybrid
 from hybrid.errors import HybridError
 from hybrid.logs import log_context
 from hybrid.runtime.backoff import Backoff
+from hybrid.serve.priority import Rounds
 
 _LOG = logging.getLogger(__name__)
 _LOOK_S = 0.5
@@ -24,6 +25,7 @@ class Loader(threading.Thread):
         super().__init__(name=f"load-{table}", daemon=True)
         self.table = table
         self.stop = threading.Event()
+        self.rounds = Rounds()
         self._home, self._lost = home, lost
         self._follows = False
 
@@ -43,7 +45,9 @@ class Loader(threading.Thread):
         try:
             connectors = self._home.table(self.table).connectors
             self._follows = any(connector.is_followed for connector in connectors.spec.connectors)
-            for sentence in connectors.run_due(self.stop.is_set).said:
+            with self.rounds.one():
+                said = connectors.run_due(self.stop.is_set).said
+            for sentence in said:
                 _LOG.info("%s", sentence)
             return not any(connector.state == "FAILED" for connector in connectors.statuses(ask_kafka=False))
         except HybridError as error:

@@ -7,6 +7,7 @@ RUNNING when a pipeline starts was therefore interrupted by a crash, and is resu
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -28,6 +29,7 @@ from hybrid.runtime import durable
 from hybrid.runtime.file_lock import try_lock
 from hybrid.serve.ingester import Ingester
 from hybrid.serve.loader import Loader
+from hybrid.serve.priority import Priority
 from hybrid.serve.scheduler import Scheduler
 from hybrid.serve.supervisor import BEAT_FILE
 from hybrid.table.state import RESET
@@ -51,6 +53,9 @@ class Pipeline:
 
     def __init__(self, home: Hybrid, stop: threading.Event) -> None:
         self._home, self._stop = home, stop
+        # Before Spark starts: its JVM has a session of its own, so that both can be given another priority.
+        home.context.jvm_in_own_session = True
+        self._priority = Priority(home.settings.pipeline_niceness, self._jvm_sessions)
         self._state = "starting"
         self._lost = False
         self._ending = False
@@ -77,6 +82,7 @@ class Pipeline:
                 self._turn_until_stopped()
             finally:
                 self._state = "stopping"
+                self._priority.restore()  # what ends is waited for; and this process may become `hybrid serve`
                 self._end()
         return 1 if self._lost else 0
 
@@ -86,8 +92,22 @@ class Pipeline:
             if time.monotonic() - looked >= _LOOK_S:
                 looked = time.monotonic()
                 self._look()
+            self._priority.follow(self._is_late(), time.monotonic())
             if not self._start_waiting():
                 self._stop.wait(_TURN_S)
+
+    def _is_late(self) -> bool:
+        """Whether requested work runs, or ingestion or a load lags behind."""
+        keepers: list[Ingester | Loader] = [*self._ingesters.values(), *self._loaders.values()]
+        return any(thread.is_alive() for thread in self._workers.values()) or any(
+            keeper.rounds.is_late for keeper in keepers
+        )
+
+    def _jvm_sessions(self) -> list[int]:
+        """The session that the JVM leads; none where the system, or a user's own Spark, put it elsewhere."""
+        if self._jvm is None or not self._jvm.is_alive() or os.getsid(self._jvm.pid) != self._jvm.pid:
+            return []
+        return [self._jvm.pid]
 
     def _look(self) -> None:
         """Ensure that every table with a stream has its thread, and that due tasks are queued."""

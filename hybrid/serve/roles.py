@@ -70,8 +70,6 @@ def run_pipeline(home: Hybrid, address: Address, options: Sequence[str]) -> int:
     """The pipeline role: ingestion, tasks and jobs on a warm Spark session until SIGTERM."""
     from hybrid.serve.pipeline import Pipeline
 
-    # Statements have priority over batches (docs/adr/0040-pipeline-niceness.md).
-    os.nice(home.settings.pipeline_niceness)
     stop, fallen, terminated = threading.Event(), threading.Event(), threading.Event()
 
     def terminate(*_: object) -> None:
