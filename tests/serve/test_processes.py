@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import statistics
 import subprocess
 import sys
 import time
@@ -130,6 +131,36 @@ def test_a_server_that_nobody_ends_well_is_followed_by_a_new_one(home: Path, bro
         with Server(home, broker) as next_one:
             next_one.await_ready()
             assert next_one.terminate() < 10
+
+
+@pytest.mark.skipif(not Path("/proc/self/autogroup").exists(), reason="niceness counts per session on Linux only")
+def test_ingestion_keeps_its_share_beside_busy_sessions(home: Path, broker: str, topic: str) -> None:
+    """With a fixed niceness of 10 it would have a thirtieth of two processors here, and take ten times as long."""
+    create_orders(home, broker, topic)
+    with Server(home, broker) as server:
+        _commit_s(server, broker, topic, 28)
+        alone_s = statistics.median(_commit_s(server, broker, topic, rows) for rows in (42, 56, 70))
+        busy = [
+            subprocess.Popen([sys.executable, "-c", "while True: pass"], start_new_session=True)
+            for _ in range(3 * (os.cpu_count() or 1) // 2)
+        ]
+        try:
+            beside_s = statistics.median(_commit_s(server, broker, topic, rows) for rows in (84, 98, 112))
+        finally:
+            for process in busy:
+                process.kill()
+                process.wait()
+        assert beside_s < 6 * alone_s, (alone_s, beside_s)
+
+
+def _commit_s(server: Server, broker: str, topic: str, rows: int) -> float:
+    """Produces the 14 events once more; the seconds until all `rows` are committed."""
+    assert run(["kafka", "produce", topic, str(DATA / "events.jsonl"), "--kafka", broker]) == 0
+    started = time.monotonic()
+    while (found := server.ok("POST", "/verbs/status", {})["tables"][0])["realtime_rows"] != rows:
+        assert time.monotonic() < started + 120, (found, server.logged())
+        time.sleep(0.05)
+    return time.monotonic() - started
 
 
 def _check_who_gives_way(server: Server) -> None:
