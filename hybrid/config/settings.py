@@ -63,7 +63,7 @@ KEYS = (
     Key("s3_buckets", None, str, "buckets that work of accounts may read as the server itself, by commas; *: all"),
     Key("s3_endpoints", None, str, "S3 endpoints that work of accounts may name, host[:port], by commas"),
     Key("cache_bytes", 2 * 1024**3, int, "memory in which a server keeps tables, bytes; 0: it reads files each time"),
-    Key("pipeline_niceness", 10, int, "how far a server's Spark gives way to whatever else runs, 0 (not) to 19"),
+    Key("pipeline_niceness", 10, int, "how far a server's Spark gives way while no work is late, 0 (not) to 19"),
     Key("durable", "true", _flag, "whether what is acknowledged outlasts a power failure; false: only a process"),
     Key("spark.master", "local[2]", str, "where Spark runs"),
     Key("spark.driver_memory", "2g", str, "heap of Spark's driver"),
@@ -198,7 +198,7 @@ class Settings:
 
     @property
     def pipeline_niceness(self) -> int:
-        """The increment of the niceness of a server's pipeline, from 0 on; the system's maximum is 19."""
+        """The increment of the niceness of a server's pipeline while no work is late; the system's maximum is 19."""
         return max(0, int(self._value("pipeline_niceness") or 0))
 
     @property

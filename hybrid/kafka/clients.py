@@ -20,6 +20,17 @@ CHECK_TIMEOUT_MS = 3_000  # a health check or the status of a connector
 WORK_TIMEOUT_MS = 10_000  # ingestion, and commands that need Kafka
 
 
+def import_clients() -> None:
+    """Imports kafka-python in whole, in a process whose threads would otherwise do it side by side.
+
+    Its modules import each other in circles: a second thread then finds one of them half initialized, an ImportError.
+    """
+    import kafka.admin
+    import kafka.consumer
+    import kafka.producer
+    import kafka.protocol.consumer  # noqa: F401
+
+
 @contextmanager
 def admin_client(brokers: str, timeout_ms: int, security: KafkaSecurity | None = None) -> Iterator[KafkaAdminClient]:
     """An admin client of the brokers `host:port,...`. It raises the client's own errors."""

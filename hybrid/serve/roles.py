@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 
 from hybrid.api.hybrid import Hybrid
 from hybrid.errors import ConflictError
+from hybrid.kafka.clients import import_clients
 from hybrid.runtime.gc_tuning import collect_rarely
 from hybrid.serve.admission import RUNNING_OF_ONE
 from hybrid.serve.app import LOOPBACK, build_app
@@ -50,6 +51,7 @@ def run_query(home: Hybrid, address: Address, options: Sequence[str]) -> int:
         query_running=settings.query_running_max or RUNNING_OF_ONE,
     )
     _ = home.context.catalog, home.context.definitions  # created before threads start
+    import_clients()
     # The Python steps of a statement must not wait 5 ms each for a thread that decodes stream rows.
     sys.setswitchinterval(_SWITCH_S)
     collect_rarely()
@@ -70,6 +72,7 @@ def run_pipeline(home: Hybrid, address: Address, options: Sequence[str]) -> int:
     """The pipeline role: ingestion, tasks and jobs on a warm Spark session until SIGTERM."""
     from hybrid.serve.pipeline import Pipeline
 
+    import_clients()
     stop, fallen, terminated = threading.Event(), threading.Event(), threading.Event()
 
     def terminate(*_: object) -> None:
