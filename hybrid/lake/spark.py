@@ -75,7 +75,7 @@ def _silence_contexts() -> None:
 def _gateway(conf: SparkConf, own_session: bool) -> JavaGateway:
     from pyspark.java_gateway import launch_gateway
 
-    return launch_gateway(conf, {"start_new_session": own_session})  # type: ignore[no-untyped-call, no-any-return]
+    return launch_gateway(conf, {"start_new_session": own_session})  # type: ignore[no-untyped-call]
 
 
 @contextmanager
