@@ -71,8 +71,8 @@ bench: setup ## Measure everything; see benchmarks/
 	@for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python -m "benchmarks.$$(basename "$$file" .py)"; done
 	@$(MAKE) --no-print-directory bench-serving
 
-# For example: make bench-serving ARGS="--rows 200000 --parts latency". Fetches Pinot from Maven Central the first time.
-bench-serving: setup ## The server against Apache Pinot and bare DuckDB (ARGS="--help" tells how to measure less)
+# For example: make bench-serving ARGS="--rows 200000 --parts latency". Fetches the other systems the first time.
+bench-serving: setup ## The server against Apache Pinot, QuestDB, chdb and DuckDB (ARGS="--help" tells how to measure less)
 	@$(BIN)/python -m benchmarks.serving $(ARGS)
 
 lock: ## Write requirements.lock anew from pyproject.toml (needs pip-tools and network)

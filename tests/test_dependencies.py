@@ -25,8 +25,8 @@ NOT_IMPORTED = {
     "uvloop": "uvicorn finds it",
     "httptools": "uvicorn finds it",
 }
-# Run by an interpreter of their own, or installed by `make fuzz`.
-ELSEWHERE = ("tests/clients/", "tests/hostile/fuzz.py")
+# Run by an interpreter of their own, or installed by `make fuzz` or by a benchmark.
+ELSEWHERE = ("tests/clients/", "tests/hostile/fuzz.py", "benchmarks/serving/chdb.py")
 
 
 NO_PACKAGES = sys.stdlib_module_names | OWN | STANDARD_IN_SOME

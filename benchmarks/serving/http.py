@@ -13,43 +13,55 @@ from typing import Any
 _HEADERS = {"Content-Type": "application/json"}
 
 
+Rows = list[list[Any]]
+
+
 @dataclass(frozen=True)
 class Endpoint:
-    """Where statements are posted, as Pinot's broker takes them."""
+    """Where statements are sent, and in which form: here as Pinot's broker takes them. Processes pass it on."""
 
     host: str
     port: int
+
+    def dialect(self, text: str) -> str:
+        """The text of a statement as this system takes it, its parameters still open."""
+        return text
+
+    def request(self, sql: str) -> tuple[str, str, bytes | None]:
+        """Method, path and body of a statement's request."""
+        return "POST", "/query/sql", json.dumps({"sql": sql}).encode()
+
+    def rows(self, answer: bytes) -> Rows | None:
+        """The rows of an answer; None when it says that the statement failed."""
+        found = json.loads(answer)
+        if found.get("exceptions") or "resultTable" not in found:
+            return None
+        rows: Rows = found["resultTable"]["rows"]
+        return rows
 
 
 class Client:
     """One connection. What it times ends when the whole answer has been read; reading its JSON is not part of it."""
 
     def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
         self._connection = http.client.HTTPConnection(endpoint.host, endpoint.port, timeout=120)
 
     def ask(self, sql: str) -> tuple[float, bytes]:
         """Seconds, and the answer as it came."""
-        body = json.dumps({"sql": sql}).encode()
+        method, path, body = self._endpoint.request(sql)
+        headers = {} if body is None else _HEADERS
         started = time.perf_counter()
-        self._connection.request("POST", "/query/sql", body, _HEADERS)
+        self._connection.request(method, path, body, headers)
         answer = self._connection.getresponse().read()
         return time.perf_counter() - started, answer
 
-    def rows(self, sql: str) -> list[list[Any]] | None:
+    def rows(self, sql: str) -> Rows | None:
         """The rows of a statement; None when it failed."""
-        return rows_of(self.ask(sql)[1])
+        return self._endpoint.rows(self.ask(sql)[1])
 
     def close(self) -> None:
         self._connection.close()
-
-
-def rows_of(answer: bytes) -> list[list[Any]] | None:
-    """The rows of an answer; None when it says that the statement failed."""
-    found = json.loads(answer)
-    if found.get("exceptions") or "resultTable" not in found:
-        return None
-    rows: list[list[Any]] = found["resultTable"]["rows"]
-    return rows
 
 
 def call(method: str, url: str, body: object = None) -> tuple[int, str]:

@@ -16,7 +16,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Barrier
 from typing import Any
 
-from benchmarks.serving.http import Client, Endpoint, rows_of
+from benchmarks.serving.http import Client, Endpoint
 from benchmarks.serving.workload import BY_NAME, STATEMENTS, Events, Parameters, Rows, Sizes, Statement
 
 CLIENTS = 8
@@ -37,16 +37,16 @@ class Oracle:
     examples: list[str] = field(default_factory=list)
     _known: dict[tuple[str, str, int], Rows] = field(default_factory=dict)
 
-    def check(self, table: str, asked: Sequence[Asked]) -> int:
-        """How many of them are wrong."""
+    def check(self, endpoint: Endpoint, table: str, asked: Sequence[Asked]) -> int:
+        """How many of the endpoint's answers are wrong."""
         wrong = 0
         for name, parameter, answer in asked:
-            found, expected = rows_of(answer), self._expected(table, name, parameter)
+            found, expected = endpoint.rows(answer), self._expected(table, name, parameter)
             self.checked += 1
             if found != expected:
                 wrong += 1
                 if len(self.examples) < 5:
-                    sql = BY_NAME[name].sql(table, parameter)
+                    sql = BY_NAME[name].sql(table, parameter, endpoint.dialect)
                     self.examples.append(f"{sql}: {answer[:300]!r}, not {str(expected)[:300]}")
         self.wrong[table] = self.wrong.get(table, 0) + wrong
         return wrong
@@ -74,12 +74,12 @@ def latency(
     for number in range(warm + rounds):
         for statement in statements:
             parameter = parameters.next(statement)
-            took_s, answer = client.ask(statement.sql(table, parameter))
+            took_s, answer = client.ask(statement.sql(table, parameter, endpoint.dialect))
             asked.append((statement.name, parameter, answer))
             if number >= warm:
                 times[statement.name].append(took_s * 1000)
     client.close()
-    wrong = oracle.check(table, asked)
+    wrong = oracle.check(endpoint, table, asked)
     return {"ms": {name: summary(found) for name, found in times.items()}, "answers": len(asked), "wrong": wrong}
 
 
@@ -111,7 +111,7 @@ def mixed(endpoint: Endpoint, oracle: Oracle, table: str, sizes: Sizes, seconds:
         rate += counted / took_s
         asked += found
         process.join()
-    wrong = oracle.check(table, asked)
+    wrong = oracle.check(endpoint, table, asked)
     return {"qps": round(rate, 1), "answers": len(asked), "wrong": wrong, "clients": CLIENTS, "seconds": seconds}
 
 
@@ -126,7 +126,7 @@ def _client(
     while now < began + seconds:
         for statement in chance.sample(STATEMENTS, len(STATEMENTS)):
             parameter = parameters.next(statement)
-            _, answer = client.ask(statement.sql(table, parameter))
+            _, answer = client.ask(statement.sql(table, parameter, endpoint.dialect))
             asked.append((statement.name, parameter, answer))
             now = time.perf_counter()
             if now >= began:

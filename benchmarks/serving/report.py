@@ -20,7 +20,7 @@ PAGE = ROOT / "docs" / "benchmarks.md"
 PLOT = ROOT / "docs" / "serving.svg"
 BEGIN, END = "<!-- serving: written by benchmarks/serving -->", "<!-- serving: end -->"
 MODES = ("append", "upsert")
-SYSTEMS = ("product", "pinot", "bare")
+SYSTEMS = ("product", "pinot", "questdb", "chdb", "bare")
 _NONE = "-"
 # How many times as fast as Pinot: the aim, and the floor.
 _SCAN, _SMALL, _MIXED = (5, 3), (2, 1), (4, 3)
@@ -86,6 +86,7 @@ def markdown(found: Json) -> str:
     """All tables."""
     writers = {
         "latency": _latency,
+        "peers": _peers,
         "freshness": _freshness,
         "scenes": _scenes,
         "growth": _growth,
@@ -123,9 +124,68 @@ def _latency(part: Json) -> list[str]:
         ]
         lines += [_latency_row(systems, mode, name) for name in BY_NAME]
         lines += [_mixed_row(systems, mode), ""]
-    wrong = {name: _sum_wrong(result) for name, result in systems.items()}
-    said = ", ".join(f"{name} {wrong[name][0]:,} of {wrong[name][1]:,}" for name in wrong)
-    return [*lines, f"Wrong answers: {said}."]
+    return [*lines, _wrong_answers(part)]
+
+
+def _wrong_answers(part: Json) -> str:
+    wrong = {name: _sum_wrong(result) for name, result in part["systems"].items()}
+    said = ", ".join(f"{name} {count:,} of {answers:,}" for name, (count, answers) in wrong.items())
+    return f"Wrong answers: {said}."
+
+
+def _peers(part: Json) -> list[str]:
+    """The append table by the product and every other system; first the cases in which another one is faster."""
+    sizes, systems = part["sizes"], part["systems"]
+    text = (
+        f"{sizes['rows']:,} events, append table; one client, medians of {sizes['rounds']} rounds after "
+        f"{sizes['warm_rounds']}; {CLIENTS} clients for {sizes['mixed_seconds']:g} s."
+    )
+    lines = _heading("Other engines", part, text)
+    lines += ["Lost cases, the worst first:", "", *_lost_table(part), ""]
+    names = [part["versions"][name] for name in systems]
+    lines += [f"| ms | {' | '.join(names)} |", "|---|" + "---|" * len(names)]
+    for case, values in _cases(systems).items():
+        cells = (_ms(value) if case in BY_NAME else _count(value) for value in values.values())
+        lines.append(f"| {case} | {' | '.join(cells)} |")
+    return [*lines, "", _wrong_answers(part)]
+
+
+def _lost_table(part: Json) -> list[str]:
+    lost = lost_cases(part)
+    if not lost:
+        return ["none."]
+    lines = ["| case | product | faster | its figure | times as fast |", "|---|---|---|---|---|"]
+    for times, case, name, ours, theirs in lost:
+        shown = _ms if case in BY_NAME else _count
+        version = part["versions"][name]
+        lines.append(f"| {case} | {shown(ours)} | {version} | {shown(theirs)} | {times:.2f} |")
+    return lines
+
+
+def lost_cases(part: Json) -> list[tuple[float, str, str, float, float]]:
+    """Cases in which another system is faster: how many times, the case, the system, our figure and its figure.
+
+    The worst is first.
+    """
+    lost = []
+    for case, values in _cases(part["systems"]).items():
+        ours = values.get("product")
+        for name, theirs in values.items():
+            if ours and theirs and name != "product":
+                times = ours / theirs if case in BY_NAME else theirs / ours
+                if times > 1:
+                    lost.append((times, case, name, ours, theirs))
+    return sorted(lost, reverse=True)
+
+
+def _cases(systems: Json) -> dict[str, dict[str, float]]:
+    """By case, the figure of each system: milliseconds, and queries a second of the mixed load."""
+    cases = {
+        case: {name: float(found["append"]["one"]["ms"][case]["median"]) for name, found in systems.items()}
+        for case in BY_NAME
+    }
+    mixed = {name: float(found["append"]["mixed"]["qps"]) for name, found in systems.items()}
+    return {**cases, f"all eight, {CLIENTS} clients, queries a second": mixed}
 
 
 def _where(systems: Json, mode: str) -> str:
@@ -172,7 +232,7 @@ def _median(systems: Json, system: str, mode: str, name: str) -> float | None:
 
 
 def _sum_wrong(result: Json) -> tuple[int, int]:
-    asked = [result[mode][kind] for mode in MODES for kind in ("one", "mixed")]
+    asked = [result[mode][kind] for mode in MODES if mode in result for kind in ("one", "mixed")]
     return sum(one["wrong"] for one in asked), sum(one["answers"] for one in asked)
 
 

@@ -15,11 +15,14 @@ from typing import Any
 
 from benchmarks.serving import pinot, report
 from benchmarks.serving.bare import Bare
+from benchmarks.serving.chdb import Chdb
 from benchmarks.serving.freshness import freshness, sustained
+from benchmarks.serving.loaded import Loaded, Unavailable
 from benchmarks.serving.measure import Json, Oracle, latency, mixed
 from benchmarks.serving.memory import bounded
 from benchmarks.serving.pinot import Pinot
 from benchmarks.serving.product import Product
+from benchmarks.serving.questdb import QuestDb
 from benchmarks.serving.restart import restarted
 from benchmarks.serving.scenes import late, moving
 from benchmarks.serving.stream import fill
@@ -28,12 +31,14 @@ from benchmarks.serving.workload import GROWING, HOUR_MS, PARTITIONS, START_MS, 
 from hybrid.jvm.broker import LocalBroker
 from hybrid.kafka.topics import create_topic
 
-PARTS = ("latency", "freshness", "scenes", "growth", "restart", "memory")
+PARTS = ("latency", "peers", "freshness", "scenes", "growth", "restart", "memory")
 _HALF_BUCKETS = 4  # of 6 h: the first day
 _HALF_MS = START_MS + 24 * HOUR_MS
 _SETTLE_S = 30.0  # after millions of rows, until nothing works at them any more
 _SEGMENTS = 6.5  # of a partition: the last one is half full and consuming
 _MODES = {"append": False, "upsert": True}
+_PEER_MODES = ("append",)
+_LOADED: tuple[type[Loaded], ...] = (QuestDb, Chdb, Bare)
 
 
 def say(text: str) -> None:
@@ -61,6 +66,7 @@ class Plan:
         rounds = {"rounds": self.rounds, "warm_rounds": self.warm}
         sizes: dict[str, Json] = {
             "latency": {"rows": self.rows, **rounds, "mixed_seconds": self.seconds},
+            "peers": {"rows": self.rows, **rounds, "mixed_seconds": self.seconds},
             "freshness": {"samples": self.samples, "flood": self.flood, "flood_seconds": self.flood_seconds},
             "scenes": {"seconds": self.scene_seconds},
             "growth": {"rows": list(self.growth), **rounds},
@@ -87,11 +93,15 @@ class Run:
         for kind in (Product, Pinot):
             if kind.name in self.plan.systems:
                 self._streaming(kind)
-        if "bare" in self.plan.systems:
-            self._bare()
+        for loaded in _LOADED:
+            if loaded.name in self.plan.systems:
+                try:
+                    self._over_files(loaded)
+                except Unavailable as error:
+                    say(f"{loaded.name} is left out: {error}")
 
     def _topics(self) -> dict[str, int]:
-        found = {"orders": self.plan.rows} if {"latency", "memory"} & set(self.plan.parts) else {}
+        found = {"orders": self.plan.rows} if {"latency", "peers", "memory"} & set(self.plan.parts) else {}
         if "growth" in self.plan.parts:
             found |= {f"growth_{rows}": rows for rows in self.plan.growth}
         if "restart" in self.plan.parts:
@@ -101,6 +111,7 @@ class Run:
     def _streaming(self, kind: type[Product] | type[Pinot]) -> None:
         does: dict[str, Callable[[Any], Json]] = {
             "latency": self._latency,
+            "peers": self._peers,
             "freshness": self._freshness,
             "scenes": self._scenes,
             "growth": self._growth,
@@ -119,9 +130,15 @@ class Run:
                 say(f"{kind.name}: {part} done in {time.perf_counter() - started:.0f} s")
 
     def _latency(self, system: Product | Pinot) -> Json:
+        return self._modes(system, tuple(_MODES))
+
+    def _peers(self, system: Product | Pinot) -> Json:
+        return self._modes(system, _PEER_MODES)
+
+    def _modes(self, system: Product | Pinot, modes: Sequence[str]) -> Json:
         sizes = Sizes(self.plan.rows)
         events = make_events(sizes)
-        tables, result = self._both(system, events)
+        tables, result = self._tables(system, events, modes)
         oracle = Oracle({"orders_append": events, "orders_upsert": events.latest()})
         for mode, table in tables.items():
             result[mode] |= self._measured(system, oracle, table.name, sizes)
@@ -129,15 +146,15 @@ class Run:
             system.drop(table)
         return result
 
-    def _both(self, system: Product | Pinot, events: Events) -> tuple[dict[str, Table], Json]:
-        """The two tables of the latency part, loaded, and how that went."""
-        tables = {mode: self._table(f"orders_{mode}", "orders", upsert) for mode, upsert in _MODES.items()}
+    def _tables(self, system: Product | Pinot, events: Events, modes: Sequence[str]) -> tuple[dict[str, Table], Json]:
+        """The tables of the latency part, loaded, and how that went."""
+        tables = {mode: self._table(f"orders_{mode}", "orders", _MODES[mode]) for mode in modes}
         half = events.before(_HALF_MS)
         return tables, {
             mode: self._loaded(system, table, self.plan.rows, half, move=True) for mode, table in tables.items()
         }
 
-    def _measured(self, system: Product | Pinot | Bare, oracle: Oracle, table: str, sizes: Sizes) -> Json:
+    def _measured(self, system: Product | Pinot | Loaded, oracle: Oracle, table: str, sizes: Sizes) -> Json:
         one = latency(system.endpoint, oracle, table, sizes, self.plan.rounds, self.plan.warm)
         say(f"{system.name}: {table}: " + ", ".join(f"{name} {ms['median']:.1f}" for name, ms in one["ms"].items()))
         eight = mixed(system.endpoint, oracle, table, sizes, self.plan.seconds)
@@ -205,7 +222,7 @@ class Run:
     def _memory(self, system: Product) -> Json:
         sizes = Sizes(self.plan.rows)
         events = make_events(sizes)
-        tables, _ = self._both(system, events)
+        tables, _ = self._tables(system, events, tuple(_MODES))
         oracle = Oracle({"orders_append": events, "orders_upsert": events.latest()})
         found = bounded(system, oracle, list(tables.values()), sizes)
         self._judge(system.name, oracle)
@@ -213,7 +230,7 @@ class Run:
             system.drop(table)
         return found
 
-    def _grown(self, system: Product | Pinot | Bare, oracle: Oracle, name: str, rows: int) -> Json:
+    def _grown(self, system: Product | Pinot | Loaded, oracle: Oracle, name: str, rows: int) -> Json:
         found = latency(system.endpoint, oracle, name, Sizes(rows), self.plan.rounds, self.plan.warm, GROWING)
         say(f"{system.name}: {name}: " + ", ".join(f"{what} {ms['median']:.1f}" for what, ms in found["ms"].items()))
         self._judge(system.name, oracle)
@@ -233,26 +250,37 @@ class Run:
         seconds = {"loaded_s": loaded_s, "moved_s": moved_s, "warm_s": warm_s}
         return {**{name: round(one, 1) for name, one in seconds.items()}, "moved": moved}
 
-    def _bare(self) -> None:
-        events = {}
-        if "latency" in self.plan.parts:
-            events["orders_append"] = make_events(Sizes(self.plan.rows))
-            events["orders_upsert"] = events["orders_append"].latest()
-        if "growth" in self.plan.parts:
-            events |= {f"growth_{rows}": make_events(Sizes(rows)) for rows in self.plan.growth}
-        with Bare(self._folder, events) as bare:
-            self.versions[bare.name] = bare.version
+    def _over_files(self, kind: type[Loaded]) -> None:
+        """The parts that a system without a stream takes part in."""
+        parts = [part for part in kind.parts if part in self.plan.parts]
+        if not parts:
+            return
+        say(f"{kind.name}: starts")
+        events, sizes = self._events(parts), Sizes(self.plan.rows)
+        with kind(self._folder, events) as system:
+            self.versions[kind.name] = system.version
             oracle = Oracle(events)
-            if "latency" in self.plan.parts:
-                sizes = Sizes(self.plan.rows)
-                self.found["latency"]["bare"] = {
-                    mode: self._measured(bare, oracle, f"orders_{mode}", sizes) for mode in _MODES
-                }
-            if "growth" in self.plan.parts:
-                self.found["growth"]["bare"] = {
-                    str(rows): self._grown(bare, oracle, f"growth_{rows}", rows) for rows in self.plan.growth
+            for part, modes in (("latency", tuple(_MODES)), ("peers", _PEER_MODES)):
+                if part in parts:
+                    self.found[part][kind.name] = {
+                        mode: self._measured(system, oracle, f"orders_{mode}", sizes) for mode in modes
+                    }
+            if "growth" in parts:
+                self.found["growth"][kind.name] = {
+                    str(rows): self._grown(system, oracle, f"growth_{rows}", rows) for rows in self.plan.growth
                 }
         self._save()
+
+    def _events(self, parts: Sequence[str]) -> dict[str, Events]:
+        """The rows to be seen of the tables that these parts ask, by table."""
+        events = {}
+        if {"latency", "peers"} & set(parts):
+            events["orders_append"] = make_events(Sizes(self.plan.rows))
+        if "latency" in parts:
+            events["orders_upsert"] = events["orders_append"].latest()
+        if "growth" in parts:
+            events |= {f"growth_{rows}": make_events(Sizes(rows)) for rows in self.plan.growth}
+        return events
 
     def _save(self) -> None:
         """After each part, so that what was measured is kept when a later one fails."""
@@ -263,7 +291,7 @@ class Run:
         return Table(name, topic, upsert, seal_rows=int((rows or self.plan.rows) / _SEGMENTS))
 
     def _judge(self, name: str, oracle: Oracle) -> None:
-        """Wrong answers are a result of Pinot's, and an end of ours."""
+        """Wrong answers are a result of Pinot's; of all others they fail the run."""
         wrong = sum(oracle.wrong.values())
         if wrong:
             say(f"{name}: {wrong} of {oracle.checked} answers are wrong: " + "\n".join(oracle.examples))
@@ -299,10 +327,12 @@ def read_plan(words: Sequence[str] | None) -> tuple[Plan, argparse.Namespace]:
     parts, systems = tuple(given.parts.split(",")), tuple(given.systems.split(","))
     if not set(parts) <= set(PARTS) or not set(systems) <= set(report.SYSTEMS):
         parser.error(f"parts are {', '.join(PARTS)}; systems are {', '.join(report.SYSTEMS)}")
-    reason = pinot.missing() if "pinot" in systems else None
-    if reason:
-        say(f"Pinot is left out: {reason}. The product and bare DuckDB are measured.")
-        systems = tuple(name for name in systems if name != "pinot")
+    why_not = {"pinot": pinot.missing, **{kind.name: kind.missing for kind in _LOADED}}
+    for name in systems:
+        reason = why_not[name]() if name in why_not else None
+        if reason:
+            say(f"{name} is left out: {reason}.")
+            systems = tuple(other for other in systems if other != name)
     growth = tuple(int(rows) for rows in given.growth.split(","))
     plan = Plan(
         tuple(part for part in PARTS if part in parts),
@@ -331,7 +361,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def measure(plan: Plan, results: Path) -> bool:
-    """Whether the product or bare DuckDB gave a wrong answer."""
+    """Whether a system other than Pinot gave a wrong answer."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is stopped
     with tempfile.TemporaryDirectory(prefix="hybrid-bench-", ignore_cleanup_errors=True) as made:
         folder = Path(made)

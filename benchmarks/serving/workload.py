@@ -112,8 +112,8 @@ class Statement:
     draw: Callable[[int], int]
     answer: Callable[[Events, int], Rows]
 
-    def sql(self, table: str, parameter: int) -> str:
-        return self.text.format(table=table, p=parameter, hour=parameter + HOUR_MS)
+    def sql(self, table: str, parameter: int, dialect: Callable[[str], str] = str) -> str:
+        return dialect(self.text).format(table=table, p=parameter, hour=parameter + HOUR_MS)
 
 
 class Parameters:
