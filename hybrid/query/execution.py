@@ -86,15 +86,18 @@ def fetch(
     rows_max: int | None,
     parameters: Sequence[object] = (),
     bytes_max: int | None = None,
+    first: int | None = None,
 ) -> Fetched:
-    """All rows of a SELECT. duckdb.Error when it fails, QueryError when its result exceeds the limits.
+    """All rows of a SELECT, or its first. duckdb.Error when it fails, QueryError when its result exceeds the limits.
 
     With a limit of bytes the rows are fetched in slices: DuckDB computes further rows only on demand.
     """
     cursor = connection.execute(statement, list(parameters))
     most = _ROWS_ALL if rows_max is None else rows_max + 1
+    if first is not None:
+        most = min(most, first)
     if bytes_max is None:
-        rows = cursor.fetchall() if rows_max is None else cursor.fetchmany(most)
+        rows = cursor.fetchall() if most == _ROWS_ALL else cursor.fetchmany(most)
     else:
         rows, taken = list[Any](), 0
         while len(rows) < most:

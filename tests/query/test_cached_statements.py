@@ -272,19 +272,6 @@ def test_a_key_that_is_a_parameter_is_found_by_its_index(tmp_path: Path) -> None
     database.close()
 
 
-def test_the_newest_rows_are_read_without_a_join(tmp_path: Path) -> None:
-    """DuckDB would find the first rows by one column, and fetch the others by a join on their ids."""
-    database = CacheDatabase(tmp_path)
-    database.cursor().execute("create table memory.main.many as select -range as ts, range as a from range(300000)")
-    with database.reader() as reader:
-        newest = "select ts, a from memory.main.many where ts < $1 order by ts desc limit 10"
-        (plan,) = reader.execute(database.parsed(f"explain analyze {newest}"), [-5]).fetchall()
-        assert "Top N" in plan[1] and "Join" not in plan[1]
-        assert "1 / 3" in plan[1], "rows are stored newest first: one row group is read"
-        assert reader.execute(database.parsed(newest), [-5]).fetchall() == [(-at, at) for at in range(6, 16)]
-    database.close()
-
-
 def test_rows_are_laid_anew_beside_those_that_are_read(cache: SteppedCache, monkeypatch: pytest.MonkeyPatch) -> None:
     """Writing many rows down takes seconds: whoever asks meanwhile is answered from those that were there."""
     cache.step()

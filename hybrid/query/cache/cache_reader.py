@@ -233,9 +233,8 @@ class CachedAnswers:
         started = time.monotonic()
         with Attempt(reader, rewritten, asked.timeout_ms, asked.started) as interrupt:
             asked.running(interrupt)
-            fetched = fetch(
-                reader, self._cache.database.parsed(sql), asked.rows_max, [*buffered_values, *numbers], asked.bytes_max
-            )
+            statement, parameters = self._cache.database.parsed(sql), [*buffered_values, *numbers]
+            fetched = fetch(reader, statement, asked.rows_max, parameters, asked.bytes_max, bound[1].rows)
         template.took_s = time.monotonic() - started
         template.rows = len(fetched.rows)
         return fetched

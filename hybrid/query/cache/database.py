@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 # GROUP BY over values that span fewer than 2^16 numbers uses an array: twice as fast as a hash table. A wider array
 # costs a statement over few rows more than it saves.
 _ARRAY_BITS = 16
-# Fetching the other columns of the first rows afterwards, by their ids, takes a join, which costs more than it saves:
-# the rows of a Top-N are found by zone maps and read from memory.
-_FETCHED_LATER_MAX = 0
 # How many parsed statements are kept, and up to which length of text.
 _KEPT, _KEPT_CHARS_MAX = 500, 20_000
 
@@ -44,10 +41,7 @@ class CacheDatabase:
 
     def __init__(self, folder: Path, bytes_max: int | None = None, spill: Path | None = None) -> None:
         self.bytes_max = bytes_max
-        settings = [
-            f"SET GLOBAL perfect_ht_threshold = {_ARRAY_BITS}",
-            f"SET GLOBAL late_materialization_max_rows = {_FETCHED_LATER_MAX}",
-        ]
+        settings = [f"SET GLOBAL perfect_ht_threshold = {_ARRAY_BITS}"]
         self._connection = locked_connection([folder.absolute()], bytes_max, spill, settings)
         # Held while a writer commits, and while a reader is pinned.
         self.commits = threading.Lock()

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from sqlglot import exp
 
 from hybrid.config.table_config import TableSpec
+from hybrid.query.cache.first_rows import newest_at_once
 from hybrid.query.cache.read_view import ReadView
 from hybrid.query.cache.tuning import CacheTuning
 from hybrid.query.connection import identifier, quoted
@@ -81,10 +82,13 @@ class _Part:
 
 
 class BoundStatement:
-    """A statement bound to the relations of its tables. It is valid while they exist, whatever rows they hold."""
+    """A statement bound to the relations of its tables. It is valid while they exist, whatever rows they hold.
+
+    `rows` is how many rows of its result are its answer; None: all.
+    """
 
     def __init__(self, rewritten: Rewritten, served: Mapping[str, ReadView], tuning: CacheTuning) -> None:
-        self._rewritten = rewritten
+        self._rewritten, self.rows = newest_at_once(rewritten)
         self._parts = [_part(rewritten, ref, served[ref.table]) for ref in rewritten.refs]
         self._tuning = tuning
         self._sql: dict[tuple[int, ...], str] = {}
