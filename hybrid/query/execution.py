@@ -88,7 +88,7 @@ def fetch(
     bytes_max: int | None = None,
     first: int | None = None,
 ) -> Fetched:
-    """All rows of a SELECT, or its first. duckdb.Error when it fails, QueryError when its result exceeds the limits.
+    """All rows of a SELECT, or the `first` of them. duckdb.Error when it fails, QueryError beyond the limits.
 
     With a limit of bytes the rows are fetched in slices: DuckDB computes further rows only on demand.
     """
