@@ -152,6 +152,8 @@ def _peers(part: Json) -> list[str]:
 
 def _lost_table(part: Json) -> list[str]:
     lost = lost_cases(part)
+    if "product" not in part["systems"]:
+        return ["the product was not measured."]
     if not lost:
         return ["none."]
     lines = ["| case | product | faster | its figure | times as fast |", "|---|---|---|---|---|"]

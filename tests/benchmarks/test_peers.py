@@ -114,6 +114,8 @@ def test_a_report_without_lost_cases_says_so() -> None:
     systems = {"product": result(1.0, 1.0, 900), "chdb": result(4.0, 6.0, 600)}
     text = report.markdown({"peers": {**PART, "systems": systems}})
     assert "Lost cases, the worst first:\n\nnone." in text
+    text = report.markdown({"peers": {**PART, "systems": {"chdb": result(4.0, 6.0, 600)}}})
+    assert "the product was not measured." in text and "none." not in text
 
 
 def test_a_system_that_cannot_be_run_is_left_out(
