@@ -12,12 +12,28 @@ from typing import TYPE_CHECKING, Any
 from hybrid.config.kafka_security import KafkaSecurity
 
 if TYPE_CHECKING:
+    from confluent_kafka import Consumer
     from kafka import KafkaConsumer, KafkaProducer
     from kafka.admin import KafkaAdminClient
 
 QUERY_TIMEOUT_MS = 1_500  # queries and pages; without Kafka they continue with committed rows
 CHECK_TIMEOUT_MS = 3_000  # a health check or the status of a connector
 WORK_TIMEOUT_MS = 10_000  # ingestion, and commands that need Kafka
+
+_FETCHING = {
+    # librdkafka requires a group id, though nothing is committed and no group is joined.
+    "group.id": "hybrid-tail",
+    "enable.auto.commit": False,
+    "isolation.level": "read_committed",
+    "auto.offset.reset": "error",
+    "allow.auto.create.topics": False,
+    "enable.partition.eof": True,
+    "fetch.wait.max.ms": 100,
+    "fetch.queue.backoff.ms": 10,
+    "max.partition.fetch.bytes": 8 * 1024 * 1024,
+    "queued.max.messages.kbytes": 64 * 1024,
+}
+_SILENT = logging.Logger("librdkafka", logging.CRITICAL + 1)  # we report errors ourselves, once
 
 
 def import_clients() -> None:
@@ -65,6 +81,16 @@ def consumer(brokers: str, security: KafkaSecurity, timeout_ms: int, **settings:
         **settings,
         **security.for_python(),
     )
+
+
+def fetching_consumer(brokers: str, security: KafkaSecurity) -> Consumer:
+    """A consumer of librdkafka, for assignments at explicit offsets: it fetches beside Python's threads.
+
+    It reads committed transactions and reports the ends of partitions.
+    """
+    from confluent_kafka import Consumer
+
+    return Consumer({**_FETCHING, "bootstrap.servers": brokers, **security.for_librdkafka()}, logger=_SILENT)
 
 
 @contextmanager

@@ -66,6 +66,9 @@ class ListStream:
         self.is_suspended = False
         self.moves += 1
 
+    def wake(self) -> None:
+        return None
+
     def suspend(self) -> None:
         self.is_suspended = True
 

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from hybrid.clock import wall_clock_ms
 from hybrid.errors import HybridError
+from hybrid.kafka.broker_clients import BrokerClients
 from hybrid.query.cache.cached_rows import CachedRows
 from hybrid.query.cache.database import CacheDatabase, is_out_of_memory
 from hybrid.query.cache.follower import Follower, OpenStream
@@ -23,8 +24,9 @@ from hybrid.runtime.backoff import Backoff
 from hybrid.table.state import RealtimeState
 
 _LOG = logging.getLogger(__name__)
-# Without a stream nothing wakes a follower, so it polls.
-_LOOK_S = 0.02
+# Without a stream commits are looked for so often: while statements ask, and when nobody has asked for a while. A
+# statement that finds a commit wakes the follower.
+_LOOK_S, _IDLE_LOOK_S, _ASKED_S = 0.02, 0.5, 2.0
 _IDLE_S = 1800.0
 # A table that did not fit is not retried at once: filling the memory takes a core.
 _NO_ROOM_S = 600.0
@@ -67,8 +69,8 @@ class CachedTable(threading.Thread):
         """
         is_quiet = self._is_quiet
         until = min(until, time.monotonic() + self._await_fresh_s_max)
-        if is_quiet:
-            self.follower.await_end(_left_s(until))
+        if is_quiet and not self.follower.await_end(_left_s(until)):
+            return None
         self.used_at = time.monotonic()
         is_there = self.follower.await_noted(_left_s(until)) and self.follower.await_commits(_left_s(until))
         return self.follower.fresh_ms if is_there else None
@@ -84,6 +86,11 @@ class CachedTable(threading.Thread):
     def _is_quiet(self) -> bool:
         """Whether no statement has arrived for a while, so that Kafka has to be asked for its end offsets."""
         return self.table.spec.stream is not None and time.monotonic() - self.used_at > _QUIET_S
+
+    def end(self) -> None:
+        """Asks the thread to end."""
+        self.stop.set()
+        self.follower.wake()
 
     def run(self) -> None:
         """The thread's work. Once it has ended, another thread takes over the table."""
@@ -105,7 +112,8 @@ class CachedTable(threading.Thread):
                 backoff.reset()
                 while not self._is_over() and self.follower.step():
                     if not self.follower.has_stream:
-                        self.stop.wait(_LOOK_S)
+                        is_asked = time.monotonic() - self.used_at < _ASKED_S
+                        self.follower.rest(_LOOK_S if is_asked else _IDLE_LOOK_S)
             except HybridError as error:
                 if self._is_dropped():
                     return
@@ -153,7 +161,8 @@ class Cache:
     ) -> None:
         self.source, self.tuning = source, tuning
         self.database = CacheDatabase(folder, bytes_max, spill)
-        self._open_stream = open_stream or _open_stream
+        self._brokers = BrokerClients()
+        self._open_stream = open_stream or self._open_kafka
         self._lock = threading.Lock()
         self._tables: dict[str, CachedTable] = {}
         self._started: list[CachedTable] = []
@@ -188,10 +197,14 @@ class Cache:
     def close(self) -> None:
         """Ends all threads and frees the memory."""
         for thread in self._started:
-            thread.stop.set()
+            thread.end()
         for thread in self._started:
             thread.join()
         self.database.close()
+
+    def _open_kafka(self, table: QueryTable, state: RealtimeState) -> Stream:
+        assert table.spec.stream is not None
+        return KafkaStream(table.spec, state, table.brokers or table.spec.stream.brokers, self._brokers)
 
     def _as_of(self, name: str, stamp: Hashable | None) -> CachedTable | None:
         table = self._tables.get(name)
@@ -203,7 +216,7 @@ class Cache:
                 return current
             previous = self._tables.get(name)
             if previous is not None:
-                previous.stop.set()
+                previous.end()
             table = self.source.open(name) if stamp is not None else None
             if stamp is None or table is None or table.spec.nets_deletes:
                 self._tables.pop(name, None)
@@ -221,8 +234,3 @@ class Cache:
 
 def _left_s(until: float) -> float:
     return max(0.0, until - time.monotonic())
-
-
-def _open_stream(table: QueryTable, state: RealtimeState) -> Stream:
-    assert table.spec.stream is not None
-    return KafkaStream(table.spec, state, table.brokers or table.spec.stream.brokers)

@@ -56,7 +56,7 @@ class Follower:
         self._stream: Stream | None = None
         self._seen_at, self._seen_ms = 0.0, 0
         self._stepped_at = 0.0
-        self._stepped = threading.Condition()
+        self._stepped, self._woken = threading.Condition(), threading.Event()
         self._noted: Mapping[PartitionKey, tuple[int, float]] = {}
         # Whether answers from memory may have shown the rows of this build.
         self._is_shown = False
@@ -73,21 +73,22 @@ class Follower:
 
     # Readers
 
-    def await_end(self, timeout_s: float) -> None:
-        """Waits until the rows hold all that the stream holds now.
+    def await_end(self, timeout_s: float) -> bool:
+        """Waits until the rows hold all that the stream holds now; False when Kafka does not say what that is.
 
         Returns at once where they are not fresh anyway, or leave the rest to commits.
         """
         stream = self._stream
         if stream is None or not self.is_fresh or self.mode.is_awaiting:
-            return
+            return True
         try:
             ends = stream.ends()
         except StreamError:
-            return  # the follower gets the same error, and the rows stop being fresh
+            return False
         with self._stepped:
             shown = self.rows.table.shown(ends)
             self._stepped.wait_for(lambda: self.mode.is_awaiting or self._is_past(shown), timeout_s)
+        return True
 
     def note(self, shown: Mapping[PartitionKey, int]) -> None:
         """Records the offsets up to which an answer from the files has shown the stream: none may show less later."""
@@ -169,6 +170,7 @@ class Follower:
         version = served.revision.realtime
         if version is None or not is_followed(self._realtime, version):
             return True
+        self.wake()
         return self._is_delivered(version + 1, served.revision.tail)
 
     def _is_delivered(self, version: int, positions: Offsets) -> bool:
@@ -219,8 +221,18 @@ class Follower:
         return StreamStatus(self.mode.status(time.monotonic()), self.offsets_from)
 
     def is_newest(self, offline: int | None) -> bool:
-        """Whether no commit to OFFLINE follows version `offline`. Costs one file system call."""
-        return offline is None or not is_followed(self._offline, offline)
+        """Whether no commit to OFFLINE follows version `offline`. Costs one file system call; wakes the writer."""
+        if offline is None or not is_followed(self._offline, offline):
+            return True
+        self.wake()
+        return False
+
+    def wake(self) -> None:
+        """Ends the wait between two steps: there is a commit, or the follower is to end. Any thread may call it."""
+        self._woken.set()
+        stream = self._stream
+        if stream is not None:
+            stream.wake()
 
     # The writer
 
@@ -286,6 +298,11 @@ class Follower:
         if rest_s := self.mode.rest_s(time.monotonic() - polled_at):
             time.sleep(rest_s)
         return True
+
+    def rest(self, wait_s: float) -> None:
+        """Waits between two steps, until `wake` is called: without a stream nothing else does."""
+        self._woken.wait(wait_s)
+        self._woken.clear()
 
     def _see(self, polled: Polled) -> None:
         """Notes the instant up to which everything is in the rows; the logs were read after it."""

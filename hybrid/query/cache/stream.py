@@ -5,46 +5,31 @@ Read committed, by assign and seek, without a consumer group.
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from hybrid.config.table_config import TableSpec
 from hybrid.errors import StreamError
-from hybrid.kafka.clients import QUERY_TIMEOUT_MS, broker_answers, consumer
+from hybrid.kafka.broker_clients import BrokerClients
+from hybrid.kafka.broker_watch import WatchedStream
+from hybrid.kafka.readers import DEDICATED_POLL_S, DedicatedConsumer, Fetched, Reader
 from hybrid.query.cache.end_samples import EndOffsets, EndSamples
+from hybrid.query.cache.stream_pace import StreamPace
 from hybrid.query.tail import TailMessage
 from hybrid.table.boundary import Offsets, PartitionKey, TopicPartition, current_keys, read_places
 from hybrid.table.state import RealtimeState
 
-if TYPE_CHECKING:
-    from confluent_kafka import Message
-
-_POLL_RECORDS = 20_000
-_METADATA_MS = 1000
-# How often Kafka is asked for its end offsets: once the last ones are reached, and before.
-_ENDS_S, _UNREACHED_S = 0.3, 1.0
-_SILENT_MS_MAX = 1000
-
-
-_FETCHING = {
-    # librdkafka requires a group id, though nothing is committed and no group is joined.
-    "group.id": "hybrid-tail",
-    "enable.auto.commit": False,
-    "isolation.level": "read_committed",
-    "auto.offset.reset": "error",
-    "allow.auto.create.topics": False,
-    "enable.partition.eof": True,
-    "fetch.wait.max.ms": 100,
-    "fetch.queue.backoff.ms": 10,
-    "max.partition.fetch.bytes": 8 * 1024 * 1024,
-    "queued.max.messages.kbytes": 64 * 1024,
-}
-_SILENT = logging.Logger("librdkafka", logging.CRITICAL + 1)  # we report errors ourselves, once
+# How often Kafka is asked for its end offsets: while rows arrive or statements ask, once the last ones are reached, and
+# else. Rows of a table that nobody asks have to stay fresh too.
+_ENDS_S, _IDLE_ENDS_S = 0.3, 1.0
+_ACTIVE_S = 3.0
+# One answer may be late; after so many in a row Kafka is silent.
+_FAILURES_MAX = 3
+# While a stream changes its reader, both are polled in turn.
+_EXCHANGE_POLL_S = 0.01
 
 
 _NO_ENDS = EndOffsets()
@@ -85,6 +70,9 @@ class Stream(Protocol):
         StreamError if the stream was replaced.
         """
 
+    def wake(self) -> None:
+        """Ends the poll in progress, or the next one, soon. Any thread may call it."""
+
     def suspend(self) -> None:
         """Fetches nothing until `move_to`. Polls continue: they watch the topics and ask for end offsets."""
 
@@ -96,41 +84,38 @@ class Stream(Protocol):
 
 
 class KafkaStream:
-    """The topics of a table, from the committed offsets on.
+    """The topics of a table, from the committed offsets on, over connections that all streams of a broker share.
 
-    librdkafka fetches the messages beside Python's threads. Metadata and end offsets are requested on a second
-    connection: a broker answers the requests of one connection in order, and a fetch waits for rows.
+    A reader delivers of each partition an unbroken run of messages from a start that is not above the position. A
+    message counts only at or above the position, which then moves behind it. So readers may overlap, and while one
+    takes over from another, both are polled: no message is lost or read twice.
     """
 
-    def __init__(self, spec: TableSpec, state: RealtimeState, brokers: str) -> None:
-        from confluent_kafka import Consumer
-
+    def __init__(
+        self, spec: TableSpec, state: RealtimeState, brokers: str, clients: BrokerClients | None = None
+    ) -> None:
         assert spec.stream is not None
-        if not broker_answers(brokers):  # asked first: a consumer that reaches no broker leaks its sockets
-            raise StreamError(f"Kafka at {brokers} does not answer.", hint="hybrid kafka status")
-        self._stream = spec.stream
+        self._stream, self._brokers = spec.stream, brokers
         self._known_ids = state.known_ids(self._stream)
         self._positions = dict(state.offsets)
-        security = self._stream.security
-        settings = {**_FETCHING, "bootstrap.servers": brokers, **security.for_librdkafka()}
-        self._fetching = Consumer(settings, logger=_SILENT)
-        self._asking = consumer(brokers, security, QUERY_TIMEOUT_MS, metadata_max_age_ms=_METADATA_MS)
-        self._one_asks = threading.Lock()
-        # End offsets are requested in a thread, so that rows do not wait for the answer.
-        self._asker = ThreadPoolExecutor(1, thread_name_prefix="ends")
-        self._answer: Future[EndOffsets] | None = None
-        # The cluster metadata hold the topics' ids, which no method of kafka-python's consumer returns.
-        self._cluster = self._asking._cluster
         self._keys: dict[TopicPartition, PartitionKey] = {}
         # The keys by what a message names: the partition's number suffices for a single topic, and is the quickest.
         self._is_alone = len(self._stream.topics) == 1
         self._by_message: dict[int | tuple[str, int], PartitionKey] = {}
-        # The partitions that have sent a message or an end: connecting takes a while.
-        self._met: set[int | tuple[str, int]] = set()
         self._newest, self._samples = _NO_ENDS, EndSamples()
+        self._unread = 0
+        self._active_at = 0.0
+        self._pace = StreamPace(time.monotonic())
+        self._reader: Reader | None = None
+        self._successor: Reader | None = None
         self._is_suspended = False
-        self._looked = 0.0
+        self._woken = threading.Event()
+        self._refreshes = 0
+        self._watched: WatchedStream | None = None
+        self._clients = clients if clients is not None else BrokerClients()
+        self._client = self._clients.acquire(brokers, self._stream.security)
         try:
+            self._watched = self._client.watch.watch(self._stream.topics, _IDLE_ENDS_S)
             self._look()
         except BaseException:
             self.close()
@@ -138,73 +123,56 @@ class KafkaStream:
 
     def poll(self, wait_s: float) -> Polled:
         """See `Stream`."""
-        if time.monotonic() - self._looked > _METADATA_MS / 1000:
+        if self._client.watch.refreshes != self._refreshes:
             self._look()
-        first = self._fetching.poll(wait_s)
-        while first is not None and self._is_known_end(first):  # librdkafka reports an end after each row
-            first = self._fetching.poll(wait_s)
-        polled = [first, *self._fetching.consume(_POLL_RECORDS, 0)] if first is not None else []
-        keys, positions, messages, with_headers = self._by_message, self._positions, [], self._stream.metadata
-        is_alone, starts = self._is_alone, dict(positions)
-        for message in polled:
-            error, number, offset = message.error(), message.partition() or 0, message.offset() or 0
-            place = number if is_alone else (message.topic() or "", number)
-            if error is None:
-                key = keys[place]
-                if offset < positions[key]:
-                    continue  # fetched before the stream was moved
-                positions[key] = offset + 1
-                beside = (message.key(), message.headers() or ()) if with_headers else ()
-                messages.append(TailMessage(key, offset, message.timestamp()[1], message.value(), *beside))
-            elif error.code() == error._PARTITION_EOF:
-                key = keys[place]
-                positions[key] = max(positions[key], offset)  # beyond transaction markers, which are no rows
-            elif error.retriable():
-                continue
-            else:
-                raise StreamError(f"Nothing more is heard of {self._stream.words}: {error.str()}")
-            self._met.add(place)
+        starts, messages = dict(self._positions), list[TailMessage]()
+        try:
+            for reader, fetched in self._fetch(wait_s):
+                self._take(reader, fetched, messages)
+        except StreamError as error:
+            raise StreamError(f"Nothing more is heard of {self._stream.words}: {error}") from error
+        now = time.monotonic()
         if messages:
+            self._active_at = now
             self._check_identity()
-        return Polled(messages, dict(positions), self._complete_at(), starts, self._newest)
-
-    def _is_known_end(self, message: Message) -> bool:
-        """Whether the message only reports the end of a partition at the position that is known already."""
-        error = message.error()
-        if error is None or error.code() != error._PARTITION_EOF:
-            return False
-        number = message.partition() or 0
-        place = number if self._is_alone else (message.topic() or "", number)
-        return place in self._met and self._positions[self._by_message[place]] == message.offset()
+        complete_at = self._complete_at(now)
+        self._pace.read(now, len(messages), self._unread)
+        self._exchange_readers()
+        return Polled(messages, dict(self._positions), complete_at, starts, self._newest)
 
     def ends(self) -> Mapping[PartitionKey, int]:
         """See `Stream`: the last stable offsets."""
-        import kafka
-        from kafka.errors import KafkaError
-
-        keys = self._keys
-        try:
-            with self._one_asks:
-                end_offsets = self._asking.end_offsets(
-                    [kafka.TopicPartition(*place) for place in keys], timeout_ms=_SILENT_MS_MAX
-                )
-        except (KafkaError, ValueError, OSError) as error:  # ValueError: it was closed meanwhile
-            raise StreamError(f"Kafka does not answer for {self._stream.words}: {error}") from error
-        return {keys[TopicPartition(*part)]: end for part, end in end_offsets.items()}
+        keys, watched = self._keys, self._watched
+        answer = self._client.watch.end_offsets(keys)
+        if watched is None or answer.ends.keys() != keys.keys():
+            raise StreamError(f"Kafka does not answer for {self._stream.words}: a partition has no leader.")
+        watched.offer(answer)
+        self._active_at = time.monotonic()
+        return {keys[place]: end for place, end in answer.ends.items()}
 
     def move_to(self, positions: Offsets) -> None:
         """See `Stream`."""
         self._check_identity()
-        ahead = {key: at for key, at in positions.items() if at > self._positions.get(key, 0)}
-        self._positions.update(ahead)
+        self._positions.update({key: at for key, at in positions.items() if at > self._positions.get(key, 0)})
         self._is_suspended = False
-        self._assign()
+        self._begin()
+
+    def wake(self) -> None:
+        """See `Stream`."""
+        self._woken.set()
+        reader = self._reader
+        if reader is not None:
+            reader.wake()
 
     def suspend(self) -> None:
-        """See `Stream`. Without an assignment librdkafka drops what it has fetched."""
+        """See `Stream`. A consumer of its own is kept, because connecting takes a while."""
         self._is_suspended = True
-        self._met.clear()
-        self._fetching.unassign()
+        self._drop_successor()
+        if isinstance(self._reader, DedicatedConsumer):
+            self._reader.unassign()
+        elif self._reader is not None:
+            self._reader.close()
+            self._reader = None
 
     def is_of(self, state: RealtimeState) -> bool:
         """See `Stream`. Compares the topics' ids."""
@@ -212,32 +180,115 @@ class KafkaStream:
 
     def close(self) -> None:
         """See `Stream`."""
-        self._fetching.close()
-        self._asker.shutdown(wait=False, cancel_futures=True)
-        with self._one_asks:
-            self._asking.close(autocommit=False)
+        try:
+            self._drop_successor()
+            if self._reader is not None:
+                self._reader.close()
+                self._reader = None
+        finally:
+            if self._watched is not None:
+                self._client.watch.unwatch(self._watched)
+            self._clients.release(self._brokers, self._stream.security, self._client)
 
-    def _complete_at(self) -> float | None:
+    def _fetch(self, wait_s: float) -> Sequence[tuple[Reader, Fetched]]:
+        reader, successor = self._reader, self._successor
+        if self._woken.is_set():
+            wait_s = 0.0
+        try:
+            if reader is None or self._is_suspended:
+                self._woken.wait(min(wait_s, DEDICATED_POLL_S))  # commits are awaited
+                return ()
+            if successor is None:
+                return ((reader, reader.poll(wait_s)),)
+            return (reader, reader.poll(min(wait_s, _EXCHANGE_POLL_S))), (successor, successor.poll(0.0))
+        finally:
+            self._woken.clear()  # whoever has called it before finds what it wants in the rest of the step
+
+    def _take(self, reader: Reader, fetched: Fetched, messages: list[TailMessage]) -> None:
+        """Adds those messages that are at or beyond the positions."""
+        keys, positions, with_headers = self._by_message, self._positions, self._stream.metadata
+        is_alone, heard = self._is_alone, set()
+        for message in fetched.messages:
+            number, offset = message.partition() or 0, message.offset() or 0
+            key = keys[number if is_alone else (message.topic() or "", number)]
+            heard.add(key)
+            if offset < positions[key]:
+                continue  # read before, or fetched before the stream was moved
+            positions[key] = offset + 1
+            beside = (message.key(), message.headers() or ()) if with_headers else ()
+            messages.append(TailMessage(key, offset, message.timestamp()[1], message.value(), *beside))
+        for place, end in fetched.ends.items():
+            key = self._keys[place]
+            heard.add(key)
+            positions[key] = max(positions[key], end)  # beyond transaction markers, which are no rows
+        reader.heard.update(key.place for key in heard)
+
+    def _exchange_readers(self) -> None:
+        """Gives a busy stream a consumer of its own, and a quiet one back to the shared consumer."""
+        reader, successor = self._reader, self._successor
+        if reader is None or self._is_suspended:
+            return
+        if successor is not None:
+            if successor.is_cut:
+                self._drop_successor()
+            elif reader.is_cut or len(successor.heard) == len(self._keys):
+                self._reader, self._successor = successor, None
+                reader.close()
+        elif reader.is_cut:
+            reader.close()
+            self._pace.is_busy = True
+            self._reader = None
+            self._begin()
+        elif isinstance(reader, DedicatedConsumer) != self._pace.is_busy:
+            self._successor = self._dedicated() if self._pace.is_busy else self._client.subscribe(self._starts())
+
+    def _begin(self) -> None:
+        """Reads from the present positions on."""
+        self._drop_successor()
+        if isinstance(self._reader, DedicatedConsumer):
+            self._reader.assign(self._starts())
+            return
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
+        self._reader = (self._dedicated() if self._pace.is_busy else None) or self._client.subscribe(self._starts())
+
+    def _dedicated(self) -> DedicatedConsumer | None:
+        return self._client.dedicate(self._starts(), self._is_known_end)
+
+    def _starts(self) -> Mapping[TopicPartition, int]:
+        return {place: self._positions[key] for place, key in self._keys.items()}
+
+    def _is_known_end(self, place: TopicPartition, end: int) -> bool:
+        return self._positions[self._keys[place]] == end
+
+    def _drop_successor(self) -> None:
+        if self._successor is not None:
+            self._successor.close()
+            self._successor = None
+
+    def _complete_at(self, now: float) -> float | None:
         """The instant of the newest request for end offsets before which all messages have been polled.
 
         Messages that arrived since do not matter: in a steady stream some message is always unread. None until each
-        partition has been heard.
+        partition has been heard: connecting takes a while.
         """
-        if self._answer is not None and self._answer.done():
-            self._newest, self._answer = self._answer.result(), None
-            self._samples.add(self._newest)
+        watched, reader = self._watched, self._reader
+        assert watched is not None
+        if watched.failures >= _FAILURES_MAX:
+            raise StreamError(f"Kafka does not answer for {self._stream.words}.")
+        self._add_ends(watched)
         reached_at = self._samples.reached_at(self._positions)
-        pause_s = _ENDS_S if self._samples.is_reached else _UNREACHED_S
-        if self._answer is None and time.monotonic() - self._newest.at > pause_s:
-            try:
-                self._answer = self._asker.submit(self._ask)
-            except RuntimeError as error:  # executors end before this thread does
-                raise StreamError("The process ends.") from error
-        return reached_at if len(self._met) == len(self._keys) else None
+        is_active = now - self._active_at < _ACTIVE_S and self._samples.is_reached
+        watched.pause_s = _ENDS_S if is_active else _IDLE_ENDS_S
+        return reached_at if reader is not None and len(reader.heard) == len(self._keys) else None
 
-    def _ask(self) -> EndOffsets:
-        asked_at = time.monotonic()
-        return EndOffsets(asked_at, self.ends())
+    def _add_ends(self, watched: WatchedStream) -> None:
+        answer, keys = watched.newest, self._keys
+        if answer.at > self._newest.at and answer.ends.keys() == keys.keys():
+            self._newest = EndOffsets(answer.at, {keys[place]: end for place, end in answer.ends.items()})
+            self._samples.add(self._newest)
+            self._unread = sum(max(0, end - self._positions[key]) for key, end in self._newest.ends.items())
 
     def _check_identity(self) -> None:
         """StreamError when a topic was recreated or deleted."""
@@ -245,21 +296,18 @@ class KafkaStream:
             self._check_id(topic)
 
     def _check_id(self, topic: str) -> None:
-        now = self._cluster.topic_id(topic)
+        now = self._client.watch.topic_id(topic)
         if now is None:
             raise StreamError(f"Topic '{topic}' is not there.")
-        if str(now) != self._known_ids.setdefault(topic, str(now)):
+        if now != self._known_ids.setdefault(topic, now):
             raise StreamError(f"Topic '{topic}' was recreated.")
 
     def _look(self) -> None:
-        """Assigns new partitions and topics; StreamError when a topic was recreated."""
-        import kafka
-
-        self._looked = time.monotonic()
-        found_partitions = {topic: self._cluster.partitions_for_topic(topic) for topic in self._stream.topics}
-        if not all(found_partitions.values()):
-            with self._one_asks:
-                found_partitions = {topic: self._asking.partitions_for_topic(topic) for topic in self._stream.topics}
+        """Reads new partitions and topics too; StreamError when a topic was recreated."""
+        watch, watched = self._client.watch, self._watched
+        assert watched is not None
+        self._refreshes = watch.refreshes
+        found_partitions = {topic: watch.partitions(topic) for topic in self._stream.topics}
         gone = [topic for topic, numbers in found_partitions.items() if not numbers]
         needed = next((topic for topic in gone if topic in self._known_ids or len(gone) == len(found_partitions)), None)
         if needed is not None:
@@ -271,23 +319,19 @@ class KafkaStream:
             self._check_id(topic)
         if len(places) == len(self._keys):
             return
+        is_first = not self._keys
         self._keys = keys = current_keys(self._stream, places, self._positions)
         self._by_message = {place.partition if self._is_alone else place: key for place, key in keys.items()}
         for key in keys.values():
             self._positions.setdefault(key, 0)
+        watched.places = places
+        self._newest, self._samples = _NO_ENDS, EndSamples()  # earlier answers cover the previous partitions only
+        try:
+            self.ends()
+        except StreamError:  # a new partition may have no leader yet: until an answer has all, nothing is complete
+            if is_first:
+                raise
+        self._add_ends(watched)
+        self._pace.read(time.monotonic(), 0, self._unread)
         if not self._is_suspended:
-            self._assign()
-        # An assignment keeps the metadata fresh; this consumer is never polled.
-        self._asking.assign([kafka.TopicPartition(*place) for place in places])
-        self._answer = None  # a pending answer covers the previous partitions only
-        self._newest, self._samples = self._ask(), EndSamples()
-        self._samples.add(self._newest)
-
-    def _assign(self) -> None:
-        """Fetches from the present positions on: the one way to move that librdkafka does without losing messages."""
-        import confluent_kafka
-
-        self._met.clear()
-        self._fetching.assign(
-            [confluent_kafka.TopicPartition(*place, self._positions[key]) for place, key in self._keys.items()]
-        )
+            self._begin()
