@@ -24,7 +24,8 @@ _METADATA_MS = 1000
 # Topics that are not there are asked for so often. kafka-python itself would ask ten times a second, for all topics.
 _ABSENT_S = 1.0
 _TICK_S = 0.1
-_SILENT_MS_MAX = 1000
+# How long an answer about end offsets may take: for a statement, and for all streams.
+_SILENT_MS_MAX, _ALL_MS_MAX = 1000, 2000
 # How long a stream's end offsets may take when they are asked alone, because the common request has failed.
 _ALONE_MS_MAX = 200
 # When so many streams in a row fail alone, the broker is silent.
@@ -194,7 +195,7 @@ class BrokerWatch:
         for watched in asked:
             watched.asked_at = now
         try:
-            answer = self.end_offsets(places) if places else _NO_ENDS
+            answer = self.end_offsets(places, _ALL_MS_MAX) if places else _NO_ENDS
         except StreamError:
             self._ask_alone(asked)
             return

@@ -108,7 +108,7 @@ class KafkaStream:
         self._pace = StreamPace(time.monotonic())
         self._reader: Reader | None = None
         self._successor: Reader | None = None
-        self._is_suspended = False
+        self._is_suspended = self._is_closed = False
         self._woken = threading.Event()
         self._refreshes = 0
         self._watched: WatchedStream | None = None
@@ -180,6 +180,9 @@ class KafkaStream:
 
     def close(self) -> None:
         """See `Stream`."""
+        if self._is_closed:
+            return
+        self._is_closed = True
         try:
             self._drop_successor()
             if self._reader is not None:
