@@ -159,9 +159,12 @@ class BrokerWatch:
             self._refreshed.notify_all()
 
     def _run(self) -> None:
+        seen = 0
         while not self._is_closing.wait(_TICK_S):
             now = time.monotonic()
-            self._leave_absent(now)
+            if self.refreshes != seen:
+                seen = self.refreshes
+                self._leave_absent(now)
             asked = [watched for watched in self._watched if watched.places]
             if any(now - watched.asked_at >= watched.pause_s for watched in asked):
                 # Others that are nearly due join them, so that few requests are made.
