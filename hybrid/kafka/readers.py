@@ -29,14 +29,14 @@ _WAITING_MAX, _WAITING_BYTES_MAX, _MESSAGE_BYTES = 20_000, 4 * 1024 * 1024, 200
 
 
 @dataclass
-class Fetched:
+class FetchedMessages:
     """Messages in offset order by partition, and ends of partitions that were reached: all before them was fetched."""
 
     messages: list[Message] = field(default_factory=list)
     ends: dict[TopicPartition, int] = field(default_factory=dict)
 
 
-class Reader(Protocol):
+class PartitionReader(Protocol):
     """Reads partitions. `heard` holds those that have sent a message or an end; its stream adds to it."""
 
     heard: set[TopicPartition]
@@ -45,7 +45,7 @@ class Reader(Protocol):
     def is_cut(self) -> bool:
         """Whether nothing follows what was fetched, because too much was waiting."""
 
-    def poll(self, wait_s: float) -> Fetched:
+    def poll(self, wait_s: float) -> FetchedMessages:
         """What was fetched since the last call; waits up to `wait_s` for the first. StreamError when it is broken."""
 
     def wake(self) -> None:
@@ -60,9 +60,9 @@ def place_of(message: Message) -> TopicPartition:
     return TopicPartition(message.topic() or "", message.partition() or 0)
 
 
-def split(polled: Iterable[Message]) -> Fetched:
+def split(polled: Iterable[Message]) -> FetchedMessages:
     """Messages and ends of what librdkafka returned. StreamError when one is another error."""
-    fetched = Fetched()
+    fetched = FetchedMessages()
     for message in polled:
         error = message.error()
         if error is None:
@@ -81,22 +81,22 @@ class Subscription:
         self.starts, self._leave = starts, leave
         self.heard: set[TopicPartition] = set()
         self._arrived = threading.Condition()
-        self._waiting = Fetched()
+        self._waiting = FetchedMessages()
         self._bytes = 0
         self._is_woken = self._is_cut = False
         self._error: str | None = None
 
     @property
     def is_cut(self) -> bool:
-        """See `Reader`."""
+        """See `PartitionReader`."""
         return self._is_cut
 
-    def poll(self, wait_s: float) -> Fetched:
-        """See `Reader`."""
+    def poll(self, wait_s: float) -> FetchedMessages:
+        """See `PartitionReader`."""
         with self._arrived:
             if not self._has_news:
                 self._arrived.wait(wait_s)
-            fetched, self._waiting, self._bytes, self._is_woken = self._waiting, Fetched(), 0, False
+            fetched, self._waiting, self._bytes, self._is_woken = self._waiting, FetchedMessages(), 0, False
         if self._error is not None and not fetched.messages:
             raise StreamError(self._error)
         return fetched
@@ -107,13 +107,13 @@ class Subscription:
         return bool(self._is_woken or waiting.messages or waiting.ends or self._error or self._is_cut)
 
     def wake(self) -> None:
-        """See `Reader`."""
+        """See `PartitionReader`."""
         with self._arrived:
             self._is_woken = True
             self._arrived.notify()
 
     def close(self) -> None:
-        """See `Reader`."""
+        """See `PartitionReader`."""
         self._leave(self)
 
     # The shared consumer
@@ -166,13 +166,13 @@ class DedicatedConsumer:
         self.heard = set()
         self._consumer.unassign()
 
-    def poll(self, wait_s: float) -> Fetched:
-        """See `Reader`."""
+    def poll(self, wait_s: float) -> FetchedMessages:
+        """See `PartitionReader`."""
         wait_s = min(wait_s, DEDICATED_POLL_S)
         first = self._consumer.poll(wait_s)
         while first is not None and self._is_old(first):
             first = self._consumer.poll(wait_s)
-        return split([first, *self._consumer.consume(POLL_RECORDS, 0)]) if first is not None else Fetched()
+        return split([first, *self._consumer.consume(POLL_RECORDS, 0)]) if first is not None else FetchedMessages()
 
     def _is_old(self, message: Message) -> bool:
         error = message.error()
@@ -182,10 +182,10 @@ class DedicatedConsumer:
         return place in self.heard and self._is_known_end(place, message.offset() or 0)
 
     def wake(self) -> None:
-        """See `Reader`: its polls are short."""
+        """See `PartitionReader`: its polls are short."""
 
     def close(self) -> None:
-        """See `Reader`."""
+        """See `PartitionReader`."""
         try:
             self._consumer.close()
         finally:

@@ -16,7 +16,7 @@ from hybrid.errors import StreamError
 from hybrid.kafka import broker_clients, readers
 from hybrid.kafka.broker_clients import BrokerClients
 from hybrid.kafka.broker_watch import BrokerWatch, PartitionEnds, WatchedStream
-from hybrid.kafka.readers import Fetched, SharedConsumer, Subscription
+from hybrid.kafka.readers import FetchedMessages, SharedConsumer, Subscription
 from hybrid.query.cache.stream_pace import StreamPace
 from hybrid.table.boundary import TopicPartition
 
@@ -123,9 +123,9 @@ def awaited(is_so: Callable[[], bool]) -> None:
         time.sleep(0.005)
 
 
-def fetched(subscription: Subscription, count: int = 1) -> Fetched:
+def fetched(subscription: Subscription, count: int = 1) -> FetchedMessages:
     """So many messages and ends."""
-    found = Fetched()
+    found = FetchedMessages()
     deadline = time.monotonic() + WAIT_S
     while len(found.messages) + len(found.ends) < count:
         more = subscription.poll(0.05)
@@ -135,7 +135,7 @@ def fetched(subscription: Subscription, count: int = 1) -> Fetched:
     return found
 
 
-def offsets(found: Fetched) -> list[int]:
+def offsets(found: FetchedMessages) -> list[int]:
     return [message.offset() or 0 for message in found.messages]
 
 

@@ -15,7 +15,7 @@ from hybrid.config.table_config import TableSpec
 from hybrid.errors import StreamError
 from hybrid.kafka.broker_clients import BrokerClients
 from hybrid.kafka.broker_watch import WatchedStream
-from hybrid.kafka.readers import DEDICATED_POLL_S, DedicatedConsumer, Fetched, Reader
+from hybrid.kafka.readers import DEDICATED_POLL_S, DedicatedConsumer, FetchedMessages, PartitionReader
 from hybrid.query.cache.end_samples import EndOffsets, EndSamples
 from hybrid.query.cache.stream_pace import StreamPace
 from hybrid.query.tail import TailMessage
@@ -106,8 +106,8 @@ class KafkaStream:
         self._unread = 0
         self._active_at = 0.0
         self._pace = StreamPace(time.monotonic())
-        self._reader: Reader | None = None
-        self._successor: Reader | None = None
+        self._reader: PartitionReader | None = None
+        self._successor: PartitionReader | None = None
         self._is_suspended = self._is_closed = False
         self._woken = threading.Event()
         self._refreshes = 0
@@ -193,7 +193,7 @@ class KafkaStream:
                 self._client.watch.unwatch(self._watched)
             self._clients.release(self._brokers, self._stream.security, self._client)
 
-    def _fetch(self, wait_s: float) -> Sequence[tuple[Reader, Fetched]]:
+    def _fetch(self, wait_s: float) -> Sequence[tuple[PartitionReader, FetchedMessages]]:
         reader, successor = self._reader, self._successor
         if self._woken.is_set():
             wait_s = 0.0
@@ -207,7 +207,7 @@ class KafkaStream:
         finally:
             self._woken.clear()  # whoever has called it before finds what it wants in the rest of the step
 
-    def _take(self, reader: Reader, fetched: Fetched, messages: list[TailMessage]) -> None:
+    def _take(self, reader: PartitionReader, fetched: FetchedMessages, messages: list[TailMessage]) -> None:
         """Adds those messages that are at or beyond the positions."""
         keys, positions, with_headers = self._by_message, self._positions, self._stream.metadata
         is_alone, heard = self._is_alone, set()
