@@ -205,6 +205,40 @@ def test_readers_of_a_moved_stream_see_one_revision(backlog: Backlog, monkeypatc
     assert seen == [2] and sum(backlog.cache.rows.current.revision.tail.values()) == 18  # type: ignore[union-attr]
 
 
+def test_behind_without_trust_memory_answers_too(backlog: Backlog) -> None:
+    """The files would show less than it holds."""
+    backlog.follower.mode.decoded(1000, 1000.0)
+    counts = []
+    for _ in range(20):
+        backlog.cache.step()
+        counts.append(backlog.count())
+        limit = backlog.cache.answers.tail_limit("orders")
+        assert limit is not None and limit.shown == backlog.cache.rows.positions
+    assert counts == list(range(2, 42, 2)) and not backlog.follower.mode.is_awaiting
+    assert backlog.follower.fresh_ms > 0, "the end was reached"
+
+
+def test_behind_without_trust_memory_answers_once_it_holds_what_was_shown(backlog: Backlog) -> None:
+    backlog.follower.mode.decoded(1000, 1000.0)
+    backlog.cache.answers.note(backlog.cache.opened, {KEY: 5})
+    counts = []
+    for _ in range(4):
+        backlog.cache.step()
+        counts.append(backlog.count())
+    assert counts == [None, None, 6, 8]
+
+
+def test_nobody_waits_for_offsets_whose_decoding_takes_longer(backlog: Backlog) -> None:
+    backlog.follower.mode.decoded(1000, 1000.0)
+    backlog.cache.step()
+    table = CachedTable(backlog.cache.opened, 1, backlog.follower, tuning=CacheTuning(await_fresh_s_max=10.0))
+    started = time.monotonic()
+    assert table.meet() == 0
+    backlog.cache.answers.note(backlog.cache.opened, {KEY: 20})
+    assert table.meet() is None, "the files answer"
+    assert time.monotonic() - started < 5
+
+
 @pytest.fixture
 def suspended(backlog: Backlog) -> Backlog:
     """A cache that has read two messages of a stream of 20 in each partition, and awaits commits."""

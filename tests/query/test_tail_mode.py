@@ -124,9 +124,8 @@ def test_only_a_commit_as_fast_as_decoding_extends_the_wait(advanced: int, await
 
 def test_a_build_from_the_files_begins_with_the_stream_and_without_trust() -> None:
     mode = awaiting()
-    assert mode.has_awaited
     mode.restarts()
-    assert not mode.is_awaiting and not mode.has_awaited and mode.limit == 3 * RATE
+    assert not mode.is_awaiting and mode.limit == 3 * RATE
     assert not mode.decide(1.0, 10**9, may_await=True)
 
 

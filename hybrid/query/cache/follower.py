@@ -99,11 +99,13 @@ class Follower:
     def await_noted(self, timeout_s: float) -> bool:
         """Waits until the rows hold the offsets recorded by `note`; False when they do not.
 
-        It does not wait where the files answer anyway.
+        It does not wait where the files answer anyway, or where decoding up to them would take longer.
         """
         noted = self._noted
         if not noted:  # nearly always: each statement asks
             return True
+        if self.mode.decoding_s(_offsets_beyond(self.rows.shown, self._noted_ends)) > timeout_s:
+            timeout_s = 0.0
         with self._stepped:
             self._stepped.wait_for(
                 lambda: self.fresh_ms is None or self.mode.is_awaiting or self._has_noted(noted), timeout_s
@@ -118,8 +120,12 @@ class Follower:
         """The offsets up to which answers may have shown the stream: no later answer may show less."""
         with self._stepped:  # the noted offsets are dropped when the rows have reached them
             shown = self.rows.shown if self._is_shown else {}
-            noted = {key: end for key, (end, _) in self._noted.items()}
+            noted = self._noted_ends
         return {**shown, **{key: max(end, shown.get(key, 0)) for key, end in noted.items()}}
+
+    @property
+    def _noted_ends(self) -> Offsets:
+        return {key: end for key, (end, _) in self._noted.items()}
 
     def _has_noted(self, noted: Mapping[PartitionKey, tuple[int, float]]) -> bool:
         """Whether the rows hold all these offsets, or the stream no longer has them."""
@@ -191,7 +197,7 @@ class Follower:
     def fresh_ms(self) -> int | None:
         """The instant up to which everything is in the rows, epoch ms, 0 when unknown; None: the files must answer.
 
-        Rows answer once they have held all of the stream, or have left its rest to commits.
+        Rows answer once they have held all of the stream, or more than the files would show of it.
         """
         is_behind = self._is_shown and time.monotonic() - self._stepped_at < self._step_s_max
         return self._seen_ms if self.is_fresh or is_behind else None
@@ -291,7 +297,7 @@ class Follower:
         """Notes the instant up to which everything is in the rows; the logs were read after it."""
         self._samples.add(polled.newest)
         seen_at = polled.complete_at
-        if seen_at is None and self.mode.has_awaited:
+        if seen_at is None and self._is_shown:
             seen_at = self._samples.reached_at(self.rows.positions)
         if seen_at is not None and seen_at > self._seen_at:
             self._is_shown = True
@@ -307,8 +313,11 @@ class Follower:
         if stream is None:
             return
         ends = self.rows.table.shown(polled.newest.ends)
-        unread = sum(max(0, end - positions.get(key, 0)) for key, end in ends.items())
-        if self.mode.decide(time.monotonic(), unread, may_await=self._has_noted(self._noted)):
+        unread = _offsets_beyond(positions, ends)
+        has_noted = self._has_noted(self._noted)
+        if has_noted and unread > self.mode.files_limit:
+            self._is_shown = True  # a statement over files would show less than memory holds
+        if self.mode.decide(time.monotonic(), unread, may_await=has_noted):
             if self.mode.is_awaiting:
                 stream.suspend()
                 self._is_shown = True
@@ -317,8 +326,7 @@ class Follower:
             _LOG.info("Table '%s': %s", self.rows.table.spec.name, self.mode.status(time.monotonic()).words)
         elif not self.mode.is_awaiting:
             # A few messages are dropped sooner than a new fetch would begin.
-            ahead = sum(max(0, positions.get(key, 0) - polled.positions.get(key, 0)) for key in ends)
-            if ahead > self.rows.tuning.tail_offsets_min:
+            if _offsets_beyond(polled.positions, {key: positions.get(key, 0) for key in ends}) > self.rows.tuning.tail_offsets_min:
                 stream.move_to(positions)
 
     def _has_its_stream(self) -> bool:
@@ -425,6 +433,11 @@ class Follower:
         """Whether a log was cleaned or restored, so that commits after `version` may have been missed."""
         path = self._layout.half(half)
         return version is not None and not has_entry(path, version) and open_half(path).version != version
+
+
+def _offsets_beyond(positions: Offsets, ends: Offsets) -> int:
+    """How many offsets lie between positions and later ends."""
+    return sum(max(0, end - positions.get(key, 0)) for key, end in ends.items())
 
 
 def _is_reset(commit: Commit) -> bool:

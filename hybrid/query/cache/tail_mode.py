@@ -68,8 +68,6 @@ class TailMode:
     def __init__(self, tuning: CacheTuning) -> None:
         self._limit_min, self._unmeasured = tuning.tail_offsets_min, tuning.unmeasured_tail_offsets
         self.is_awaiting = False
-        # Whether the mode was entered since the rows were built: then they have answered, complete or not.
-        self.has_awaited = False
         self.switches = {True: 0, False: 0}
         self._rate: float | None = None
         self._gap_s = _FIRST_GAP_S
@@ -97,7 +95,7 @@ class TailMode:
     def restarts(self) -> None:
         """The rows are built from the files: measurements remain, trust and mode do not."""
         self._turn(False, None)
-        self.has_awaited = self._is_trusted = self._has_committed = False
+        self._is_trusted = self._has_committed = False
 
     def decoded(self, messages: int, took_s: float) -> None:
         """Measures that so many messages were decoded and taken in within `took_s` seconds."""
@@ -133,12 +131,12 @@ class TailMode:
             may_await &= self._is_trusted and self._rate is not None
             if may_await and unread > self.limit:
                 self._turn(True, now)
-                self._deadline = now + self._decoding_s(unread)
+                self._deadline = now + self._wait_s(unread)
                 return True
             return False
         if self._is_extended:
             self._is_extended = False
-            self._deadline = now + self._decoding_s(unread)
+            self._deadline = now + self._wait_s(unread)
         if self._is_followed and unread <= self.limit / 2:
             self._turn(False, now)
         elif now >= self._deadline:
@@ -165,13 +163,16 @@ class TailMode:
             self.is_awaiting, since_s, left_s, self._unread, self.limit, self._rate, to_commits, to_stream
         )
 
-    def _decoding_s(self, unread: int) -> float:
-        return min(unread / self._rate, _AWAIT_S_MAX) if self._rate else 0.0
+    def decoding_s(self, unread: int) -> float:
+        """How long decoding so many offsets takes, s; 0 while nothing is measured."""
+        return unread / self._rate if self._rate else 0.0
+
+    def _wait_s(self, unread: int) -> float:
+        return min(self.decoding_s(unread), _AWAIT_S_MAX)
 
     def _turn(self, awaits: bool, now: float | None) -> None:
         if awaits != self.is_awaiting:
             self.switches[awaits] += 1
             self._since = now
         self.is_awaiting = awaits
-        self.has_awaited |= awaits
         self._is_followed = self._is_extended = False
