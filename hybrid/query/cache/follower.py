@@ -22,7 +22,7 @@ from hybrid.query.plan import QueryTable
 from hybrid.query.revision import PinnedHalves, pin_halves
 from hybrid.query.tail import TailLimit
 from hybrid.query.tailrows import tail_decoder, tail_rows
-from hybrid.table.boundary import Offsets, PartitionKey, current_keys
+from hybrid.table.boundary import Offsets, PartitionKey, current_keys, read_places
 from hybrid.table.state import PURGE, RESET, RealtimeState
 
 if TYPE_CHECKING:
@@ -238,7 +238,7 @@ class Follower:
         self._samples = EndSamples()
         halves = pin_halves(self.rows.table.spec, self._layout)
         self._forget_other_tables(halves)
-        self._forget_other_epochs(halves)
+        self._forget_unread(halves)
         stream = self.rows.table.spec.stream
         if halves.realtime is not None and stream is not None and halves.realtime.realtime.reads(stream):
             self._stream = self._open_stream(self.rows.table, halves.realtime.realtime)
@@ -257,17 +257,20 @@ class Follower:
                 self._noted = {}
             self._table_id = table_id
 
-    def _forget_other_epochs(self, halves: PinnedHalves) -> None:
-        """Drops served offsets of earlier epochs of the stream: no answer will reach them any more."""
+    def _forget_unread(self, halves: PinnedHalves) -> None:
+        """Drops served offsets that no answer will reach any more.
+
+        They are of earlier epochs, or of connectors, topics and partitions that are no longer read. What is committed
+        of these is seen by its commits.
+        """
         stream = self.rows.table.spec.stream
-        if stream is None or halves.realtime is None:
-            return
+        committed = halves.realtime.realtime.offsets if halves.realtime is not None else {}
         with self._stepped:
-            places = {key.place for key in self._noted if key.connector == stream.connector}
-            current = set(current_keys(stream, places, halves.realtime.realtime.offsets).values())
-            self._noted = {
-                key: entry for key, entry in self._noted.items() if key in current or key.connector != stream.connector
-            }
+            keys: set[PartitionKey] = set()
+            for topic in stream.topics if stream is not None else ():
+                numbers = {key.partition for key in self._noted if key.topic == topic}
+                keys.update(current_keys(stream, read_places(stream, topic, numbers), committed).values())
+            self._noted = {key: entry for key, entry in self._noted.items() if key in keys}
 
     def step(self) -> bool:
         """Takes in new commits and stream rows; False when `start` has to rebuild the rows."""
