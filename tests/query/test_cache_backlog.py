@@ -239,6 +239,27 @@ def test_nobody_waits_for_offsets_whose_decoding_takes_longer(backlog: Backlog) 
     assert time.monotonic() - started < 5
 
 
+@pytest.mark.parametrize("kind", ["start", "replay"])
+def test_only_ingestion_is_measured(backlog: Backlog, kind: str) -> None:
+    """The offsets from which a connector starts were never ingested, so they say nothing of its speed."""
+    backlog.cache.step()
+    rows = [stored(at, key) for key in (KEY, OTHER) for at in range(20)] if kind == "replay" else []
+    backlog.halves.commit_realtime(rows, kind, offsets={KEY: 20, OTHER: 20})
+    backlog.follower.mode.decoded(1000, 1000.0)
+    backlog.cache.step()
+    assert backlog.follower.offsets_from["files"] == 0 and not backlog.follower.mode._is_trusted
+    assert not backlog.follower.mode._has_committed
+
+
+def test_commits_that_are_followed_in_one_step_count_together(backlog: Backlog) -> None:
+    backlog.cache.step()
+    backlog.commit(3, 0)
+    backlog.halves.commit_realtime([], "seal")
+    backlog.commit(5, 9)
+    backlog.cache.step()
+    assert backlog.follower.offsets_from["files"] == 12 and backlog.follower.mode._is_trusted
+
+
 @pytest.fixture
 def suspended(backlog: Backlog) -> Backlog:
     """A cache that has read two messages of a stream of 20 in each partition, and awaits commits."""

@@ -32,8 +32,9 @@ _LOG = logging.getLogger(__name__)
 _LOGS_S = 1.0
 # How often a statement checks whether the write buffer has been flushed for it.
 _TURN_S = 0.01
+_INGEST = "ingest"
 # Commits of these kinds bring only rows of the stream, so their offsets say what they bring.
-_OF_STREAM = frozenset({"ingest", "seal"})
+_OF_STREAM = frozenset({_INGEST, "seal"})
 OpenStream = Callable[[QueryTable, RealtimeState], Stream]
 
 
@@ -329,7 +330,8 @@ class Follower:
             _LOG.info("Table '%s': %s", self.rows.table.spec.name, self.mode.status(time.monotonic()).words)
         elif not self.mode.is_awaiting:
             # A few messages are dropped sooner than a new fetch would begin.
-            if _offsets_beyond(polled.positions, {key: positions.get(key, 0) for key in ends}) > self.rows.tuning.tail_offsets_min:
+            ahead = _offsets_beyond(polled.positions, {key: positions.get(key, 0) for key in ends})
+            if ahead > self.rows.tuning.tail_offsets_min:
                 stream.move_to(positions)
 
     def _has_its_stream(self) -> bool:
@@ -406,24 +408,26 @@ class Follower:
             offline = commit.version
         if realtime is None or not is_followed(self._realtime, realtime):
             return True
-        before, positions = self.rows.realtime.offsets, self.rows.positions
+        advanced = overtaken = 0
         while (commit := read_commit(self._realtime, realtime + 1)) is not None:
             if self._is_purge(commit) or _is_reset(commit):
                 return False
+            before, positions = self.rows.realtime.offsets, self.rows.positions
             if not self.rows.follow_realtime(commit):
                 return False
+            if commit.state is not None and commit.state.act.kind == _INGEST:
+                advanced += _offsets_beyond(before, self._stream_offsets)
+                overtaken += _offsets_beyond(positions, self._stream_offsets)
             realtime = commit.version
-        self._measure(before, positions)
-        return True
-
-    def _measure(self, before: Offsets, positions: Offsets) -> None:
-        """Measures the commits that were just followed, by the committed offsets and the positions before them."""
-        stream, offsets = self.rows.table.spec.stream, self.rows.realtime.offsets
-        keys = [key for key in offsets if stream is not None and key.connector == stream.connector]
-        advanced = sum(max(0, offsets[key] - before.get(key, 0)) for key in keys)
-        overtaken = sum(max(0, offsets[key] - positions.get(key, 0)) for key in keys)
         self.offsets_from["files"] += overtaken
         self.mode.committed(time.monotonic(), advanced, overtaken)
+        return True
+
+    @property
+    def _stream_offsets(self) -> Offsets:
+        """The committed offsets of the table's stream."""
+        stream, offsets = self.rows.table.spec.stream, self.rows.realtime.offsets
+        return {key: at for key, at in offsets.items() if stream is not None and key.connector == stream.connector}
 
     def _is_purge(self, commit: Commit) -> bool:
         """Whether a commit is a purge. Then the rows are dropped, for memory may still hold what was purged."""
