@@ -211,7 +211,9 @@ class Follower:
         """
         if not self._is_following:
             return None
-        return TailLimit(self.mode.files_limit, self.served, self.rows.table)
+        newest, has_ends = self._samples.newest, self._stream is not None
+        recent = newest.ends if has_ends and time.monotonic() - newest.at < self._fresh_s else None
+        return TailLimit(self.mode.files_limit, self.served, self.rows.table, recent)
 
     @property
     def has_stream(self) -> bool:
