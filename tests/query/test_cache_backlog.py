@@ -17,7 +17,7 @@ from hybrid.query.cache.stream import Polled
 from hybrid.query.cache.tuning import CacheTuning
 from hybrid.query.engine import QueryOptions, QueryResult, explain, run
 from hybrid.query.execution import Limits
-from hybrid.query.tail import TailMessage
+from hybrid.query.tail import Tail, TailMessage
 from hybrid.table.boundary import INFINITE, Boundary, PartitionKey
 from tests.query.halves import KEY, Halves, ListTail, Row, orders_spec
 from tests.query.stepped import SteppedCache
@@ -39,6 +39,13 @@ def message(offset: int, key: PartitionKey = KEY) -> TailMessage:
 def stored(offset: int, key: PartitionKey = KEY) -> Row:
     row = values(offset + 100 * key.partition)
     return Row(row, int(row["ts"]), offset, key=key, segment=f"orders__{key.partition}__0__20210924T0602Z")
+
+
+class CappedTail(ListTail):
+    """A tail whose messages lie beyond what answers have shown."""
+
+    def read(self, *given: Any) -> Tail:
+        return Tail(is_capped=True)
 
 
 class Backlog:
@@ -468,6 +475,14 @@ def test_an_explanation_says_how_the_stream_is_read(suspended: Backlog) -> None:
     assert next(text for subject, text in rows if subject == "orders: stream").startswith("the stream awaits commits")
     suspended.follower.mode._deadline = time.monotonic()
     suspended.cache.step()
+    assert stream("select 1 from orders") == "the stream is read: 36 offsets are unread"
+    capped = QueryOptions(tail=CappedTail(), now_ms=lambda: NOW_MS, cache=suspended.cache.answers)
+    assert (stream("select 1 from orders", capped) or "").endswith(
+        "36 offsets are unread; the tail of this statement ends at what answers have shown"
+    )
+    assert stream("select 1 from orders", QueryOptions(tail=CappedTail())) is None
+    for _ in range(20):
+        suspended.cache.step()
     assert stream("select 1 from orders") == "the stream is read to its end"
     assert suspended.cache.answers.stream_words("orders") == "the stream is read to its end"
     suspended.follower.lose()

@@ -54,7 +54,8 @@ class TailStatus:
     def words(self) -> str:
         """How the stream is read, and why."""
         if not self.awaits:
-            return "the stream is read to its end"
+            behind = f": {self.unread:,} offsets are unread" if self.unread > self.limit else " to its end"
+            return f"the stream is read{behind}"
         return (
             f"the stream awaits commits for {self.since_s:.1f} s: {self.unread:,} offsets are unread, "
             f"{self.decoded_per_s or 0:,.0f}/s would be decoded; it is read on below {self.limit / 2:,.0f}, "
