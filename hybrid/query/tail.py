@@ -61,8 +61,8 @@ class TailLimit:
     """How much of a followed table's tail a statement reads: to its end, unless the server is far behind.
 
     Up to `offsets_max` offsets beyond `shown` are read. If there are more, the tail ends at `shown`, which answers have
-    shown already: a server that follows the table gets the rest sooner than the statement. `recent_ends` are end offsets
-    that the server has asked for some seconds ago at most.
+    shown already: a server that follows the table gets the rest sooner than the statement. `recent_ends` are end
+    offsets that the server has asked for some seconds ago at most.
     """
 
     offsets_max: float
@@ -84,7 +84,9 @@ class TailLimit:
         End offsets grow: what was too much for a statement some seconds ago is too much now.
         """
         recent = self.recent_ends
-        if recent is None or {*current_keys(stream, (key.place for key in recent), state.offsets).values()} != {*recent}:
+        if recent is None or {*current_keys(stream, (key.place for key in recent), state.offsets).values()} != {
+            *recent
+        }:
             return None  # a reset was committed since
         starts = {key: state.offsets.get(key, 0) for key in recent}
         capped = self.ends({key: (starts[key], end) for key, end in recent.items()})
@@ -136,8 +138,8 @@ class NoTail:
 class KafkaTail:
     """Reads the tail from Kafka for one query: assign and seek, no consumer group.
 
-    `limit_of` returns the limit of a table's tail by its name. It is asked again after the end offsets are known: answers
-    may have shown more since.
+    `limit_of` returns the limit of a table's tail by its name. It is asked again after the end offsets are known:
+    answers may have shown more since.
     """
 
     def __init__(

@@ -269,8 +269,11 @@ class Follower:
         stream = self.rows.table.spec.stream
         committed = halves.realtime.realtime.offsets if halves.realtime is not None else {}
         with self._stepped:
+            if stream is None:
+                self._noted = {}
+                return
             keys: set[PartitionKey] = set()
-            for topic in stream.topics if stream is not None else ():
+            for topic in stream.topics:
                 numbers = {key.partition for key in self._noted if key.topic == topic}
                 keys.update(current_keys(stream, read_places(stream, topic, numbers), committed).values())
             self._noted = {key: entry for key, entry in self._noted.items() if key in keys}
@@ -408,8 +411,10 @@ class Follower:
             if not self.rows.follow_offline(commit):
                 return False
             offline = commit.version
-        if realtime is None or not is_followed(self._realtime, realtime):
-            return True
+        return realtime is None or not is_followed(self._realtime, realtime) or self._follow_realtime(realtime)
+
+    def _follow_realtime(self, realtime: int) -> bool:
+        """Applies the REALTIME commits after a version, and measures them."""
         advanced = overtaken = 0
         while (commit := read_commit(self._realtime, realtime + 1)) is not None:
             if self._is_purge(commit) or _is_reset(commit):
