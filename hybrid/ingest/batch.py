@@ -69,10 +69,11 @@ def run_batch(
     if not has_messages and not _aged(table.spec, early.realtime, table.bench.now_ms()):
         return None
     with table.lock(Half.REALTIME, with_spark=has_messages) as half:
-        snapshot = open_half(path)
-        plan = _plan(table.spec, snapshot, batch_offsets_max, pause_offsets())
+        snapshot, pause, asked_ms = open_half(path), pause_offsets(), table.bench.now_ms()
+        plan = _plan(table.spec, snapshot, batch_offsets_max, pause)
         if has_messages and plan.ranges:
-            return _commit_batch(table, snapshot, plan)
+            is_complete = plan.behind == 0 and pause is None
+            return _commit_batch(table, snapshot, plan, asked_ms if is_complete else snapshot.realtime.complete_ms)
         return _seal_aged(table, half, snapshot)
 
 
@@ -95,7 +96,9 @@ def stream_of(spec: TableSpec) -> StreamConfig:
     return spec.stream
 
 
-def _commit_batch(table: TableContext, snapshot: HalfSnapshot, plan: BatchPlan) -> BatchReport:
+def _commit_batch(
+    table: TableContext, snapshot: HalfSnapshot, plan: BatchPlan, complete_ms: int | None
+) -> BatchReport:
     state, stream, now_ms, limits = snapshot.realtime, stream_of(table.spec), table.bench.now_ms(), _limits(table.spec)
     assigners = assigners_for(table.spec, state, plan.ranges, limits, now_ms)
     stored_columns, keys = (
@@ -121,6 +124,7 @@ def _commit_batch(table: TableContext, snapshot: HalfSnapshot, plan: BatchPlan) 
             rejected=state.rejected + counts.rejected,
             filtered=state.filtered + counts.filtered,
             deletes=state.deletes + sum(piece.deletes for piece in counts.good.values()),
+            complete_ms=complete_ms,
         )
         _check_still_the_log(table.spec, after)
         return Written(files, after)

@@ -296,6 +296,7 @@ def _after(
         state,
         act=next_act(state, act_id, "reset", at, detail),
         offsets={**state.offsets, **offsets},
+        complete_ms=None,
         leader_epochs={**state.leader_epochs, **leader_epochs_at(view, offsets)},
         topic_ids=state.with_ids(stream, {report.topic: report.topic_id}),
         consuming={key: segment for key, segment in state.consuming.items() if key not in closed},

@@ -285,6 +285,16 @@ def test_behind_a_backlog_memory_answers_at_its_positions(suspended: Backlog) ->
     assert suspended.count() == 4, "nothing is decoded"
 
 
+def test_behind_a_backlog_memory_is_as_fresh_as_its_commits(suspended: Backlog) -> None:
+    suspended.commit(6, 3)
+    suspended.halves.commit_realtime([], complete_ms=NOW_MS - 4000)
+    suspended.cache.step()
+    assert suspended.follower.fresh_ms == NOW_MS - 4000
+    suspended.follower.start()
+    suspended.cache.step()
+    assert suspended.follower.fresh_ms in (None, NOW_MS - 4000)
+
+
 def test_a_backlog_comes_by_its_commits_and_the_rest_by_the_stream(suspended: Backlog) -> None:
     suspended.commit(12, 9)
     assert suspended.count() is None or suspended.count() == 4

@@ -204,6 +204,23 @@ def test_the_limit_lasts_as_long_as_somebody_follows(tmp_path: Path) -> None:
     assert shown() is None
 
 
+def test_an_answer_without_a_whole_tail_is_as_fresh_as_its_commits(tmp_path: Path) -> None:
+    """The time of a commit is not the bound: rows that were produced while it was written are not in it."""
+    halves = Halves.create(tmp_path, orders_spec())
+    lost = ListTail([message(0)], ["up to 7 are left out"])
+
+    def fresh_ms(source: Any, **options: Any) -> int:
+        return run("select 1 from orders", halves, QueryOptions(tail=source, now_ms=lambda: NOW_MS, **options)).stats.fresh_ms
+
+    assert fresh_ms(NoTail()) == fresh_ms(lost) == 0, "no batch was complete yet"
+    halves.commit_realtime([], offsets={KEY: 0}, complete_ms=NOW_MS - 5000)
+    then = run("select 1 from orders", halves, QueryOptions(tail=NoTail())).revision
+    halves.commit_realtime([], offsets={KEY: 0}, complete_ms=NOW_MS - 3000)
+    assert fresh_ms(NoTail()) == fresh_ms(lost) == NOW_MS - 3000
+    assert fresh_ms(NoTail(), as_of=str(then)) == NOW_MS - 5000
+    assert fresh_ms(ListTail([message(0)])) == NOW_MS
+
+
 def test_a_capped_answer_does_not_say_that_it_is_fresh(tmp_path: Path) -> None:
     class Capped(ListTail):
         def read(self, *given: Any) -> Tail:

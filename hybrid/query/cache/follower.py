@@ -312,6 +312,8 @@ class Follower:
             self._is_shown = True
             self._seen_at = seen_at
             self._seen_ms = self._now_ms() - round(1000 * (time.monotonic() - seen_at))
+        if self._stream is not None:
+            self._seen_ms = max(self._seen_ms, self.rows.realtime.complete_ms or 0)
 
     def _steer(self, polled: Polled) -> None:
         """Decides whether the stream is read on, left to commits, or moved behind those that are far ahead of it.
