@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hybrid.config.table_config import Half
 from hybrid.errors import StreamError
+from hybrid.lake.lock import half_lock
 from hybrid.query.cache.cache import CachedTable
 from hybrid.query.cache.cached_rows import CachedRows
 from hybrid.query.cache.stream import Polled
@@ -265,6 +269,51 @@ def test_commits_that_are_followed_in_one_step_count_together(backlog: Backlog) 
     backlog.commit(5, 9)
     backlog.cache.step()
     assert backlog.follower.offsets_from["files"] == 12 and backlog.follower.mode._is_trusted
+
+
+@pytest.fixture
+def pipeline() -> Iterator[subprocess.Popen[bytes]]:
+    """A process that stands for the JVM of a pipeline."""
+    with subprocess.Popen(["sleep", "60"]) as process:
+        yield process
+        process.kill()
+
+
+@pytest.mark.process
+def test_the_first_commit_of_a_running_ingestion_is_awaited(
+    backlog: Backlog, pipeline: subprocess.Popen[bytes]
+) -> None:
+    mode = backlog.follower.mode
+    mode.decoded(1000, 1000.0)
+    backlog.cache.step()
+    assert not mode.is_awaiting, "nobody holds the lock"
+    lock = backlog.halves.layout.lock(Half.REALTIME)
+    with half_lock(lock, jvm_pid=None, timeout_s=5.0, waiting=lambda _: None):
+        backlog.cache.step()
+        assert not mode.is_awaiting, "no batch is written without a JVM"
+    with half_lock(lock, jvm_pid=pipeline.pid, timeout_s=5.0, waiting=lambda _: None):
+        backlog.cache.step()
+        assert mode.is_awaiting and backlog.count() == 6
+        assert 9.0 < mode.status(time.monotonic()).left_s <= 10.0
+        backlog.commit(20, 19)
+    backlog.cache.step()
+    assert backlog.count() == 39 and not mode.is_awaiting
+
+
+@pytest.mark.process
+def test_an_ingestion_that_died_in_its_batch_is_not_awaited(
+    backlog: Backlog, pipeline: subprocess.Popen[bytes]
+) -> None:
+    backlog.follower.mode.decoded(1000, 1000.0)
+    backlog.cache.step()
+    lock = backlog.halves.layout.lock(Half.REALTIME)
+    with pytest.raises(KeyboardInterrupt), half_lock(lock, jvm_pid=pipeline.pid, timeout_s=5.0, waiting=lambda _: None):
+        raise KeyboardInterrupt  # the holder is written down still
+    assert backlog.follower._is_ingested()
+    pipeline.kill()
+    pipeline.wait()
+    backlog.cache.step()
+    assert not backlog.follower.mode.is_awaiting
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from hybrid.config.table_config import Half
 from hybrid.errors import StreamError
 from hybrid.lake.layout import TableLayout
+from hybrid.lake.lock import last_holder
 from hybrid.lake.log import open_half
 from hybrid.lake.log_entries import Commit, has_entry, is_followed, read_commit
 from hybrid.query.cache.cached_rows import CachedRows
@@ -53,6 +54,7 @@ class Follower:
         self._layout: TableLayout = rows.table.layout
         # Each statement checks both logs, and making a path takes longer than the check.
         self._offline, self._realtime = (self._layout.half(half) for half in (Half.OFFLINE, Half.REALTIME))
+        self._lock = self._layout.lock(Half.REALTIME)
         self._open_stream, self._now_ms = open_stream, now_ms
         self._stream: Stream | None = None
         self._seen_at, self._seen_ms = 0.0, 0
@@ -328,7 +330,7 @@ class Follower:
         has_noted = self._has_noted(self._noted)
         if has_noted and unread > self.mode.files_limit:
             self._is_shown = True  # a statement over files would show less than memory holds
-        if self.mode.decide(time.monotonic(), unread, may_await=has_noted):
+        if self.mode.decide(time.monotonic(), unread, may_await=has_noted, is_ingested=self._is_ingested):
             if self.mode.is_awaiting:
                 stream.suspend()
                 self._is_shown = True
@@ -340,6 +342,10 @@ class Follower:
             ahead = _offsets_beyond(polled.positions, {key: positions.get(key, 0) for key in ends})
             if ahead > self.rows.tuning.tail_offsets_min:
                 stream.move_to(positions)
+
+    def _is_ingested(self) -> bool:
+        """Whether a process of this machine runs a batch now: it holds the half's lock, and its JVM works."""
+        return {"python", "jvm"} <= {name for name, process in last_holder(self._lock).items() if process.is_alive()}
 
     def _has_its_stream(self) -> bool:
         """Whether the followed stream is the one of the rows. A connector's stream exists once it has started."""
