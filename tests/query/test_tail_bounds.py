@@ -210,7 +210,9 @@ def test_an_answer_without_a_whole_tail_is_as_fresh_as_its_commits(tmp_path: Pat
     lost = ListTail([message(0)], ["up to 7 are left out"])
 
     def fresh_ms(source: Any, **options: Any) -> int:
-        return run("select 1 from orders", halves, QueryOptions(tail=source, now_ms=lambda: NOW_MS, **options)).stats.fresh_ms
+        return run(
+            "select 1 from orders", halves, QueryOptions(tail=source, now_ms=lambda: NOW_MS, **options)
+        ).stats.fresh_ms
 
     assert fresh_ms(NoTail()) == fresh_ms(lost) == 0, "no batch was complete yet"
     halves.commit_realtime([], offsets={KEY: 0}, complete_ms=NOW_MS - 5000)
