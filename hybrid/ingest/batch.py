@@ -96,9 +96,7 @@ def stream_of(spec: TableSpec) -> StreamConfig:
     return spec.stream
 
 
-def _commit_batch(
-    table: TableContext, snapshot: HalfSnapshot, plan: BatchPlan, complete_ms: int | None
-) -> BatchReport:
+def _commit_batch(table: TableContext, snapshot: HalfSnapshot, plan: BatchPlan, complete_ms: int | None) -> BatchReport:
     state, stream, now_ms, limits = snapshot.realtime, stream_of(table.spec), table.bench.now_ms(), _limits(table.spec)
     assigners = assigners_for(table.spec, state, plan.ranges, limits, now_ms)
     stored_columns, keys = (
