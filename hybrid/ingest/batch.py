@@ -13,7 +13,7 @@ from hybrid.ingest.seal import commit_seal
 from hybrid.ingest.segment_stats import Pieces, SegmentStats
 from hybrid.kafka.streams import require_topics
 from hybrid.lake.commit import FileAct, Written, commit_files
-from hybrid.lake.commit_context import new_act_id
+from hybrid.lake.commit_context import LockedHalf, new_act_id
 from hybrid.lake.layout import physical_columns
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.table_context import TableContext
@@ -68,12 +68,13 @@ def run_batch(
     has_messages = bool(_plan(table.spec, early, batch_offsets_max, pause_offsets()).ranges)
     if not has_messages and not _aged(table.spec, early.realtime, table.bench.now_ms()):
         return None
-    with table.lock(Half.REALTIME, with_spark=has_messages):
-        snapshot = open_half(path)
-        plan = _plan(table.spec, snapshot, batch_offsets_max, pause_offsets())
+    with table.lock(Half.REALTIME, with_spark=has_messages) as half:
+        snapshot, pause, asked_ms = open_half(path), pause_offsets(), table.bench.now_ms()
+        plan = _plan(table.spec, snapshot, batch_offsets_max, pause)
         if has_messages and plan.ranges:
-            return _commit_batch(table, snapshot, plan)
-        return _seal_aged(table, snapshot)
+            is_complete = plan.behind == 0 and pause is None
+            return _commit_batch(table, snapshot, plan, asked_ms if is_complete else snapshot.realtime.complete_ms)
+        return _seal_aged(table, half, snapshot)
 
 
 def _plan(
@@ -95,7 +96,7 @@ def stream_of(spec: TableSpec) -> StreamConfig:
     return spec.stream
 
 
-def _commit_batch(table: TableContext, snapshot: HalfSnapshot, plan: BatchPlan) -> BatchReport:
+def _commit_batch(table: TableContext, snapshot: HalfSnapshot, plan: BatchPlan, complete_ms: int | None) -> BatchReport:
     state, stream, now_ms, limits = snapshot.realtime, stream_of(table.spec), table.bench.now_ms(), _limits(table.spec)
     assigners = assigners_for(table.spec, state, plan.ranges, limits, now_ms)
     stored_columns, keys = (
@@ -121,6 +122,7 @@ def _commit_batch(table: TableContext, snapshot: HalfSnapshot, plan: BatchPlan) 
             rejected=state.rejected + counts.rejected,
             filtered=state.filtered + counts.filtered,
             deletes=state.deletes + sum(piece.deletes for piece in counts.good.values()),
+            complete_ms=complete_ms,
         )
         _check_still_the_log(table.spec, after)
         return Written(files, after)
@@ -167,13 +169,13 @@ def _check_still_the_log(spec: TableSpec, after: RealtimeState) -> None:
         ) from error
 
 
-def _seal_aged(table: TableContext, snapshot: HalfSnapshot) -> BatchReport | None:
+def _seal_aged(table: TableContext, half: LockedHalf, snapshot: HalfSnapshot) -> BatchReport | None:
     """Seal consuming segments that have reached their time threshold while nothing arrives."""
     state = snapshot.realtime
     aged = _aged(table.spec, state, table.bench.now_ms())
     if not aged:
         return None
-    committed = commit_seal(table, snapshot, aged)
+    committed = commit_seal(table, half, snapshot, aged)
     return BatchReport(0, 0, 0, committed, len(aged))
 
 

@@ -39,7 +39,6 @@ from hybrid.errors import ConflictError, SpecError, StreamError, UsageError
 from hybrid.ingest.batch import stream_of
 from hybrid.ingest.plan import is_recreated, leader_epochs_at, reset_target, valid_positions
 from hybrid.kafka.streams import StreamView, offsets_at, require_topics
-from hybrid.lake.commit import commit_state
 from hybrid.lake.commit_context import new_act_id
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import open_half
@@ -130,9 +129,9 @@ def reset_stream(
 
     Raises ConflictError when changes since would make it cost more than was accepted. Other errors as `resolve_reset`.
     """
-    stream, path = stream_of(table.spec), table.layout.half(Half.REALTIME)
-    with table.lock(Half.REALTIME, with_spark=False):
-        snapshot = open_half(path)
+    stream = stream_of(table.spec)
+    with table.lock(Half.REALTIME, with_spark=False) as half:
+        snapshot = table.half(Half.REALTIME)
         state = _started(table.spec, stream, snapshot.realtime)
         view = require_topics(stream, asked=state.known_leader_epochs(stream), needed=[accepted.topic])
         report = plan_accepted(table.spec, state, view, accepted)
@@ -140,7 +139,7 @@ def reset_stream(
             return report
         holding(report)  # pause first, so that no rows pass: a hold that is too low only delays them
         after = _after(state, stream, view, report, act_id or new_act_id(RESET), table.bench.now_iso())
-        version = commit_state(path, after, planned=snapshot.version, start_spark=table.bench.start_spark)
+        version = half.commit_state(after, planned=snapshot.version)
     return replace(report, version=version)
 
 
@@ -297,6 +296,7 @@ def _after(
         state,
         act=next_act(state, act_id, "reset", at, detail),
         offsets={**state.offsets, **offsets},
+        complete_ms=None,
         leader_epochs={**state.leader_epochs, **leader_epochs_at(view, offsets)},
         topic_ids=state.with_ids(stream, {report.topic: report.topic_id}),
         consuming={key: segment for key, segment in state.consuming.items() if key not in closed},

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 
 from hybrid.config.table_config import Half
 from hybrid.errors import NotFoundError
-from hybrid.lake.commit import commit_state
-from hybrid.lake.commit_context import new_act_id
+from hybrid.lake.commit_context import LockedHalf, new_act_id
 from hybrid.lake.log import HalfSnapshot
 from hybrid.lake.table_context import TableContext
 from hybrid.table.boundary import PartitionKey
@@ -34,7 +33,7 @@ def seal_consuming(table: TableContext, name: str | None = None) -> SealReport:
 
     Raises NotFoundError when there is no consuming segment of that name.
     """
-    with table.lock(Half.REALTIME, with_spark=False):
+    with table.lock(Half.REALTIME, with_spark=False) as half:
         snapshot = table.half(Half.REALTIME)
         consuming = {key: segment.name for key, segment in snapshot.realtime.consuming.items()}
         if name is not None and name not in consuming.values():
@@ -42,20 +41,15 @@ def seal_consuming(table: TableContext, name: str | None = None) -> SealReport:
         keys = {key for key, segment in consuming.items() if name in (None, segment)}
         if not keys:
             return SealReport((), None, f"Nothing to seal: table '{table.name}' has no consuming segment.")
-        version = commit_seal(table, snapshot, keys)
+        version = commit_seal(table, half, snapshot, keys)
     names = tuple(sorted(consuming[key] for key in keys))
     return SealReport(names, version, f"Sealed {', '.join(names)} of '{table.name}'.")
 
 
-def commit_seal(table: TableContext, snapshot: HalfSnapshot, keys: Collection[PartitionKey]) -> int:
-    """Commit that the consuming segments of `keys` are sealed. Call it under the half's lock."""
-    state, path = snapshot.realtime, table.layout.half(Half.REALTIME)
+def commit_seal(table: TableContext, half: LockedHalf, snapshot: HalfSnapshot, keys: Collection[PartitionKey]) -> int:
+    """Commit that the consuming segments of `keys` are sealed."""
+    state = snapshot.realtime
     still_consuming = {key: segment for key, segment in state.consuming.items() if key not in keys}
     detail = {"sealed": sorted(state.consuming[key].name for key in keys)}
     act = next_act(state, new_act_id("seal"), "seal", table.bench.now_iso(), detail)
-    return commit_state(
-        path,
-        replace(state, act=act, consuming=still_consuming),
-        planned=snapshot.version,
-        start_spark=table.bench.start_spark,
-    )
+    return half.commit_state(replace(state, act=act, consuming=still_consuming), planned=snapshot.version)

@@ -13,9 +13,7 @@ from hybrid.config.table_config import Half
 from hybrid.ingest.batch import stream_of
 from hybrid.ingest.plan import leader_epochs_at
 from hybrid.kafka.streams import StreamView
-from hybrid.lake.commit import commit_state
 from hybrid.lake.commit_context import new_act_id
-from hybrid.lake.log import open_half
 from hybrid.lake.table_context import TableContext
 from hybrid.table.boundary import TopicPartition, partition_key
 from hybrid.table.state import next_act
@@ -23,9 +21,9 @@ from hybrid.table.state import next_act
 
 def start_stream(table: TableContext, view: StreamView, starts: Mapping[TopicPartition, int]) -> bool:
     """Commit the start offsets, by partition. False when it was started already; nothing changes then."""
-    stream, path = stream_of(table.spec), table.layout.half(Half.REALTIME)
-    with table.lock(Half.REALTIME, with_spark=False):
-        snapshot = open_half(path)
+    stream = stream_of(table.spec)
+    with table.lock(Half.REALTIME, with_spark=False) as half:
+        snapshot = table.half(Half.REALTIME)
         state = snapshot.realtime
         if state.reads(stream):
             return False
@@ -40,5 +38,5 @@ def start_stream(table: TableContext, view: StreamView, starts: Mapping[TopicPar
             leader_epochs={**state.leader_epochs, **leader_epochs_at(view, offsets)},
             progress={**state.progress, stream.connector: {"started_at": act.at}},
         )
-        commit_state(path, after, planned=snapshot.version, start_spark=table.bench.start_spark)
+        half.commit_state(after, planned=snapshot.version)
     return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -13,9 +14,26 @@ HINT = "_last_checkpoint"
 
 
 def last_checkpoint(half: Path) -> int:
-    """The version of the newest checkpoint; 0 without any."""
+    """The version of the newest checkpoint; 0 without any.
+
+    By the hint where it names a checkpoint of one file that is there, because the folder may hold thousands of entries.
+    Another writer may have left the hint behind its checkpoints: then one more is written than needed.
+    """
+    hinted = hinted_version(half)
+    if hinted is not None and (half / "_delta_log" / f"{hinted:020d}.checkpoint.parquet").exists():
+        return hinted
     names = (path.name for path in (half / "_delta_log").glob("*.checkpoint*.parquet"))
     return max((int(name[:20]) for name in names if name[:20].isdecimal()), default=0)
+
+
+def hinted_version(half: Path) -> int | None:
+    """The checkpoint version that the hint names; None without a hint, -1 when the hint cannot be read."""
+    try:
+        return int(json.loads((half / "_delta_log" / HINT).read_text(encoding="utf-8"))["version"])
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError):
+        return -1
 
 
 def write_checkpoint(half: Path, version: int) -> None:

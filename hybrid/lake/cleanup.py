@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from hybrid.errors import DataError
-from hybrid.lake.checkpoint import HINT, delete_file, store_checkpoint, write_checkpoint
+from hybrid.lake.checkpoint import HINT, delete_file, hinted_version, store_checkpoint, write_checkpoint
 from hybrid.lake.lineage_archive import VersionedAct, keep_acts, outlives_log
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.table.state import Act, from_user_metadata
@@ -111,7 +111,7 @@ def remove_expired(half: HalfSnapshot, expired: Expired) -> None:
     if expired.base not in checkpoints:  # a purge deleted the checkpoint; readers start from the entries instead
         raise DataError(f"{half.path}: the log was changed meanwhile. Nothing of it was removed.", hint="Run it again.")
     _ = open_half(half.path, expired.base).files  # every later version depends on the base: prove that it is readable
-    hinted = _hinted(half.path)
+    hinted = hinted_version(half.path)
     if hinted is not None and (hinted < expired.cut or hinted not in checkpoints):
         delete_file(half.path / "_delta_log" / HINT)
     store_checkpoint(half.path, checkpoints[expired.base])
@@ -179,16 +179,6 @@ def _commit_info(entry: Path) -> dict[str, Any]:
                 info = json.loads(line)["commitInfo"]
                 return info if isinstance(info, dict) else {}
     return {}
-
-
-def _hinted(half: Path) -> int | None:
-    """The checkpoint version that the hint names; None without a hint, -1 when the hint cannot be read."""
-    try:
-        return int(json.loads((half / "_delta_log" / HINT).read_text(encoding="utf-8"))["version"])
-    except FileNotFoundError:
-        return None
-    except (ValueError, KeyError, TypeError):
-        return -1
 
 
 def _bytes_of(files: Iterable[Path]) -> int:

@@ -71,7 +71,8 @@ def commit_state(
 ) -> int:
     """Make `state` the half's state, without rows. Otherwise as `commit_act`, but no JVM is needed.
 
-    Only a half whose Delta features ask for Spark's own writer needs one: `start_spark` returns the session then.
+    Only a half whose Delta features ask for Spark's own writer needs one: `start_spark` returns the session then, whose
+    JVM the lock has to name (`LockedHalf`).
     """
     transaction = AppendTransaction(half, planned=planned)
     if not transaction.is_plain:

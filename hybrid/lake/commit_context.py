@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, TypeVar
 
 from hybrid.config.table_config import Half
 from hybrid.errors import OvertakenError
+from hybrid.lake.commit import commit_state
 from hybrid.lake.delta_errors import is_missing_file
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.lock import half_lock
 from hybrid.lake.staging import staging_folder
 from hybrid.progress import Progress
 from hybrid.runtime.json_values import stamp
+from hybrid.table.state import HalfState
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,6 +30,18 @@ Report = TypeVar("Report")
 
 _ATTEMPTS = 5
 _TURNS: dict[Path, threading.Lock] = {}
+
+
+@dataclass(frozen=True)
+class LockedHalf:
+    """A half whose lock is held. `start_spark` returns the session, and records its JVM in the lock."""
+
+    path: Path
+    start_spark: Callable[[], SparkSession]
+
+    def commit_state(self, state: HalfState, *, planned: int) -> int:
+        """Make `state` the half's state, without rows; see `hybrid.lake.commit.commit_state`."""
+        return commit_state(self.path, state, planned=planned, start_spark=self.start_spark)
 
 
 @dataclass
@@ -45,11 +59,12 @@ class CommitContext:
         return self.start_spark()
 
     @contextmanager
-    def lock(self, layout: TableLayout, half: Half, *, with_spark: bool = True) -> Iterator[None]:
+    def lock(self, layout: TableLayout, half: Half, *, with_spark: bool = True) -> Iterator[LockedHalf]:
         """Hold the lock of a half, and record this process's JVM in it. Hold it for plan check and commit only.
 
         Threads of this process first take turns among themselves, so a waiting message only concerns other processes.
-        Without `with_spark` no JVM is started: the work under the lock only writes files of the log.
+        Without `with_spark` no JVM is started: the work under the lock only writes files of the log. Where it needs
+        Spark after all, `LockedHalf` records the JVM.
         """
         from hybrid.lake.spark import is_running, jvm_pid
 
@@ -59,8 +74,13 @@ class CommitContext:
         file_lock = half_lock(
             path, jvm_pid=pid, commits=with_spark, timeout_s=self.lock_timeout_s, waiting=self.progress.say
         )
-        with turn, file_lock:
-            yield
+        with turn, file_lock as record_jvm:
+
+            def recorded_spark() -> SparkSession:
+                record_jvm(jvm_pid(self.spark))
+                return self.spark
+
+            yield LockedHalf(layout.half(half), recorded_spark)
 
     def until_not_overtaken(self, table: str, attempt: Callable[[], Report], attempts_min: int = 1) -> Report:
         """Run an operation on OFFLINE, and plan it again whenever another one committed first.

@@ -34,10 +34,11 @@ def half_lock(
     timeout_s: float,
     waiting: Callable[[str], None],
     orphan_grace_s: float = _ORPHAN_GRACE_S,
-) -> Iterator[None]:
+) -> Iterator[Callable[[int], None]]:
     """Hold the lock of a half. ConflictError after `timeout_s`; `waiting` is called once with the reason for waiting.
 
-    `jvm_pid` is this process's JVM, if it has one. Without `commits` the JVM takes no part in the work under the lock.
+    `jvm_pid` is this process's JVM, if it has one. Without `commits` the JVM takes no part in the work under the lock,
+    unless the function that the lock gives is called with its number first.
     The JVM of a dead holder is ended after `orphan_grace_s`.
     """
     durable.make_folder(path.parent)  # later writers take the folder's name as synced
@@ -47,7 +48,7 @@ def half_lock(
             _await_orphan(_read_holder(file), own_jvm=jvm_pid, grace_s=orphan_grace_s)
             _write_holder(file, jvm_pid if commits else None)
             try:
-                yield
+                yield lambda pid: _write_holder(file, pid)
             except Exception as error:
                 if not _lost_sight(error):
                     _write_holder(file, None)

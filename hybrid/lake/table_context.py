@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from hybrid.config.table_config import Half, TableSpec
-from hybrid.lake.commit_context import CommitContext
+from hybrid.lake.commit_context import CommitContext, LockedHalf
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import HalfSnapshot, open_half
 
@@ -37,7 +37,7 @@ class TableContext:
         """The table with the definition that `newest` returns: columns may be added while an operation is planned."""
         return self if newest is None else replace(self, spec=newest())
 
-    def lock(self, half: Half, *, with_spark: bool = True) -> AbstractContextManager[None]:
+    def lock(self, half: Half, *, with_spark: bool = True) -> AbstractContextManager[LockedHalf]:
         """Hold the lock of a half; see `CommitContext.lock`."""
         return self.bench.lock(self.layout, half, with_spark=with_spark)
 

@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 
 from hybrid.config.table_config import BoundaryMode, Half, TableSpec
 from hybrid.errors import ConflictError, NotFoundError, SpecError
-from hybrid.lake.commit import commit_state
 from hybrid.lake.commit_context import new_act_id
-from hybrid.lake.log import HalfSnapshot, open_half
+from hybrid.lake.log import HalfSnapshot
 from hybrid.lake.table_context import TableContext
 from hybrid.runtime.json_values import utc
 from hybrid.schema.rounding import rounded_down
@@ -160,9 +159,8 @@ def _standing(boundary: Boundary) -> str:
 
 
 def _commit(table: TableContext, wish: OverrideRequest, act_id: str) -> BoundaryReport:
-    path = table.layout.half(Half.OFFLINE)
-    with table.lock(Half.OFFLINE, with_spark=False):
-        current = open_half(path)
+    with table.lock(Half.OFFLINE, with_spark=False) as half:
+        current = table.half(Half.OFFLINE)
         decision = decide(table.spec, current, wish)
         if decision.after is None:  # another process has just done the same
             return BoundaryReport(None, decision.sentence)
@@ -173,6 +171,4 @@ def _commit(table: TableContext, wish: OverrideRequest, act_id: str) -> Boundary
         }
         act = next_act(current.offline, act_id, "boundary", table.bench.now_iso(), detail)
         state = replace(current.offline, act=act, boundary=decision.after)
-        return BoundaryReport(
-            commit_state(path, state, planned=current.version, start_spark=table.bench.start_spark), decision.sentence
-        )
+        return BoundaryReport(half.commit_state(state, planned=current.version), decision.sentence)

@@ -17,7 +17,7 @@ from hybrid.query.error_mapping import is_evolution, is_missing_file
 from hybrid.query.execution import Attempt, Fetched, Limits, fetch, parsed, timeout_by, timeout_of, to_result
 from hybrid.query.explain import Explanation, explain_plan, explanation_rows
 from hybrid.query.memory_budget import MemoryBudget
-from hybrid.query.plan import QueryPlan, QueryTable, TableSource, plan_query
+from hybrid.query.plan import PinnedTable, QueryPlan, QueryTable, TableSource, plan_query
 from hybrid.query.result import QueryResult, QueryStats
 from hybrid.query.spool import RowSink, spool
 from hybrid.query.tail import KafkaTail, TailSource
@@ -205,17 +205,21 @@ def _fetch(connection: DuckDBPyConnection, plan: QueryPlan, options: QueryOption
 
 
 def _fresh_ms(plan: QueryPlan, now_ms: int) -> int:
-    """The instant up to which the answer holds all of Kafka's rows: now, or the last commit where no tail was read.
+    """An instant up to which the answer holds all of Kafka's rows: now, or a commit's where the tail is not complete.
 
-    0 when it is unknown, because a tail was capped.
+    0 when none is known.
     """
-    halves = [(pinned.halves.realtime, pinned.tail) for pinned in plan.tables]
-    seen = [
-        0 if tail.is_capped else now_ms if tail.positions and plan.as_of is None else epoch_ms(half.realtime.act.at)
-        for half, tail in halves
-        if half is not None
-    ]
+    seen = [_seen_ms(pinned, plan, now_ms) for pinned in plan.tables if pinned.halves.realtime is not None]
     return min(seen, default=now_ms)
+
+
+def _seen_ms(pinned: PinnedTable, plan: QueryPlan, now_ms: int) -> int:
+    tail, half = pinned.tail, pinned.halves.realtime
+    if half is None or (tail.positions and plan.as_of is None and not (tail.is_capped or tail.warnings)):
+        return now_ms
+    if pinned.table.spec.stream is None:
+        return epoch_ms(half.realtime.act.at)
+    return half.realtime.complete_ms or 0
 
 
 def _stats(plan: QueryPlan) -> QueryStats:

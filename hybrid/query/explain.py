@@ -31,7 +31,8 @@ class TableExplanation:
     `limit_time_ms` divides the halves: offline rows before it (in mode `exact` without an override: all) and realtime
     rows from it on, or beyond the frontier. Without a boundary `boundary_mode` and the times are None.
     `filters` are the comparisons used to prune files; `tail` is the next offset by partition, `tail_rows` its rows.
-    `stream` says how a server that follows the table reads its stream; None where nothing follows it.
+    `stream` says how a server that follows the table reads its stream, and whether this statement's tail ends before
+    that; None where nothing follows it.
     """
 
     table: str
@@ -67,7 +68,7 @@ class Explanation:
 
 def explain_plan(plan: QueryPlan, stream_of: Callable[[str], str | None] = lambda table: None) -> Explanation:
     """Explains a plan. `stream_of` says how the stream of a table is read."""
-    tables = [_table(ref, stream_of(ref.ref.table)) for ref in plan.refs]
+    tables = [_table(ref, _stream_words(ref, stream_of(ref.ref.table))) for ref in plan.refs]
     return Explanation(str(plan.revision), tables, plan.rewritten.sql, list(plan.warnings))
 
 
@@ -98,6 +99,11 @@ def _lines(table: TableExplanation) -> list[tuple[str, str]]:
     if table.filters:
         lines.append(("filters on statistics", ", ".join(table.filters)))
     return [*lines, ("relation", table.sql)]
+
+
+def _stream_words(plan: RefPlan, stream: str | None) -> str | None:
+    is_capped = stream is not None and plan.pinned.tail.is_capped
+    return f"{stream}; the tail of this statement ends at what answers have shown" if is_capped else stream
 
 
 def _table(plan: RefPlan, stream: str | None) -> TableExplanation:

@@ -61,12 +61,14 @@ class TailLimit:
     """How much of a followed table's tail a statement reads: to its end, unless the server is far behind.
 
     Up to `offsets_max` offsets beyond `shown` are read. If there are more, the tail ends at `shown`, which answers have
-    shown already: a server that follows the table gets the rest sooner than the statement.
+    shown already: a server that follows the table gets the rest sooner than the statement. `recent_ends` are end
+    offsets that the server has asked for some seconds ago at most.
     """
 
     offsets_max: float
     shown: Offsets
     table: Pausable
+    recent_ends: Offsets | None = None
 
     def ends(self, ranges: Ranges) -> Offsets | None:
         """The end offsets up to which the ranges are read; None: to their ends."""
@@ -75,6 +77,22 @@ class TailLimit:
         if sum(max(0, end - starts[key]) for key, end in readable.items()) <= self.offsets_max:
             return None
         return {key: min(end, starts[key]) for key, (_, end) in ranges.items()}
+
+    def without_kafka(self, stream: StreamConfig, state: RealtimeState) -> Tail | None:
+        """The tail where it is known to be capped at the committed offsets; None where Kafka has to be asked.
+
+        End offsets grow: what was too much for a statement some seconds ago is too much now.
+        """
+        recent = self.recent_ends
+        if recent is None or {*current_keys(stream, (key.place for key in recent), state.offsets).values()} != {
+            *recent
+        }:
+            return None  # a reset was committed since
+        starts = {key: state.offsets.get(key, 0) for key in recent}
+        capped = self.ends({key: (starts[key], end) for key, end in recent.items()})
+        if capped is None or any(end > starts[key] for key, end in capped.items()):
+            return None
+        return Tail(positions=starts, warnings=(_capped(stream),), is_capped=True)
 
 
 @dataclass(frozen=True)
@@ -120,7 +138,8 @@ class NoTail:
 class KafkaTail:
     """Reads the tail from Kafka for one query: assign and seek, no consumer group.
 
-    `limit_of` returns the limit of a table's tail by its name. It is asked after the end offsets are known.
+    `limit_of` returns the limit of a table's tail by its name. It is asked again after the end offsets are known:
+    answers may have shown more since.
     """
 
     def __init__(
@@ -147,6 +166,9 @@ class KafkaTail:
         stream = spec.stream
         if stream is None or not state.reads(stream):
             return Tail()
+        limit = self._limit_of(spec.name)
+        if limit is not None and (known := limit.without_kafka(stream, state)) is not None:
+            return known
         address = brokers or stream.brokers
         if not broker_answers(address):
             return Tail(warnings=(_unreachable(address),))
@@ -173,7 +195,7 @@ class KafkaTail:
         capped = limit.ends(ranges) if limit is not None else None
         if capped is not None:
             ranges = {key: (start, max(start, capped[key])) for key, (start, _) in ranges.items()}
-            warnings.append(f"{stream.words.capitalize()} holds newer messages, which this server has yet to take in.")
+            warnings.append(_capped(stream))
         deadline = time.monotonic() + self._read_s_max
         if self._until is not None:
             deadline = min(deadline, self._until)
@@ -287,6 +309,10 @@ class _Reader:
 def _consumer(brokers: str, security: KafkaSecurity) -> KafkaConsumer:
     settings = {"auto_offset_reset": "none", "fetch_max_wait_ms": 20, "max_partition_fetch_bytes": 8 * 1024 * 1024}
     return consumer(brokers, security, QUERY_TIMEOUT_MS, **settings)
+
+
+def _capped(stream: StreamConfig) -> str:
+    return f"{stream.words.capitalize()} holds newer messages, which this server has yet to take in."
 
 
 def _gone(topic: str, of_it: str) -> str:

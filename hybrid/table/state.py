@@ -60,6 +60,7 @@ class RealtimeState:
     `timestamp_max` is the highest committed Kafka timestamp (ms). `rejected` counts rejected rows so far, `filtered`
     messages that the table's filter dropped, `deletes` delete markers. `progress`: see `HalfState`.
     `leader_epochs`: Kafka's leader epoch of each partition when its offset was read; absent: the broker gave none.
+    `complete_ms` is an instant (epoch ms) up to which all that the stream held is committed; None: not known.
     """
 
     act: Act
@@ -73,6 +74,7 @@ class RealtimeState:
     deletes: int = 0
     progress: Progress = field(default_factory=dict)
     leader_epochs: Offsets = field(default_factory=dict)
+    complete_ms: int | None = None
 
     def reads(self, stream: StreamConfig) -> bool:
         """Whether a stream is read: the table config's always, a connector's once the connector has started."""
@@ -177,6 +179,7 @@ def _realtime_json(state: RealtimeState) -> dict[str, object]:
         "deletes": state.deletes,
         "progress": _plain(state.progress),
         "leader_epochs": offsets_to_json(state.leader_epochs),
+        "complete_ms": state.complete_ms,
     }
 
 
@@ -193,6 +196,7 @@ def _realtime_state(act: Act, doc: dict[str, Any]) -> RealtimeState:
         deletes=doc.get("deletes", 0),
         progress=doc.get("progress", {}),
         leader_epochs=offsets_from_json(doc.get("leader_epochs", {})),  # halves of earlier versions have none
+        complete_ms=doc.get("complete_ms"),  # halves of earlier versions have none
     )
 
 

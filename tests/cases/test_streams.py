@@ -10,7 +10,10 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 
 from hybrid.config.table_config import Half
 from hybrid.errors import NotFoundError, StreamError
+from hybrid.ingest.batch import run_batch
+from hybrid.ingest.seal import seal_consuming
 from hybrid.kafka.topics import create_topic, describe_topic
+from hybrid.runtime.json_values import epoch_ms
 from tests.cases.tables import HOUR
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
@@ -80,6 +83,29 @@ def test_a_batch_of_rejected_rows_only_commits_its_offsets(new_table):
     assert table.visible() == table.queried() == [7]
     assert table.move().rows_read == 1
     assert table.visible() == table.queried() == [7]
+
+
+def test_a_commit_says_up_to_when_it_has_all_of_the_stream(new_table):
+    table = new_table()
+
+    def complete_ms():
+        return table.half(Half.REALTIME).realtime.complete_ms
+
+    table.produce(*rows(1, 2, 3))
+    run_batch(table.context, batch_offsets_max=2)
+    assert complete_ms() is None, "one is left behind"
+    before = table.context.bench.now_ms()
+    run_batch(table.context, batch_offsets_max=2)
+    complete = complete_ms()
+    assert before <= complete <= epoch_ms(table.half(Half.REALTIME).realtime.act.at)
+    table.now += 1000
+    seal_consuming(table.context)
+    table.produce(*rows(4, 5))
+    run_batch(table.context, batch_offsets_max=1)
+    assert complete_ms() == complete, "no later time is known"
+    place = TopicPartition(table.spec.stream.topics[0], 0)
+    run_batch(table.context, pause_offsets=lambda: {place: 5})
+    assert complete_ms() == complete, "a pause may hold rows back"
 
 
 def test_topic_idle_for_months_while_a_foreign_tool_optimises_and_checkpoints(new_table):

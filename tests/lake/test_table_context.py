@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
 from hybrid.config.table_config import Half
 from hybrid.errors import OvertakenError
 from hybrid.lake.commit_context import CommitContext
+from hybrid.lake.lock import last_holder
 from hybrid.lake.table_context import TableContext
 from hybrid.progress import Silent
 from tests.query.halves import Halves, orders_spec
@@ -43,6 +46,25 @@ def test_it_reads_locks_and_stages_its_own_table(
     assert table.half(Half.OFFLINE).path == halves.layout.half(Half.OFFLINE)
     with table.lock(Half.OFFLINE, with_spark=False), table.staging("move-1") as folder:
         assert halves.layout.lock(Half.OFFLINE).exists() and folder == halves.layout.staging("move-1")
+
+
+def test_a_lock_names_the_jvm_that_is_needed_after_all(halves: Halves, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A state is committed without Spark, unless the half has Delta features that only Spark can commit to."""
+    monkeypatch.setattr("hybrid.lake.spark.is_running", lambda: False)
+    monkeypatch.setattr("hybrid.lake.spark.jvm_pid", lambda spark: os.getppid())
+    monkeypatch.setattr("hybrid.lake.transaction.AppendTransaction.is_plain", False)
+    path, jvms = halves.layout.lock(Half.OFFLINE), []
+
+    def commit_by_spark(*_: object, **__: object) -> int:
+        jvms.append(last_holder(path)["jvm"].pid)
+        return 7
+
+    monkeypatch.setattr("hybrid.lake.commit.commit_act", commit_by_spark)
+    table = halves.context(CommitContext(MagicMock, lambda: 0, Silent()))
+    with table.lock(Half.OFFLINE, with_spark=False) as half:
+        assert "jvm" not in last_holder(path)
+        assert half.commit_state(table.half(Half.OFFLINE).offline, planned=0) == 7
+    assert jvms == [os.getppid()] and "jvm" not in last_holder(path)
 
 
 def test_it_plans_again_as_often_as_it_is_told(table: TableContext) -> None:

@@ -186,6 +186,29 @@ def test_a_checkpoint_that_fails_leaves_the_commit_and_is_made_up_for(
     assert module.last_checkpoint(half) == 11
 
 
+def test_the_newest_checkpoint_is_the_hinted_one_where_that_is_there(
+    half: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(10):
+        AppendTransaction(half).commit(after(half), [])
+    log = half / "_delta_log"
+    hint, checkpoint = log / "_last_checkpoint", log / f"{10:020d}.checkpoint.parquet"
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "glob", lambda *_: pytest.fail("the folder is listed"))
+        assert module.last_checkpoint(half) == 10
+    written = hint.read_text(encoding="utf-8")
+    for text in ("", "[]", '{"version": 7}'):
+        hint.write_text(text, encoding="utf-8")
+        assert module.last_checkpoint(half) == 10, "no hint, or one to a checkpoint that is gone"
+    hint.unlink()
+    assert module.last_checkpoint(half) == 10
+    hint.write_text(written, encoding="utf-8")
+    checkpoint.rename(log / f"{10:020d}.checkpoint.{1:010d}.{1:010d}.parquet")
+    assert module.last_checkpoint(half) == 10, "one of several files"
+    (log / f"{10:020d}.checkpoint.{1:010d}.{1:010d}.parquet").unlink()
+    assert module.last_checkpoint(half) == 0, "a purge has deleted it"
+
+
 @pytest.mark.spark
 @pytest.mark.parametrize("segment", ODD_NAMES)
 def test_segments_of_any_name_are_replaced_by_spark(half: Path, workbench: CommitContext, segment: str) -> None:

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hybrid.config.table_config import Half
 from hybrid.errors import StreamError
+from hybrid.lake.lock import half_lock
 from hybrid.query.cache.cache import CachedTable
 from hybrid.query.cache.cached_rows import CachedRows
 from hybrid.query.cache.stream import Polled
 from hybrid.query.cache.tuning import CacheTuning
 from hybrid.query.engine import QueryOptions, QueryResult, explain, run
 from hybrid.query.execution import Limits
-from hybrid.query.tail import TailMessage
+from hybrid.query.tail import Tail, TailMessage
 from hybrid.table.boundary import INFINITE, Boundary, PartitionKey
 from tests.query.halves import KEY, Halves, ListTail, Row, orders_spec
 from tests.query.stepped import SteppedCache
@@ -39,6 +43,13 @@ def message(offset: int, key: PartitionKey = KEY) -> TailMessage:
 def stored(offset: int, key: PartitionKey = KEY) -> Row:
     row = values(offset + 100 * key.partition)
     return Row(row, int(row["ts"]), offset, key=key, segment=f"orders__{key.partition}__0__20210924T0602Z")
+
+
+class CappedTail(ListTail):
+    """A tail whose messages lie beyond what answers have shown."""
+
+    def read(self, *given: Any) -> Tail:
+        return Tail(is_capped=True)
 
 
 class Backlog:
@@ -205,6 +216,106 @@ def test_readers_of_a_moved_stream_see_one_revision(backlog: Backlog, monkeypatc
     assert seen == [2] and sum(backlog.cache.rows.current.revision.tail.values()) == 18  # type: ignore[union-attr]
 
 
+def test_behind_without_trust_memory_answers_too(backlog: Backlog) -> None:
+    """The files would show less than it holds."""
+    backlog.follower.mode.decoded(1000, 1000.0)
+    counts = []
+    for _ in range(20):
+        backlog.cache.step()
+        counts.append(backlog.count())
+        limit = backlog.cache.answers.tail_limit("orders")
+        assert limit is not None and limit.shown == backlog.cache.rows.positions
+    assert counts == list(range(2, 42, 2)) and not backlog.follower.mode.is_awaiting
+    assert backlog.follower.fresh_ms > 0, "the end was reached"
+
+
+def test_behind_without_trust_memory_answers_once_it_holds_what_was_shown(backlog: Backlog) -> None:
+    backlog.follower.mode.decoded(1000, 1000.0)
+    backlog.cache.answers.note(backlog.cache.opened, {KEY: 5})
+    counts = []
+    for _ in range(4):
+        backlog.cache.step()
+        counts.append(backlog.count())
+    assert counts == [None, None, 6, 8]
+
+
+def test_nobody_waits_for_offsets_whose_decoding_takes_longer(backlog: Backlog) -> None:
+    backlog.follower.mode.decoded(1000, 1000.0)
+    backlog.cache.step()
+    table = CachedTable(backlog.cache.opened, 1, backlog.follower, tuning=CacheTuning(await_fresh_s_max=10.0))
+    started = time.monotonic()
+    assert table.meet() == 0
+    backlog.cache.answers.note(backlog.cache.opened, {KEY: 20})
+    assert table.meet() is None, "the files answer"
+    assert time.monotonic() - started < 5
+
+
+@pytest.mark.parametrize("kind", ["start", "replay"])
+def test_only_ingestion_is_measured(backlog: Backlog, kind: str) -> None:
+    """The offsets from which a connector starts were never ingested, so they say nothing of its speed."""
+    backlog.cache.step()
+    rows = [stored(at, key) for key in (KEY, OTHER) for at in range(20)] if kind == "replay" else []
+    backlog.halves.commit_realtime(rows, kind, offsets={KEY: 20, OTHER: 20})
+    backlog.follower.mode.decoded(1000, 1000.0)
+    backlog.cache.step()
+    assert backlog.follower.offsets_from["files"] == 0 and not backlog.follower.mode._is_trusted
+    assert not backlog.follower.mode._has_committed
+
+
+def test_commits_that_are_followed_in_one_step_count_together(backlog: Backlog) -> None:
+    backlog.cache.step()
+    backlog.commit(3, 0)
+    backlog.halves.commit_realtime([], "seal")
+    backlog.commit(5, 9)
+    backlog.cache.step()
+    assert backlog.follower.offsets_from["files"] == 12 and backlog.follower.mode._is_trusted
+
+
+@pytest.fixture
+def pipeline() -> Iterator[subprocess.Popen[bytes]]:
+    """A process that stands for the JVM of a pipeline."""
+    with subprocess.Popen(["sleep", "60"]) as process:
+        yield process
+        process.kill()
+
+
+@pytest.mark.process
+def test_the_first_commit_of_a_running_ingestion_is_awaited(
+    backlog: Backlog, pipeline: subprocess.Popen[bytes]
+) -> None:
+    mode = backlog.follower.mode
+    mode.decoded(1000, 1000.0)
+    backlog.cache.step()
+    assert not mode.is_awaiting, "nobody holds the lock"
+    lock = backlog.halves.layout.lock(Half.REALTIME)
+    with half_lock(lock, jvm_pid=None, timeout_s=5.0, waiting=lambda _: None):
+        backlog.cache.step()
+        assert not mode.is_awaiting, "no batch is written without a JVM"
+    with half_lock(lock, jvm_pid=pipeline.pid, timeout_s=5.0, waiting=lambda _: None):
+        backlog.cache.step()
+        assert mode.is_awaiting and backlog.count() == 6
+        assert 9.0 < mode.status(time.monotonic()).left_s <= 10.0
+        backlog.commit(20, 19)
+    backlog.cache.step()
+    assert backlog.count() == 39 and not mode.is_awaiting
+
+
+@pytest.mark.process
+def test_an_ingestion_that_died_in_its_batch_is_not_awaited(
+    backlog: Backlog, pipeline: subprocess.Popen[bytes]
+) -> None:
+    backlog.follower.mode.decoded(1000, 1000.0)
+    backlog.cache.step()
+    lock = backlog.halves.layout.lock(Half.REALTIME)
+    with pytest.raises(KeyboardInterrupt), half_lock(lock, jvm_pid=pipeline.pid, timeout_s=5.0, waiting=lambda _: None):
+        raise KeyboardInterrupt  # the holder is written down still
+    assert backlog.follower._is_ingested()
+    pipeline.kill()
+    pipeline.wait()
+    backlog.cache.step()
+    assert not backlog.follower.mode.is_awaiting
+
+
 @pytest.fixture
 def suspended(backlog: Backlog) -> Backlog:
     """A cache that has read two messages of a stream of 20 in each partition, and awaits commits."""
@@ -221,6 +332,16 @@ def test_behind_a_backlog_memory_answers_at_its_positions(suspended: Backlog) ->
     assert found.revision.tables[0].tail == {KEY: 4}
     suspended.cache.step()
     assert suspended.count() == 4, "nothing is decoded"
+
+
+def test_behind_a_backlog_memory_is_as_fresh_as_its_commits(suspended: Backlog) -> None:
+    suspended.commit(6, 3)
+    suspended.halves.commit_realtime([], complete_ms=NOW_MS - 4000)
+    suspended.cache.step()
+    assert suspended.follower.fresh_ms == NOW_MS - 4000
+    suspended.follower.start()
+    suspended.cache.step()
+    assert suspended.follower.fresh_ms in (None, NOW_MS - 4000)
 
 
 def test_a_backlog_comes_by_its_commits_and_the_rest_by_the_stream(suspended: Backlog) -> None:
@@ -413,6 +534,14 @@ def test_an_explanation_says_how_the_stream_is_read(suspended: Backlog) -> None:
     assert next(text for subject, text in rows if subject == "orders: stream").startswith("the stream awaits commits")
     suspended.follower.mode._deadline = time.monotonic()
     suspended.cache.step()
+    assert stream("select 1 from orders") == "the stream is read: 36 offsets are unread"
+    capped = QueryOptions(tail=CappedTail(), now_ms=lambda: NOW_MS, cache=suspended.cache.answers)
+    assert (stream("select 1 from orders", capped) or "").endswith(
+        "36 offsets are unread; the tail of this statement ends at what answers have shown"
+    )
+    assert stream("select 1 from orders", QueryOptions(tail=CappedTail())) is None
+    for _ in range(20):
+        suspended.cache.step()
     assert stream("select 1 from orders") == "the stream is read to its end"
     assert suspended.cache.answers.stream_words("orders") == "the stream is read to its end"
     suspended.follower.lose()

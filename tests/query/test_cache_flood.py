@@ -179,6 +179,22 @@ def test_what_was_shown_of_an_earlier_epoch_is_not_awaited(behind: SteppedCache)
     assert KEY not in behind.followed.follower._noted
 
 
+def test_what_was_shown_of_a_stream_that_is_no_longer_read_is_dropped(behind: SteppedCache) -> None:
+    """Another connector, another topic, a partition that the table leaves out now: nothing will bring their rows."""
+    follower, others = behind.followed.follower, [KEY._replace(connector="gone"), KEY._replace(topic="gone")]
+    follower.note({other: 9 for other in (*others, KEY._replace(partition=7))})
+    follower.start()
+    assert set(follower.served) == {KEY, KEY._replace(partition=7)}
+    stream, table = follower.rows.table.spec.stream, follower.rows.table
+    assert stream is not None
+    follower.rows.table = replace(table, spec=replace(table.spec, stream=replace(stream, partitions=(0,))))
+    follower.start()
+    assert set(follower.served) == {KEY}
+    follower.rows.table = replace(table, spec=replace(table.spec, stream=None))
+    follower.start()
+    assert not follower.served
+
+
 def test_rows_that_were_never_complete_were_not_shown(tmp_path: Path) -> None:
     cache = SteppedCache(Halves.create(tmp_path, orders_spec()), NOW_MS, ListTail([message(0)]))
     cache.followed.follower.start()

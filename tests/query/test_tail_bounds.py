@@ -12,13 +12,15 @@ import pytest
 from kafka import TopicPartition as Part
 
 from hybrid.query import tail
+from hybrid.query.cache.tuning import CacheTuning
 from hybrid.query.engine import QueryOptions, _bounded_tail, run
 from hybrid.query.execution import Limits
 from hybrid.query.plan import QueryTable
 from hybrid.query.tail import KafkaTail, NoTail, Tail, TailLimit, _Reader
 from hybrid.sql.statement import parse_statement
-from hybrid.table.boundary import PartitionKey
-from tests.query.halves import Halves, ListTail, orders_spec
+from hybrid.table.boundary import Offsets, PartitionKey
+from hybrid.table.state import RealtimeState
+from tests.query.halves import Halves, ListTail, act, orders_spec
 from tests.query.stepped import SteppedCache
 from tests.query.test_cache_flood import NOW_MS, message
 
@@ -116,6 +118,53 @@ def test_what_a_pause_holds_back_does_not_count_as_behind(table: QueryTable) -> 
     assert TailLimit(49, {}, paused).ends({KEY: (10, 10_000)}) == {KEY: 10}
 
 
+def test_a_limit_that_is_passed_already_needs_no_kafka(table: QueryTable) -> None:
+    stream, state = table.spec.stream, RealtimeState(act("ingest", 1), {KEY: 40, OTHER: 7})
+    assert stream is not None
+
+    def known(offsets_max: float, shown: Offsets, ends: Offsets | None, table: QueryTable = table) -> Tail | None:
+        return TailLimit(offsets_max, shown, table, ends).without_kafka(stream, state)
+
+    ends = {KEY: 100, OTHER: 8}
+    found = known(60, {}, ends)
+    assert found is not None and found.is_capped and not found.messages and len(found.warnings) == 1
+    assert found.positions == {KEY: 40, OTHER: 7}
+    assert known(61, {}, ends) is None, "then rows that were acknowledged before the statement are in its answer"
+    assert known(0, {}, {KEY: 39, OTHER: 8}) == found, "commits have come since the ends were asked for"
+    assert known(0, {KEY: 41}, ends) is None, "what was shown is read"
+    assert known(0, {KEY: 40}, ends) == found
+    assert known(0, {}, None) is None, "the stream is not followed, or was not asked for long"
+    assert known(0, {}, {KEY._replace(epoch=1): 100}) is None, "the stream was reset, and the ends are another topic's"
+    assert known(0, {}, ends, replace(table, pause_offsets={KEY.place: 40, OTHER.place: 7})) is None
+
+
+def test_statements_over_files_do_not_ask_kafka_what_the_server_knows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tuning = CacheTuning(unmeasured_tail_offsets=3, tail_offsets_min=2)
+    tail_source = ListTail([message(offset) for offset in range(20)])
+    cache = SteppedCache(Halves.create(tmp_path, orders_spec()), NOW_MS, tail_source, tuning=tuning, poll_max=2)
+    asked: list[str] = []
+    monkeypatch.setattr(tail, "broker_answers", lambda address: bool(asked.append(address)))
+    options = QueryOptions(tail=KafkaTail(), cache=cache.answers, now_ms=lambda: NOW_MS)
+
+    def warnings() -> str:
+        return str(run("select $offset from orders", cache.source, options).warnings)
+
+    assert "does not answer" in warnings() and len(asked) == 1, "nothing is known yet"
+    cache.step()
+    assert cache.followed.follower.served == {KEY: 2}
+    assert "does not answer" in warnings() and len(asked) == 2, "memory has shown two rows: they are read"
+    cache.source.commit_realtime([], offsets={KEY: 2})
+    assert "yet to take in" in warnings() and len(asked) == 2
+    cache.followed.follower._fresh_s = 0.0
+    assert "does not answer" in warnings() and len(asked) == 3, "the ends were asked for long ago"
+    cache.followed.follower._fresh_s = 60.0
+    assert "yet to take in" in warnings()
+    cache.followed.follower.lose()
+    assert "does not answer" in warnings() and len(asked) == 4
+
+
 def test_only_the_newest_rows_of_a_server_are_limited(tmp_path: Path) -> None:
     cache = SteppedCache(Halves.create(tmp_path, orders_spec()), NOW_MS)
     limit_of = cache.answers.tail_limit
@@ -153,6 +202,25 @@ def test_the_limit_lasts_as_long_as_somebody_follows(tmp_path: Path) -> None:
     assert shown() == {KEY: 5}
     follower.close()
     assert shown() is None
+
+
+def test_an_answer_without_a_whole_tail_is_as_fresh_as_its_commits(tmp_path: Path) -> None:
+    """The time of a commit is not the bound: rows that were produced while it was written are not in it."""
+    halves = Halves.create(tmp_path, orders_spec())
+    lost = ListTail([message(0)], ["up to 7 are left out"])
+
+    def fresh_ms(source: Any, **options: Any) -> int:
+        return run(
+            "select 1 from orders", halves, QueryOptions(tail=source, now_ms=lambda: NOW_MS, **options)
+        ).stats.fresh_ms
+
+    assert fresh_ms(NoTail()) == fresh_ms(lost) == 0, "no batch was complete yet"
+    halves.commit_realtime([], offsets={KEY: 0}, complete_ms=NOW_MS - 5000)
+    then = run("select 1 from orders", halves, QueryOptions(tail=NoTail())).revision
+    halves.commit_realtime([], offsets={KEY: 0}, complete_ms=NOW_MS - 3000)
+    assert fresh_ms(NoTail()) == fresh_ms(lost) == NOW_MS - 3000
+    assert fresh_ms(NoTail(), as_of=str(then)) == NOW_MS - 5000
+    assert fresh_ms(ListTail([message(0)])) == NOW_MS
 
 
 def test_a_capped_answer_does_not_say_that_it_is_fresh(tmp_path: Path) -> None:

@@ -124,9 +124,8 @@ def test_only_a_commit_as_fast_as_decoding_extends_the_wait(advanced: int, await
 
 def test_a_build_from_the_files_begins_with_the_stream_and_without_trust() -> None:
     mode = awaiting()
-    assert mode.has_awaited
     mode.restarts()
-    assert not mode.is_awaiting and not mode.has_awaited and mode.limit == 3 * RATE
+    assert not mode.is_awaiting and mode.limit == 3 * RATE
     assert not mode.decide(1.0, 10**9, may_await=True)
 
 
@@ -142,6 +141,62 @@ def test_before_the_first_commit_a_backlog_is_decoded_in_half_of_the_time() -> N
     mode.decide(3.0, 3 * RATE + 1, may_await=True)
     assert mode.rest_s(0.3) == 0.3
     assert awaiting().rest_s(0.3) == 0.0
+
+
+def believing(unread: int = 1_000_000) -> TailMode:
+    mode = mode_of(trusted=False)
+    assert mode.decide(0.0, unread, may_await=True, is_ingested=lambda: True) and mode.is_awaiting
+    return mode
+
+
+def test_the_first_commit_is_awaited_where_ingestion_evidently_runs() -> None:
+    mode = believing()
+    assert mode.rest_s(0.3) == 0.0
+    mode.committed(4.0, 200_000, 200_000)
+    assert not mode.decide(4.0, 800_000, may_await=True), "as fast as decoding would have been"
+    assert not mode.decide(4.0 + 15.9, 800_000, may_await=True), "it is trusted now, and a backlog takes as long"
+    assert mode.decide(4.0 + 16.0, 800_000, may_await=True) and not mode.is_awaiting
+
+
+@pytest.mark.parametrize(("unread", "deadline_s"), [(10**9, 10.0), (200_000, 4.0)])
+def test_nobody_waits_for_the_first_commit_longer_than_ten_seconds_or_decoding(unread: int, deadline_s: float) -> None:
+    mode = believing(unread)
+    assert not mode.decide(deadline_s - 0.1, unread, may_await=True)
+    assert mode.decide(deadline_s, unread, may_await=True) and not mode.is_awaiting
+
+
+def test_evidence_does_not_suffice_twice_without_a_commit() -> None:
+    """Nor after a build from the files: else an ingestion that hangs would hide rows again and again."""
+    mode = believing()
+    mode.decide(10.0, 10**9, may_await=True)
+    for _ in range(2):
+        assert not mode.decide(11.0, 10**9, may_await=True, is_ingested=lambda: pytest.fail("it is asked for"))
+        assert mode.rest_s(0.3) == 0.3
+        mode.restarts()
+    mode.committed(12.0, 100, 0)
+    assert not mode.decide(12.0, 10**9, may_await=True)
+    assert mode.decide(12.0, 10**9, may_await=True, is_ingested=lambda: True)
+
+
+def test_a_first_commit_that_is_slower_than_decoding_leaves_the_deadline() -> None:
+    mode = believing()
+    mode.committed(9.0, 100_000, 100_000)
+    assert mode.decide(10.0, 900_000, may_await=True) and not mode.is_awaiting
+
+
+@pytest.mark.parametrize(("unread", "may_await"), [(3 * RATE, True), (10**9, False)])
+def test_evidence_is_asked_for_only_where_it_matters(unread: int, may_await: bool) -> None:
+    mode = mode_of(trusted=False)
+    assert not mode.decide(0.0, unread, may_await=may_await, is_ingested=lambda: pytest.fail("it is asked for"))
+
+
+def test_a_quiet_time_before_does_not_make_a_commit_slow() -> None:
+    mode = mode_of()
+    assert mode.decide(3600.0, 1_000_000, may_await=True)
+    mode.committed(3610.0, 600_000, 600_000)
+    mode.decide(3610.0, 700_000, may_await=True)
+    mode.decide(3620.0, 700_000, may_await=True)
+    assert mode.is_awaiting
 
 
 def test_it_can_be_turned_off() -> None:
@@ -166,7 +221,7 @@ class World:
     position: float = 0.0
     commits: int = 0
 
-    def tick(self, now: float, arrivals: int, commit: float) -> None:
+    def tick(self, now: float, arrivals: int, commit: float, *, ingests: bool = False) -> None:
         self.end += arrivals
         if commit > 0:
             before = self.committed
@@ -181,25 +236,28 @@ class World:
             decoded = min(self.end - self.position, share * RATE)
             self.position += decoded
             self.mode.decoded(int(decoded), decoded / RATE)  # rests are not measured
-        self.mode.decide(now, int(self.end - self.position), may_await=True)
+        self.mode.decide(now, int(self.end - self.position), may_await=True, is_ingested=lambda: ingests)
 
 
 ticks = st.tuples(st.sampled_from([0, 500, 40_000, 100_000, 400_000]), st.sampled_from([0.0, 0.0, 0.0, 0.1, 0.9, 1.0]))
 
 
-@given(st.lists(ticks, max_size=120))
-def test_switches_are_rare_and_rows_become_visible_without_commits(life: list[tuple[int, float]]) -> None:
+@given(st.lists(ticks, max_size=120), st.booleans())
+def test_switches_are_rare_and_rows_become_visible_without_commits(
+    life: list[tuple[int, float]], ingests: bool
+) -> None:
+    """Also where an ingestion runs that never commits again."""
     world = World(TailMode(TUNING))
     world.mode.decoded(RATE, 1.0)
     now = 0.0
     for arrivals, commit in life:
         now += 1.0
-        world.tick(now, arrivals, commit)
+        world.tick(now, arrivals, commit, ingests=ingests)
         switches = world.mode.switches
-        assert switches[False] <= switches[True] <= world.commits
-    # Ingestion dies: everything is visible within twice the time of decoding it.
+        assert switches[False] <= switches[True] <= world.commits + ingests
+    # Ingestion dies: everything is visible within twice the time of decoding it, and 10 s later where it only hangs.
     left_s = (world.end - world.position) / RATE
-    for _ in range(math.ceil(2 * left_s) + 2):
+    for _ in range(math.ceil(2 * left_s) + 2 + 10 * ingests):
         now += 1.0
-        world.tick(now, 0, 0.0)
+        world.tick(now, 0, 0.0, ingests=ingests)
     assert world.position == pytest.approx(world.end)

@@ -20,7 +20,7 @@ from hybrid.config.table_config import Half, TableSpec
 from hybrid.errors import ConflictError, DataError, OvertakenError
 from hybrid.flow.connectors.source import BYTES_PER_ROW, Source, SourcePiece, StagedBatch, raise_to
 from hybrid.flow.segment_layout import SegmentLayout, named_segments, segment_layout_of
-from hybrid.lake.commit import commit_act, commit_state
+from hybrid.lake.commit import commit_act
 from hybrid.lake.commit_context import new_act_id
 from hybrid.lake.layout import in_files, physical_columns, quoted
 from hybrid.lake.log import HalfSnapshot, open_half
@@ -162,7 +162,7 @@ def _load_chunk(
     with table.staging(act_id) as folder:
         staged = source.stage(table.bench.spark, table.spec, connector, numbers, folder) if numbers else None
         laying = _laid(table.spec, staged) if staged is not None else None
-        with table.lock(Half.OFFLINE):
+        with table.lock(Half.OFFLINE) as half:
             current = table.half(Half.OFFLINE)
             if current.table_id != begun.table_id:
                 raise ConflictError(f"Table '{table.name}' was dropped and made again while '{connector}' was loaded.")
@@ -176,7 +176,7 @@ def _load_chunk(
             deletes = current.offline.deletes + (staged.deletes if staged is not None else 0)
             state = replace(current.offline, act=act, progress=all_progress, deletes=deletes)
             if frame is None:
-                commit_state(current.path, state, planned=current.version, start_spark=table.bench.start_spark)
+                half.commit_state(state, planned=current.version)
             else:
                 commit_act(frame, current.path, state, planned=current.version)
     return after

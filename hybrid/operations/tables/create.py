@@ -95,7 +95,7 @@ def _definition(spec: TableSpec) -> Definition:
     )
 
 
-def creation_lock(layout: TableLayout, timeout_s: float, progress: Progress) -> AbstractContextManager[None]:
+def creation_lock(layout: TableLayout, timeout_s: float, progress: Progress) -> AbstractContextManager[object]:
     """A lock for creation of a table by one process at a time: leftovers are removed only of a creation that died."""
     durable.make_private(layout.root.parent.parent)  # the home too: otherwise it would be readable by everybody
     lock = layout.root.with_name(f".{layout.root.name}.creating.lock")

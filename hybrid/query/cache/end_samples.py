@@ -26,13 +26,13 @@ class EndSamples:
     def __init__(self) -> None:
         self._samples: list[EndOffsets] = []
         self._reached_at: float | None = None
-        self._last_at = 0.0
+        self.newest = EndOffsets()
 
     def add(self, sample: EndOffsets) -> None:
         """Adds end offsets; the same ones may be added again."""
-        if sample.at <= self._last_at:
+        if sample.at <= self.newest.at:
             return
-        self._last_at = sample.at
+        self.newest = sample
         self._samples.append(sample)
         if len(self._samples) > _SAMPLES_MAX:
             del self._samples[1::2]

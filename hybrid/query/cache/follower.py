@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from hybrid.config.table_config import Half
 from hybrid.errors import StreamError
 from hybrid.lake.layout import TableLayout
+from hybrid.lake.lock import last_holder
 from hybrid.lake.log import open_half
 from hybrid.lake.log_entries import Commit, has_entry, is_followed, read_commit
 from hybrid.query.cache.cached_rows import CachedRows
@@ -22,7 +23,7 @@ from hybrid.query.plan import QueryTable
 from hybrid.query.revision import PinnedHalves, pin_halves
 from hybrid.query.tail import TailLimit
 from hybrid.query.tailrows import tail_decoder, tail_rows
-from hybrid.table.boundary import Offsets, PartitionKey, current_keys
+from hybrid.table.boundary import Offsets, PartitionKey, current_keys, read_places
 from hybrid.table.state import PURGE, RESET, RealtimeState
 
 if TYPE_CHECKING:
@@ -32,8 +33,9 @@ _LOG = logging.getLogger(__name__)
 _LOGS_S = 1.0
 # How often a statement checks whether the write buffer has been flushed for it.
 _TURN_S = 0.01
+_INGEST = "ingest"
 # Commits of these kinds bring only rows of the stream, so their offsets say what they bring.
-_OF_STREAM = frozenset({"ingest", "seal"})
+_OF_STREAM = frozenset({_INGEST, "seal"})
 OpenStream = Callable[[QueryTable, RealtimeState], Stream]
 
 
@@ -52,6 +54,7 @@ class Follower:
         self._layout: TableLayout = rows.table.layout
         # Each statement checks both logs, and making a path takes longer than the check.
         self._offline, self._realtime = (self._layout.half(half) for half in (Half.OFFLINE, Half.REALTIME))
+        self._lock = self._layout.lock(Half.REALTIME)
         self._open_stream, self._now_ms = open_stream, now_ms
         self._stream: Stream | None = None
         self._seen_at, self._seen_ms = 0.0, 0
@@ -100,11 +103,13 @@ class Follower:
     def await_noted(self, timeout_s: float) -> bool:
         """Waits until the rows hold the offsets recorded by `note`; False when they do not.
 
-        It does not wait where the files answer anyway.
+        It does not wait where the files answer anyway, or where decoding up to them would take longer.
         """
         noted = self._noted
         if not noted:  # nearly always: each statement asks
             return True
+        if self.mode.decoding_s(_offsets_beyond(self.rows.shown, self._noted_ends)) > timeout_s:
+            timeout_s = 0.0
         with self._stepped:
             self._stepped.wait_for(
                 lambda: self.fresh_ms is None or self.mode.is_awaiting or self._has_noted(noted), timeout_s
@@ -119,8 +124,12 @@ class Follower:
         """The offsets up to which answers may have shown the stream: no later answer may show less."""
         with self._stepped:  # the noted offsets are dropped when the rows have reached them
             shown = self.rows.shown if self._is_shown else {}
-            noted = {key: end for key, (end, _) in self._noted.items()}
+            noted = self._noted_ends
         return {**shown, **{key: max(end, shown.get(key, 0)) for key, end in noted.items()}}
+
+    @property
+    def _noted_ends(self) -> Offsets:
+        return {key: end for key, (end, _) in self._noted.items()}
 
     def _has_noted(self, noted: Mapping[PartitionKey, tuple[int, float]]) -> bool:
         """Whether the rows hold all these offsets, or the stream no longer has them."""
@@ -193,7 +202,7 @@ class Follower:
     def fresh_ms(self) -> int | None:
         """The instant up to which everything is in the rows, epoch ms, 0 when unknown; None: the files must answer.
 
-        Rows answer once they have held all of the stream, or have left its rest to commits.
+        Rows answer once they have held all of the stream, or more than the files would show of it.
         """
         is_behind = self._is_shown and time.monotonic() - self._stepped_at < self._step_s_max
         return self._seen_ms if self.is_fresh or is_behind else None
@@ -206,7 +215,9 @@ class Follower:
         """
         if not self._is_following:
             return None
-        return TailLimit(self.mode.files_limit, self.served, self.rows.table)
+        newest, has_ends = self._samples.newest, self._stream is not None
+        recent = newest.ends if has_ends and time.monotonic() - newest.at < self._fresh_s else None
+        return TailLimit(self.mode.files_limit, self.served, self.rows.table, recent)
 
     @property
     def has_stream(self) -> bool:
@@ -244,7 +255,7 @@ class Follower:
         self._samples = EndSamples()
         halves = pin_halves(self.rows.table.spec, self._layout)
         self._forget_other_tables(halves)
-        self._forget_other_epochs(halves)
+        self._forget_unread(halves)
         stream = self.rows.table.spec.stream
         if halves.realtime is not None and stream is not None and halves.realtime.realtime.reads(stream):
             self._stream = self._open_stream(self.rows.table, halves.realtime.realtime)
@@ -263,17 +274,23 @@ class Follower:
                 self._noted = {}
             self._table_id = table_id
 
-    def _forget_other_epochs(self, halves: PinnedHalves) -> None:
-        """Drops served offsets of earlier epochs of the stream: no answer will reach them any more."""
+    def _forget_unread(self, halves: PinnedHalves) -> None:
+        """Drops served offsets that no answer will reach any more.
+
+        They are of earlier epochs, or of connectors, topics and partitions that are no longer read. What is committed
+        of these is seen by its commits.
+        """
         stream = self.rows.table.spec.stream
-        if stream is None or halves.realtime is None:
-            return
+        committed = halves.realtime.realtime.offsets if halves.realtime is not None else {}
         with self._stepped:
-            places = {key.place for key in self._noted if key.connector == stream.connector}
-            current = set(current_keys(stream, places, halves.realtime.realtime.offsets).values())
-            self._noted = {
-                key: entry for key, entry in self._noted.items() if key in current or key.connector != stream.connector
-            }
+            if stream is None:
+                self._noted = {}
+                return
+            keys: set[PartitionKey] = set()
+            for topic in stream.topics:
+                numbers = {key.partition for key in self._noted if key.topic == topic}
+                keys.update(current_keys(stream, read_places(stream, topic, numbers), committed).values())
+            self._noted = {key: entry for key, entry in self._noted.items() if key in keys}
 
     def step(self) -> bool:
         """Takes in new commits and stream rows; False when `start` has to rebuild the rows."""
@@ -308,12 +325,14 @@ class Follower:
         """Notes the instant up to which everything is in the rows; the logs were read after it."""
         self._samples.add(polled.newest)
         seen_at = polled.complete_at
-        if seen_at is None and self.mode.has_awaited:
+        if seen_at is None and self._is_shown:
             seen_at = self._samples.reached_at(self.rows.positions)
         if seen_at is not None and seen_at > self._seen_at:
             self._is_shown = True
             self._seen_at = seen_at
             self._seen_ms = self._now_ms() - round(1000 * (time.monotonic() - seen_at))
+        if self._stream is not None:
+            self._seen_ms = max(self._seen_ms, self.rows.realtime.complete_ms or 0)
 
     def _steer(self, polled: Polled) -> None:
         """Decides whether the stream is read on, left to commits, or moved behind those that are far ahead of it.
@@ -324,8 +343,11 @@ class Follower:
         if stream is None:
             return
         ends = self.rows.table.shown(polled.newest.ends)
-        unread = sum(max(0, end - positions.get(key, 0)) for key, end in ends.items())
-        if self.mode.decide(time.monotonic(), unread, may_await=self._has_noted(self._noted)):
+        unread = _offsets_beyond(positions, ends)
+        has_noted = self._has_noted(self._noted)
+        if has_noted and unread > self.mode.files_limit:
+            self._is_shown = True  # a statement over files would show less than memory holds
+        if self.mode.decide(time.monotonic(), unread, may_await=has_noted, is_ingested=self._is_ingested):
             if self.mode.is_awaiting:
                 stream.suspend()
                 self._is_shown = True
@@ -334,9 +356,13 @@ class Follower:
             _LOG.info("Table '%s': %s", self.rows.table.spec.name, self.mode.status(time.monotonic()).words)
         elif not self.mode.is_awaiting:
             # A few messages are dropped sooner than a new fetch would begin.
-            ahead = sum(max(0, positions.get(key, 0) - polled.positions.get(key, 0)) for key in ends)
+            ahead = _offsets_beyond(polled.positions, {key: positions.get(key, 0) for key in ends})
             if ahead > self.rows.tuning.tail_offsets_min:
                 stream.move_to(positions)
+
+    def _is_ingested(self) -> bool:
+        """Whether a process of this machine runs a batch now: it holds the half's lock, and its JVM works."""
+        return {"python", "jvm"} <= {name for name, process in last_holder(self._lock).items() if process.is_alive()}
 
     def _has_its_stream(self) -> bool:
         """Whether the followed stream is the one of the rows. A connector's stream exists once it has started."""
@@ -410,26 +436,30 @@ class Follower:
             if not self.rows.follow_offline(commit):
                 return False
             offline = commit.version
-        if realtime is None or not is_followed(self._realtime, realtime):
-            return True
-        before, positions = self.rows.realtime.offsets, self.rows.positions
+        return realtime is None or not is_followed(self._realtime, realtime) or self._follow_realtime(realtime)
+
+    def _follow_realtime(self, realtime: int) -> bool:
+        """Applies the REALTIME commits after a version, and measures them."""
+        advanced = overtaken = 0
         while (commit := read_commit(self._realtime, realtime + 1)) is not None:
             if self._is_purge(commit) or _is_reset(commit):
                 return False
+            before, positions = self.rows.realtime.offsets, self.rows.positions
             if not self.rows.follow_realtime(commit):
                 return False
+            if commit.state is not None and commit.state.act.kind == _INGEST:
+                advanced += _offsets_beyond(before, self._stream_offsets)
+                overtaken += _offsets_beyond(positions, self._stream_offsets)
             realtime = commit.version
-        self._measure(before, positions)
-        return True
-
-    def _measure(self, before: Offsets, positions: Offsets) -> None:
-        """Measures the commits that were just followed, by the committed offsets and the positions before them."""
-        stream, offsets = self.rows.table.spec.stream, self.rows.realtime.offsets
-        keys = [key for key in offsets if stream is not None and key.connector == stream.connector]
-        advanced = sum(max(0, offsets[key] - before.get(key, 0)) for key in keys)
-        overtaken = sum(max(0, offsets[key] - positions.get(key, 0)) for key in keys)
         self.offsets_from["files"] += overtaken
         self.mode.committed(time.monotonic(), advanced, overtaken)
+        return True
+
+    @property
+    def _stream_offsets(self) -> Offsets:
+        """The committed offsets of the table's stream."""
+        stream, offsets = self.rows.table.spec.stream, self.rows.realtime.offsets
+        return {key: at for key, at in offsets.items() if stream is not None and key.connector == stream.connector}
 
     def _is_purge(self, commit: Commit) -> bool:
         """Whether a commit is a purge. Then the rows are dropped, for memory may still hold what was purged."""
@@ -442,6 +472,11 @@ class Follower:
         """Whether a log was cleaned or restored, so that commits after `version` may have been missed."""
         path = self._layout.half(half)
         return version is not None and not has_entry(path, version) and open_half(path).version != version
+
+
+def _offsets_beyond(positions: Offsets, ends: Offsets) -> int:
+    """How many offsets lie between positions and later ends."""
+    return sum(max(0, end - positions.get(key, 0)) for key, end in ends.items())
 
 
 def _is_reset(commit: Commit) -> bool:

@@ -8,20 +8,24 @@ No visible row depends on the decision: a wrong one costs freshness. All inputs 
     G  time between commits
     L  the offsets that are decoded between two commits: r * G
 
-Beyond L the commits are awaited; from L/2 on the stream is read again. Nobody waits longer than decoding would have
-taken: at the deadline, U/r after the mode was entered, the stream is read again, and commits have to earn trust anew.
-Before the first commit nothing is known of them: the stream is decoded, in half of the time.
+Beyond L the commits are awaited, once they are trusted; from L/2 on the stream is read again. Nobody waits longer than
+decoding would have taken: at the deadline, U/r after the mode was entered, the stream is read again, and commits have
+to earn trust anew. Before the first commit nothing is known of them. If ingestion evidently runs, its first commit is
+awaited for at most 10 s. If nobody commits then, or nobody ingests, the stream is decoded, in half of the time.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from hybrid.query.cache.tuning import CacheTuning
 
 # The rate is measured under load and may be far too low: then the deadline would be far away.
 _AWAIT_S_MAX = 60.0
+# How long the first commit is awaited of an ingestion that evidently runs.
+_FIRST_AWAIT_S_MAX = 10.0
 # Weights of the newest measurement in the means.
 _NEWEST_RATE, _NEWEST_GAP = 0.3, 0.3
 # Fewer messages take too little time to be measured.
@@ -54,7 +58,8 @@ class TailStatus:
     def words(self) -> str:
         """How the stream is read, and why."""
         if not self.awaits:
-            return "the stream is read to its end"
+            behind = f": {self.unread:,} offsets are unread" if self.unread > self.limit else " to its end"
+            return f"the stream is read{behind}"
         return (
             f"the stream awaits commits for {self.since_s:.1f} s: {self.unread:,} offsets are unread, "
             f"{self.decoded_per_s or 0:,.0f}/s would be decoded; it is read on below {self.limit / 2:,.0f}, "
@@ -68,13 +73,13 @@ class TailMode:
     def __init__(self, tuning: CacheTuning) -> None:
         self._limit_min, self._unmeasured = tuning.tail_offsets_min, tuning.unmeasured_tail_offsets
         self.is_awaiting = False
-        # Whether the mode was entered since the rows were built: then they have answered, complete or not.
-        self.has_awaited = False
         self.switches = {True: 0, False: 0}
         self._rate: float | None = None
         self._gap_s = _FIRST_GAP_S
         self._committed_at: float | None = None
         self._is_trusted = self._has_committed = False
+        # Whether evidence of ingestion suffices: not after a deadline, until somebody commits.
+        self._is_believed = True
         self._since: float | None = None
         self._deadline = math.inf
         self._is_followed = self._is_extended = False
@@ -97,7 +102,7 @@ class TailMode:
     def restarts(self) -> None:
         """The rows are built from the files: measurements remain, trust and mode do not."""
         self._turn(False, None)
-        self.has_awaited = self._is_trusted = self._has_committed = False
+        self._is_trusted = self._has_committed = False
 
     def decoded(self, messages: int, took_s: float) -> None:
         """Measures that so many messages were decoded and taken in within `took_s` seconds."""
@@ -110,7 +115,7 @@ class TailMode:
         """Measures a commit that advanced the committed offsets, `overtaken` of them beyond the rows' positions."""
         if advanced <= 0:
             return
-        self._has_committed = True
+        self._has_committed = self._is_believed = True
         before, self._committed_at = self._committed_at, now
         if before is not None:
             gap_s = min(_GAP_S_MAX, max(_GAP_S_MIN, now - before))
@@ -119,31 +124,36 @@ class TailMode:
             self._is_trusted = True  # commits are evidently faster than the stream
         if self.is_awaiting:
             self._is_followed = True
-            # Commits slower than decoding do not hold the stream for ever.
-            since = self._since if before is None else before
-            self._is_extended |= advanced >= (self._rate or 0.0) * (now - (since or 0.0))
+            # Commits slower than decoding do not hold the stream for ever. A quiet time before does not count.
+            since = max(self._since or 0.0, before or 0.0)
+            self._is_extended |= advanced >= (self._rate or 0.0) * (now - since)
 
-    def decide(self, now: float, unread: int, *, may_await: bool) -> bool:
+    def decide(
+        self, now: float, unread: int, *, may_await: bool, is_ingested: Callable[[], bool] = lambda: False
+    ) -> bool:
         """Decides by the number of unread offsets, at the end of a step; returns whether the mode has changed.
 
-        `may_await`: the rows hold all that answers have shown of the stream.
+        `may_await`: the rows hold all that answers have shown of the stream. `is_ingested` returns whether somebody
+        evidently ingests the stream now; it is called only where that matters.
         """
         self._unread = unread
         if not self.is_awaiting:
-            may_await &= self._is_trusted and self._rate is not None
-            if may_await and unread > self.limit:
-                self._turn(True, now)
-                self._deadline = now + self._decoding_s(unread)
-                return True
-            return False
+            if not may_await or self._rate is None or unread <= self.limit:
+                return False
+            if not self._is_trusted and not (self._is_believed and is_ingested()):
+                return False
+            self._turn(True, now)
+            wait_s = self._wait_s(unread)
+            self._deadline = now + (wait_s if self._is_trusted else min(wait_s, _FIRST_AWAIT_S_MAX))
+            return True
         if self._is_extended:
             self._is_extended = False
-            self._deadline = now + self._decoding_s(unread)
+            self._deadline = now + self._wait_s(unread)
         if self._is_followed and unread <= self.limit / 2:
             self._turn(False, now)
         elif now >= self._deadline:
             self._turn(False, now)
-            self._is_trusted = False
+            self._is_trusted = self._is_believed = False
         return not self.is_awaiting
 
     def rest_s(self, took_s: float) -> float:
@@ -165,13 +175,16 @@ class TailMode:
             self.is_awaiting, since_s, left_s, self._unread, self.limit, self._rate, to_commits, to_stream
         )
 
-    def _decoding_s(self, unread: int) -> float:
-        return min(unread / self._rate, _AWAIT_S_MAX) if self._rate else 0.0
+    def decoding_s(self, unread: int) -> float:
+        """How long decoding so many offsets takes, s; 0 while nothing is measured."""
+        return unread / self._rate if self._rate else 0.0
+
+    def _wait_s(self, unread: int) -> float:
+        return min(self.decoding_s(unread), _AWAIT_S_MAX)
 
     def _turn(self, awaits: bool, now: float | None) -> None:
         if awaits != self.is_awaiting:
             self.switches[awaits] += 1
             self._since = now
         self.is_awaiting = awaits
-        self.has_awaited |= awaits
         self._is_followed = self._is_extended = False
