@@ -486,7 +486,7 @@ def test_of_one_key_the_greatest_wins_whichever_way_it_came(tmp_path: Path) -> N
     halves = Halves.create(tmp_path, orders_spec(upsert=True))
     row = [{**values(1), "ts": 1_632_463_351_000 + ts} for ts in times]
     tail = ListTail([TailMessage(KEY, at, NOW_MS, json.dumps(row[at]).encode()) for at in range(5)])
-    cache = SteppedCache(halves, NOW_MS, tail, tuning=SMALL, poll_max=1)
+    cache = SteppedCache(halves, NOW_MS, tail, tuning=SMALL, poll_max=1, waits=False)
     greatest = []
 
     def commit(start: int, end: int) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from hybrid.query.cache import cached_rows as rows
-from hybrid.query.cache.relations import BoundStatement
+from hybrid.query.cache.relations import BoundStatement, Found
 from hybrid.query.cache.tuning import CacheTuning
 from hybrid.query.engine import QueryOptions, run
 from hybrid.query.execution import Limits
@@ -27,7 +27,7 @@ from hybrid.sql.statement import parse_statement
 from hybrid.table.boundary import Boundary, PartitionKey, TopicPartition
 from tests.query import test_incoming as incoming
 from tests.query.halves import KEY, Halves, ListTail, Row, orders_spec
-from tests.query.stepped import PacedFold, SteppedCache
+from tests.query.stepped import SteppedCache
 
 NOW_MS, COUNT = 1_632_700_000_000, 12
 NEXT = PartitionKey("kafka", "orders", 0, 1)
@@ -218,11 +218,7 @@ def test_every_type_is_shown_as_when_it_is_laid(tmp_path: Path, kind: DataType, 
     assert cache.rows._laid.rows == len(values)
 
 
-def test_rows_that_win_or_fold_or_may_be_covered_do_not_wait(tmp_path: Path) -> None:
-    for number, upsert in enumerate((False, True)):
-        table = Table(tmp_path / str(number), upsert=upsert)
-        table.send(40)
-        assert table.waits == (0 if upsert else 1)
+def test_rows_that_may_be_covered_do_not_wait(tmp_path: Path) -> None:
     table = Table(tmp_path / "covered")
     table.halves.commit_offline([], Boundary(2000, {KEY: COUNT + 3}))  # history up to there
     for _ in range(5):
@@ -240,15 +236,33 @@ def test_a_text_that_no_enum_has_is_laid(tmp_path: Path) -> None:
     table.ask("select customer, count(*) from orders group by customer order by customer limit 100")
 
 
-def test_many_are_laid(table: Table) -> None:
-    rows_max = NEVER_DUE.buffered_rows_max
-    for _ in range(rows_max):
+def test_many_are_laid(tmp_path: Path) -> None:
+    """At half of the room, so that rows which come do not wait for the flush."""
+    table = Table(tmp_path, tuning=replace(NEVER_DUE, buffered_rows_max=20))
+    for _ in range(9):
         table.send(40)
-    assert (table.waits, table.laid) == (rows_max, COUNT)
+    assert (table.waits, table.laid) == (9, COUNT)
     table.send(40)
-    assert table.laid == COUNT + rows_max + 1
-    table.send(*range(rows_max + 1))
-    assert table.waits == 0
+    assert (table.waits, table.laid) == (0, COUNT + 10)
+    table.send(40, 41)
+    table.send(*range(19))  # too many for the room that is left
+    assert (table.waits, table.laid) == (0, COUNT + 31)
+    table.send(*range(21))
+    assert (table.waits, table.laid) == (0, COUNT + 52)
+
+
+def test_few_rows_are_flushed_at_once_where_each_is_looked_up(tmp_path: Path) -> None:
+    """A large table whose keys are found one by one: a flush would take long."""
+    tuning = replace(NEVER_DUE, buffered_rows_max=20, scanned_rows_max=COUNT, looked_up_rows_max=3)
+    table = Table(tmp_path, upsert=True, tuning=tuning)
+    for order in range(10):
+        table.send(40 + order)
+    assert (table.waits, table.laid) == (0, COUNT + 10)  # so far the table was small
+    for flushed in (12, 15):
+        for order in range(3):
+            assert table.waits == order
+            table.send(40 + flushed + order)
+        assert table.waits == 0
 
 
 def test_they_are_laid_after_a_while_and_the_stream_is_waited_for_in_short_turns(table: Table) -> None:
@@ -306,22 +320,6 @@ def test_commits_find_them_laid(table: Table, act: Any) -> None:
     table.send(2, 40)
     table.ask("select count(*) from orders where order_id = 40")
     table.ask("select order_id, customer, ts from orders order by order_id, ts limit 100")
-
-
-def test_a_fold_finds_them_laid_and_none_wait_while_it_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows, "BackgroundRebuild", PacedFold)
-    table = Table(tmp_path, tuning=replace(NEVER_DUE, rebuild_rows_min=5, small_batch_rows=0))
-    table.send(40)
-    table.cache.rows.waiting.lay_soon()
-    table.send(*range(20))
-    table.cache.rows.waiting._laid_until = 0.0
-    assert table.cache.rows._fold is not None and table.waits == 0
-    for _ in range(200):
-        if table.cache.rows._fold is None:
-            break
-        table.send(41)
-        assert table.waits == 0 or table.cache.rows._fold is None
-    table.ask("select order_id, count(*) from orders group by order_id order by order_id limit 100")
 
 
 def test_rows_that_are_lost_and_laid_anew_come_once(table: Table) -> None:
@@ -465,7 +463,7 @@ def test_duckdb_looks_up_by_the_index(large: Table, monkeypatch: pytest.MonkeyPa
     over = BoundStatement(rewritten, {"orders": served}, NEVER_DUE)
     values = {name: [large.values(7)[name]] * along for name in ("order_id", "customer", "amount", "ts")}
     columns = over._parts[0].columns
-    plan = over.sql([[[values[name][n] for name in columns] for n in range(along)]])
+    plan = over.sql([Found([[values[name][n] for name in columns] for n in range(along)])])
     parameters = [values[name][n] for n in range(along) for name in columns]
     ((_, shown),) = cursor.execute(f"EXPLAIN ANALYZE {plan}", parameters).fetchall()
     assert "Index Scan" in shown, shown

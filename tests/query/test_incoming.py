@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hybrid.config.table_config import Half, StreamConfig, TableSpec, UpsertConfig
-from hybrid.query.cache.stream_batch import StreamBatch
+from hybrid.query.cache.stream_batch import _KEPT, StreamBatch
 from hybrid.query.connection import locked_connection
 from hybrid.query.scan import winners_sql
 from hybrid.query.tail import TailMessage
@@ -93,10 +93,10 @@ def test_a_prepared_statement_sees_the_rows_of_its_moment(connection: duckdb.Duc
     for first in range(0, 30, 3):
         with incoming.holding(rows_of(spec, [{"c": first + n} for n in range(3)])):
             # More statements than are kept, so that some are prepared again.
-            for number in range(first % 4, 12):
+            for number in range(first % 4, _KEPT + 4):
                 incoming.run(f"INSERT INTO kept SELECT c, {number} FROM ({incoming.select})").fetchall()
     assert connection.execute("SELECT min(c), max(c), count(DISTINCT c) FROM kept").fetchone() == (0, 29, 30)
-    assert connection.execute("SELECT count(*) FROM duckdb_prepared_statements()").fetchall() == [(8,)]
+    assert connection.execute("SELECT count(*) FROM duckdb_prepared_statements()").fetchall() == [(_KEPT,)]
     incoming.forget()
     assert connection.execute("SELECT count(*) FROM duckdb_prepared_statements()").fetchall() == [(0,)]
     incoming.close()
@@ -134,9 +134,9 @@ def contests(draw: st.DrawFn) -> tuple[TableSpec, list[dict[str, Any]], list[dic
 
 @pytest.mark.slow
 @settings(max_examples=examples(150), deadline=None)
-@given(contests(), st.integers(0, 6))
+@given(contests(), st.integers(0, 6), st.booleans())
 def test_those_win_that_the_window_says(
-    contest: tuple[TableSpec, list[dict[str, Any]], list[dict[str, Any]], list[bool]], hidden: int
+    contest: tuple[TableSpec, list[dict[str, Any]], list[dict[str, Any]], list[bool]], hidden: int, by_scan: bool
 ) -> None:
     """Of rows that come the boundary hides those with small offsets; equal ones lose to what is there."""
     spec, there, coming, marked = contest
@@ -155,9 +155,13 @@ def test_those_win_that_the_window_says(
             old = f"SELECT {names}, 0 AS fresh FROM (FROM live UNION ALL FROM marks)"
             both = f"SELECT * FROM ({old} UNION ALL SELECT {names}, 1 FROM {come}){winners_sql(spec, ', fresh')}"
             expected = connection.execute(f"SELECT k, fresh, {columns.OFFSET} FROM ({both})").fetchall()
-            beaten = incoming.contend(come, ["live", "marks"], connection.execute)
+            if by_scan:
+                incoming.contend_by_scan(come, ["live", "marks"])
+                beaten, near = (), incoming.among_keys(come)
+            else:
+                beaten = incoming.contend(come, ["live", "marks"], connection.execute)
+                near = incoming.near(beaten) if beaten else "FALSE"
             won = connection.execute(f"SELECT k, {columns.OFFSET} FROM ({incoming.select})").fetchall()
-            near = incoming.near(beaten) if beaten else "FALSE"
             left = connection.execute(
                 f"SELECT k FROM (FROM live UNION ALL FROM marks) WHERE NOT ({near})", list(beaten)
             ).fetchall()

@@ -226,15 +226,20 @@ class CachedAnswers:
         bound = template.over  # read once: another thread may replace it at any time
         if bound is None or bound[0] != relations:
             bound = template.over = relations, BoundStatement(rewritten, by_name, self._cache.tuning)
-        buffered = bound[1].along(by_name, template.given(asked.values))
-        buffered_values = [value for rows in buffered for row in rows for value in row]
-        sql, numbers = template.fill(bound[1].sql(buffered), asked.values, len(buffered_values))
+        parsed = self._cache.database.parsed
         self._check(reader, template)
         started = time.monotonic()
         with Attempt(reader, rewritten, asked.timeout_ms, asked.started) as interrupt:
             asked.running(interrupt)
-            statement, parameters = self._cache.database.parsed(sql), [*buffered_values, *numbers]
-            fetched = fetch(reader, statement, asked.rows_max, parameters, asked.bytes_max, bound[1].rows)
+            buffered = bound[1].along(
+                by_name,
+                template.given(asked.values),
+                lambda select, parameters: fetch(reader, parsed(select), None, parameters).rows,
+            )
+            buffered_values = [value for found in buffered for row in found.rows for value in row]
+            sql, numbers = template.fill(bound[1].sql(buffered), asked.values, len(buffered_values))
+            parameters = [*buffered_values, *numbers]
+            fetched = fetch(reader, parsed(sql), asked.rows_max, parameters, asked.bytes_max, bound[1].rows)
         template.took_s = time.monotonic() - started
         template.rows = len(fetched.rows)
         return fetched

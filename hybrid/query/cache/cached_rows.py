@@ -13,7 +13,7 @@ Two things change a snapshot, each in one transaction:
                            replace the rows they beat
     an OFFLINE commit      realtime rows that the new boundary covers are removed; rows of added files are merged
 
-A few rows of the stream wait in a write buffer beside the relation, to be inserted together (`write_buffer.py`).
+A few rows of the stream wait in a write buffer beside the snapshot, to be taken in together (`write_buffer.py`).
 
 Why this gives the same answers as the files (R5): a key's winner is the greatest of its visible rows. A move removes
 only rows whose greatest it brings back. Where rows are removed otherwise (a replacement, a boundary that moves back),
@@ -44,7 +44,7 @@ from hybrid.query.error_mapping import is_evolution
 from hybrid.query.plan import QueryTable
 from hybrid.query.prune import choose_offline, choose_realtime
 from hybrid.query.revision import PinnedHalves, TableRevision
-from hybrid.query.scan import FILE, Scan, winners_sql
+from hybrid.query.scan import FILE, Scan
 from hybrid.query.tailrows import TailRows
 from hybrid.table.boundary import Boundary, PartitionKey
 from hybrid.table.columns import OFFSET, OP, bookkeeping
@@ -88,6 +88,7 @@ class CachedRows:
         self._positions: Mapping[PartitionKey, int] = {}
         # The offsets up to which readers see the stream.
         self.shown: Mapping[PartitionKey, int] = {}
+        self._flushed: Mapping[PartitionKey, int] = {}  # and up to which the snapshot holds it, without the buffer
         self._widened: Counter[str] = Counter()
         self._files: dict[str, int] = {}
         self._segments: set[str] = set()
@@ -165,33 +166,19 @@ class CachedRows:
         if rows is None or waits:
             self._publish()
             return
-        marks = self._spec.folds and rows.has_deletes
-        if not self._spec.picks_winners and not marks and rows.count <= self.tuning.small_batch_rows:
-            with self._incoming.holding(rows):
-                self._append()
-            return
-        with self._incoming.holding(rows), self._commit():
-            if not self._spec.picks_winners:
-                self._insert(self._come, self._incoming.run, marks=marks)
-            elif len(self._spec.primary_key) == 1 and rows.count <= self.tuning.small_batch_rows:
-                self._merge_few(rows.has_deletes)
-            else:
-                self._put_aside(_STAGED, f"SELECT {columns(self._spec, OP, FILE)} FROM {self._come}")
-                self._merge()
+        self._put(rows)
 
     def lay_waiting(self) -> None:
-        """Flushes the write buffer into the relation. Readers have seen its rows already."""
+        """Flushes the write buffer into the snapshot. Readers have seen its rows already."""
         rows = self.waiting.take()
         if rows is not None:
-            with self._incoming.holding(rows):
-                self._append()
+            self._put(rows)
 
     def follow_realtime(self, commit: Commit) -> bool:
         """Applies a REALTIME commit; rows that the stream has not delivered yet are read from its files.
 
         False: the commit's difference does not determine what the half holds now.
         """
-        self.lay_waiting()
         files = [file for file in commit.added if self._is_data(file)]
         foreign = commit.state is None
         if commit.removed or not commit.is_plain or (foreign and files):
@@ -199,6 +186,7 @@ class CachedRows:
         state = commit.state if isinstance(commit.state, RealtimeState) else self.realtime
         missing = {key: at for key, at in state.offsets.items() if at > self._positions.get(key, 0)}
         if missing:
+            self.lay_waiting()
             # All offsets of a commit follow those of the previous commit, so the positions cut its files in two.
             self._docs += self._stage((), files, f" WHERE {OFFSET} >= {frontier_sql(self._positions)}")
         # Staging may rebuild the snapshot, still at the old revision. From here on the new one applies.
@@ -245,8 +233,11 @@ class CachedRows:
 
     def fold(self, *, may_begin: bool = True) -> bool:
         """Starts a background rebuild when many rows have changed; True when a rebuilt snapshot has been published."""
+        if self._fold is not None and self._fold.is_alive():
+            return False
         if self._fold is not None:
-            return not self._fold.is_alive() and self._turn_to_fold(self._fold)
+            self.lay_waiting()  # its last round reads all rows from the snapshot
+            return self._turn_to_fold(self._fold)
         if not may_begin or not self.tuning.is_scattered(self._laid.changed, self._laid.rows):
             return False
         self.lay_waiting()
@@ -254,7 +245,7 @@ class CachedRows:
             self._relay({})
             return True
         self._fold = BackgroundRebuild(
-            self._database, self._spec, self._laid, self._next_room(), self._plain(), lambda: self.shown, self.tuning
+            self._database, self._spec, self._laid, self._next_room(), self._plain(), lambda: self._flushed, self.tuning
         )
         self._fold.start()
         return False
@@ -289,13 +280,27 @@ class CachedRows:
         self._realtime = halves.realtime.realtime if halves.realtime else None
         self._positions = dict(self._realtime.offsets) if self._realtime else {}
 
+    def _put(self, rows: TailRows) -> None:
+        """Puts rows of the stream into the snapshot, as one commit."""
+        marks, is_small = self._spec.folds and rows.has_deletes, rows.count <= self.tuning.small_batch_rows
+        if not self._spec.picks_winners and not marks and is_small:
+            # By one autocommitted statement: each further statement would wait for Python.
+            with self._incoming.holding(rows), self._showing(self._served()):
+                self._insert(self._come, self._incoming.run, marks=False)
+            return
+        with self._incoming.holding(rows), self._commit():
+            if not self._spec.picks_winners:
+                self._insert(self._come, self._incoming.run, marks=marks)
+            elif is_small:
+                self._merge_few(rows.count, rows.has_deletes)
+            else:
+                self._put_aside(_STAGED, f"SELECT {columns(self._spec, OP, FILE)} FROM {self._come}")
+                self._merge()
+
     def _may_wait(self, rows: TailRows, texts: Mapping[str, Collection[str]]) -> bool:
-        """Whether rows may wait in the buffer: few, all visible, none beating another, and no flush is requested."""
+        """Whether rows may wait in the buffer: few, all visible, and no flush is requested."""
         return (
             self.waiting.has_room(rows)
-            and not self._spec.picks_winners
-            and not self._spec.folds
-            and self._fold is None  # a background rebuild reads new rows from the relation, not from the buffer
             and (self._effective is None or self._effective.covers_none_from(self._positions))
             and all(self._laid.enums[name].issuperset(column_texts) for name, column_texts in texts.items())
         )
@@ -398,37 +403,30 @@ class CachedRows:
         """The text columns that are no longer stored as ENUMs."""
         return {name for name, times in self._widened.items() if times > _WIDENED_MAX}
 
-    def _append(self) -> None:
-        """Inserts a small batch by one autocommitted statement: each further statement would wait for Python."""
-        with self._showing(self._served()):
-            self._insert(self._come, self._incoming.run, marks=False)
-
     def _merge(self) -> None:
         """Merges the staged rows, which may be many, and drops the stage."""
         if not self._spec.picks_winners:
             self._insert(self._temporary(_STAGED), self._run, marks=self._spec.folds)
         else:
             won = self._temporary(_WON)
-            there = self._laid.select(self._spec, among(self._spec, self._temporary(_STAGED)))
-            both = (
-                f"SELECT *, 0 AS _hy_fresh FROM ({there}) "
-                f"UNION ALL SELECT {columns(self._spec, OP, FILE)}, 1 FROM {self._temporary(_STAGED)}"
-            )
-            best = f"SELECT * FROM ({both}){winners_sql(self._spec, ', _hy_fresh')}"
-            self._put_aside(_WON, f"SELECT * EXCLUDE (_hy_fresh) FROM ({best}) WHERE _hy_fresh = 1")
+            self._put_aside(_WON, self._laid.winners_among(self._spec, self._temporary(_STAGED)))
             self._delete(among(self._spec, won))
             self._insert(won, self._run)
             self._write.execute(f"DROP TABLE {won}")
         self._write.execute(f"DROP TABLE {self._temporary(_STAGED)}")
 
-    def _merge_few(self, deletes: bool) -> None:
-        """Merges a small stream batch, whose keys are looked up by the index."""
-        relations = [self._laid.relation, self._laid.marks] if self._laid.marked else [self._laid.relation]
-        beaten = self._incoming.contend(self._come, relations, self._run)
-        if beaten:
+    def _merge_few(self, count: int, deletes: bool) -> None:
+        """Merges a small stream batch, whose keys are found by the index, or by a scan where that is faster."""
+        has_index = len(self._spec.primary_key) == 1
+        if not has_index or self._laid.rows <= count * self.tuning.scanned_rows_of_one:
+            self._incoming.contend_by_scan(self._come, self._laid.relations)
+            if self._incoming.count:
+                self._laid = self._laid.delete(self._incoming.among_keys(self._come), self._incoming.run)
+        elif beaten := self._incoming.contend(self._come, self._laid.relations, self._run):
             self._delete(self._incoming.near(beaten), beaten)
         if self._incoming.count:
             self._insert(self._come, self._incoming.run, marks=deletes)
+        self.waiting.bound_flush(self.tuning.flushed_rows_max(self._laid.rows) if has_index else None)
 
     def _insert(self, source: str, run: Callable[[str], DuckDBPyConnection], *, marks: bool = True) -> None:
         """Inserts rows. `marks` and `run` as in `TableSnapshot.insert`."""
@@ -467,19 +465,23 @@ class CachedRows:
                 raise
             self._current = served
             self._pace.ended()
-        self.shown = self._positions
+        self._note_shown()
 
     def _publish(self) -> None:
         """Publishes a newer revision with the same relation."""
         self._current = self._served()
+        self._note_shown()
+
+    def _note_shown(self) -> None:
         self.shown = self._positions
+        self._flushed = self._positions if self.waiting.rows is None else self._flushed
 
     def _served(self) -> ReadView:
         state, effective, snapshot = self._realtime, self._effective, self._laid
         consuming = state.consuming_names() if state is not None else frozenset()
         return ReadView(
             snapshot.relation,
-            snapshot.marks if self._spec.folds and snapshot.marked else None,
+            snapshot.marks if self._spec.picks_winners or (self._spec.folds and snapshot.marked) else None,
             snapshot.index,
             tuple(snapshot.enums),
             TableRevision(
@@ -494,4 +496,5 @@ class CachedRows:
             len(consuming),
             self._docs,
             self.waiting.rows,
+            snapshot.marked > 0,
         )

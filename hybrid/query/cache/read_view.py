@@ -19,8 +19,8 @@ class ReadView:
     """What readers see of a table at one moment: the relation, its revision, and counts of segments and rows.
 
     `indexed` lists the columns with an index; `enums` the text columns stored as ENUM, which sort as their texts.
-    `marks` is the relation of delete markers that count when rows are combined (partial upsert); None without any.
-    `waiting` holds rows of the revision that are still in the write buffer.
+    `marks` is the relation of delete markers, which count when rows of a key are resolved; None where they never do.
+    `waiting` holds rows of the revision that are still in the write buffer. `has_marks`: delete markers are stored.
     """
 
     relation: str
@@ -32,6 +32,7 @@ class ReadView:
     consuming: int
     docs: int
     waiting: TailRows | None = None
+    has_marks: bool = False
 
 
 class CommitSeqlock:

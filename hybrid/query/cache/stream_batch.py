@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _PLACE = "_hy_place"
 _TIMESTAMP = "TIMESTAMP"
 # How many prepared statements are kept: they contain the boundary, and so change with each move.
-_KEPT = 8
+_KEPT = 12
 
 
 class _View:
@@ -90,6 +90,25 @@ class StreamBatch:
             self._there.empty()
             self._given = {}
 
+    def contend_by_scan(self, come: str, relations: Sequence[str]) -> None:
+        """The same as `contend` by a scan of the relations' keys, which takes no longer for many rows than for few.
+
+        The key may have several columns. `among_keys` selects the rows that the winners replace.
+        """
+        import pyarrow as pa
+
+        key = ", ".join(map(identifier, self._spec.primary_key))
+        stored = (
+            f"SELECT {self._comparable()}, -1 AS {_PLACE} FROM {relation} WHERE {self.among_keys(come)}"
+            for relation in relations
+        )
+        both = " UNION ALL ".join((*stored, f"SELECT {self._comparable()}, {_PLACE} FROM {come}"))
+        best = f"first({_PLACE} ORDER BY {winners_first_sql(self._spec, identifier)}, {_PLACE})"
+        winners = self.run(f"SELECT {best} FROM ({both}) GROUP BY {key}").fetchall()
+        won = sorted(place for (place,) in winners if place >= 0)
+        if len(won) < len(self._come.rows):
+            self._come.rows = self._come.rows.take(pa.array(won, pa.int64()))
+
     def contend(self, come: str, relations: Sequence[str], run: Run) -> Sequence[object]:
         """Resolves upserts: keeps the incoming rows that win their key against the existing ones.
 
@@ -114,6 +133,11 @@ class StreamBatch:
             self._come.rows = self._come.rows.take(pa.array(won, pa.int64()))
         is_any_beaten = len(winners) - len(won) < len(there)
         return self._keys(won) if is_any_beaten else ()
+
+    def among_keys(self, come: str) -> str:
+        """A condition for the rows whose keys are in the batch, without parameters."""
+        key = ", ".join(map(identifier, self._spec.primary_key))
+        return f"({key}) IN (SELECT ({key}) FROM {come})"
 
     @property
     def count(self) -> int:

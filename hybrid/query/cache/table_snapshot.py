@@ -13,7 +13,7 @@ from hybrid.config.table_config import TableSpec
 from hybrid.query.cache.physical_layout import Texts, definitions, few_texts, fits_plain, indexed_columns
 from hybrid.query.cache.tuning import CacheTuning
 from hybrid.query.connection import identifier
-from hybrid.query.scan import FILE
+from hybrid.query.scan import FILE, winners_sql
 from hybrid.query.types import HIDDEN_TYPES
 from hybrid.table.columns import OFFSET, OP, OP_DELETE, PARTITION, SEGMENT, TIME
 
@@ -50,6 +50,11 @@ class TableSnapshot:
         """The delete markers."""
         return f"{self.room}.main.marks"
 
+    @property
+    def relations(self) -> Sequence[str]:
+        """The relations that hold rows or markers."""
+        return [self.relation, self.marks] if self.marked else [self.relation]
+
     def insert(self, spec: TableSpec, source: str, run: Run, *, marks: bool = True) -> TableSnapshot:
         """Inserts the rows of `source` and returns the changed snapshot; `marks` False: it has no delete markers."""
         where = f" WHERE {OP} <> '{OP_DELETE}'" if marks else ""
@@ -77,6 +82,13 @@ class TableSnapshot:
             f"SELECT {columns(spec)}, 'row' AS {OP}, {FILE} FROM {self.relation} WHERE {where} "
             f"UNION ALL SELECT {columns(spec, OP, FILE)} FROM {self.marks} WHERE {where}"
         )
+
+    def winners_among(self, spec: TableSpec, staged: str) -> str:
+        """A SELECT of the staged rows that win their key; of equal rows the snapshot's wins."""
+        existing = self.select(spec, among(spec, staged))
+        both = f"SELECT *, 0 AS _hy_fresh FROM ({existing}) UNION ALL SELECT {columns(spec, OP, FILE)}, 1 FROM {staged}"
+        best = f"SELECT * FROM ({both}){winners_sql(spec, ', _hy_fresh')}"
+        return f"SELECT * EXCLUDE (_hy_fresh) FROM ({best}) WHERE _hy_fresh = 1"
 
 
 def columns(spec: TableSpec, *more: str) -> str:

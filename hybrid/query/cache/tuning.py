@@ -40,8 +40,8 @@ class CacheTuning:
     # The write buffer
 
     # How many rows are buffered at most, and how long.
-    buffered_rows_max: int = 200
-    buffered_s_max: float = 0.02
+    buffered_rows_max: int = 1000
+    buffered_s_max: float = 0.25
     # For so long after a requested flush nothing is buffered: such statements tend to repeat.
     unbuffered_s: float = 5.0
     # Buffered rows passed to one reference, and their values: with more, planning takes longer than a flush.
@@ -52,6 +52,11 @@ class CacheTuning:
 
     # At most so many rows are a small batch: readers may wait for it, and an index finds its keys instead of a scan.
     small_batch_rows: int = 1000
+    # A scan of so many keys takes as long as one look-up by the index.
+    scanned_rows_of_one: int = 10_000
+    # Where a snapshot has more keys, buffered rows are flushed by so few, each of which is looked up: some 10 ms.
+    scanned_rows_max: int = 1_000_000
+    looked_up_rows_max: int = 100
     # Changes scatter rows at the relation's end. After changes to this share of its rows, the snapshot is rebuilt.
     rebuild_share: float = 0.5
     rebuild_rows_min: int = 200_000
@@ -63,6 +68,10 @@ class CacheTuning:
     def is_scattered(self, changed: int, rows: int) -> bool:
         """Whether so many rows have changed that a snapshot of `rows` is to be rebuilt."""
         return changed >= max(self.rebuild_rows_min, self.rebuild_share * rows)
+
+    def flushed_rows_max(self, rows: int) -> int | None:
+        """How many rows are merged at once into a snapshot of `rows`; None: as many as there are."""
+        return self.looked_up_rows_max if rows > self.scanned_rows_max else None
 
 
 DEFAULT_TUNING = CacheTuning()

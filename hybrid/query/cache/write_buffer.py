@@ -2,12 +2,15 @@
 
 A small INSERT costs DuckDB as much as a large one, and more than a small statement, so small batches are buffered. A
 script that asks for a row as soon as it has arrived gets it in half the time. A statement that looks rows up finds
-buffered rows in Python (`relations.py`). Any other statement waits for a flush, and for a while nothing is buffered.
+buffered rows in Python (`relations.py`); on a table with a key, one that looks up keys. Any other statement waits for a
+flush, and for a while nothing is buffered. A flush is due at half of the room: rows that arrive do not wait for it.
 
     a row arrives and is asked for     it is in the buffer: the answer's revision includes it
     a flush during a statement         is a commit: the answer is discarded, or its transaction does not see the flush
     a statement needs all rows         the writer flushes within one poll of the stream; the statement waits
-    a commit of a half, or a rebuild   the buffer is flushed first; during a background rebuild nothing is buffered
+    rows have one key, or a stored one a look-up of the key resolves them with the stored rows; a flush does it again
+    a commit brings further rows       the buffer is flushed first, as it is before a rebuild
+    a background rebuild goes on       it reads up to what was flushed; the buffer is flushed before its last round
     rows are invalidated or rebuilt    the buffer is dropped: the stream delivers its rows again
 """
 
@@ -28,6 +31,8 @@ class WriteBuffer:
 
     def __init__(self, tuning: CacheTuning) -> None:
         self._rows_max, self._s_max = tuning.buffered_rows_max, tuning.buffered_s_max
+        # A flush is due at so many rows.
+        self.due_rows = self._due_rows_max = max(1, tuning.buffered_rows_max // 2)
         self._unbuffered_s = tuning.unbuffered_s
         # The rows; replaced and never changed, because readers hold references.
         self.rows: TailRows | None = None
@@ -36,6 +41,10 @@ class WriteBuffer:
     def lay_soon(self) -> None:
         """Requests a flush; for a while no row is buffered."""
         self._laid_until = time.monotonic() + self._unbuffered_s
+
+    def bound_flush(self, rows_max: int | None) -> None:
+        """Has a flush due at so many rows at most, where each of them takes long; None: they take little."""
+        self.due_rows = self._due_rows_max if rows_max is None else min(rows_max, self._due_rows_max)
 
     def has_room(self, rows: TailRows) -> bool:
         """Whether these rows may be buffered too."""
@@ -56,9 +65,11 @@ class WriteBuffer:
 
     @property
     def is_due(self) -> bool:
-        """Whether a flush is due: rows have waited long enough, or a statement needs them."""
+        """Whether a flush is due: many rows wait, or for long enough, or a statement needs them."""
+        if self.rows is None:
+            return False
         now = time.monotonic()
-        return self.rows is not None and (now >= self._since + self._s_max or now < self._laid_until)
+        return self.rows.count >= self.due_rows or now >= self._since + self._s_max or now < self._laid_until
 
     @property
     def patience_s(self) -> float:
