@@ -90,9 +90,12 @@ class Table:
 
     # Operations
 
-    def ingest_batch(self) -> BatchReport | None:
-        """Commits one batch of Kafka's messages; None when there is nothing new. No run is recorded."""
-        return ingestion.ingest_batch(self._home, self._ref)
+    def ingest_batch(self, offsets_max: int | None = None) -> BatchReport | None:
+        """Commits one batch of Kafka's messages, at most `offsets_max`; None when there is nothing new.
+
+        No run is recorded.
+        """
+        return ingestion.ingest_batch(self._home, self._ref, offsets_max)
 
     def ingest(self, stop: Callable[[], bool] | None = None) -> IngestReport:
         """Runs the connectors that are due, then ingests until caught up; with `stop`, until it returns true.

@@ -38,6 +38,7 @@ class BatchReport:
 
     `filtered` counts messages that the table's filter dropped: their offsets are committed, the messages are not
     stored. `sealed` counts segments sealed only because of their age, by a commit of its own while nothing arrived.
+    `offsets` is how many were read, holes included.
     """
 
     rows: int
@@ -46,6 +47,7 @@ class BatchReport:
     version: int
     sealed: int = 0
     filtered: int = 0
+    offsets: int = 0
 
 
 def run_batch(
@@ -128,7 +130,8 @@ def _commit_batch(table: TableContext, snapshot: HalfSnapshot, plan: BatchPlan, 
         return Written(files, after)
 
     committed = commit_files(table.bench.spark, act, write)
-    return BatchReport(counts.rows, counts.rejected, plan.behind, committed, filtered=counts.filtered)
+    offsets = sum(piece.end - piece.start for piece in plan.ranges)
+    return BatchReport(counts.rows, counts.rejected, plan.behind, committed, filtered=counts.filtered, offsets=offsets)
 
 
 class _Found:

@@ -25,12 +25,13 @@ if TYPE_CHECKING:
 _WAIT_S = 2.0
 
 
-def ingest_batch(home: Home, table: TableRef) -> BatchReport | None:
-    """Commit one batch of Kafka's messages; None when there is nothing new. No run is recorded."""
+def ingest_batch(home: Home, table: TableRef, offsets_max: int | None = None) -> BatchReport | None:
+    """Commit one batch of Kafka's messages, at most `offsets_max`; None when there is nothing new. Records no run."""
     from hybrid.ingest.batch import run_batch
 
     pause_offsets = TableConnectors(home, table).pause_offsets
-    return run_batch(home.table_context(table), _batch_max(table), pause_offsets)
+    most = _batch_max(table)
+    return run_batch(home.table_context(table), min(most, offsets_max or most), pause_offsets)
 
 
 def _batch_max(table: TableRef) -> int:

@@ -20,6 +20,7 @@ from hybrid.api.hybrid import Hybrid
 from hybrid.api.table import Table
 from hybrid.errors import HybridError, NotFoundError
 from hybrid.ingest.batch import BatchReport
+from hybrid.ingest.batch_pace import BatchPace
 from hybrid.jvm.spark_errors import unexpected_words
 from hybrid.logs import log_context
 from hybrid.runtime.backoff import Backoff
@@ -28,9 +29,6 @@ from hybrid.serve.priority import Rounds
 _LOG = logging.getLogger(__name__)
 _PAUSED_POLL_S = 0.5
 _BACKOFF_S = (1.0, 15.0)
-# While rows keep arriving, the pause between batches is this multiple of a batch's duration. Statements see rows before
-# they are committed, so frequent commits would only take processors from statements and make small files.
-_REST, _REST_S_MAX = 3.0, 10.0
 State = tuple[str, str | None]
 
 
@@ -45,7 +43,7 @@ class Ingester(threading.Thread):
         self._home, self._lost = home, lost
         self._noted: State | None = None
         self._backoff = Backoff(*_BACKOFF_S)
-        self._flows = False
+        self._pace = BatchPace()
         self._held: tuple[str, str | None] | None = None
         self._has_looked = False
 
@@ -66,7 +64,7 @@ class Ingester(threading.Thread):
                 self._note(*self._held, None)
                 return _PAUSED_POLL_S
             with self.rounds.one():
-                report = table.ingest_batch()
+                report = table.ingest_batch(self._pace.offsets_max)
         except NotFoundError as error:
             return self._failed("WAITING", str(error))
         except HybridError as error:
@@ -100,11 +98,11 @@ class Ingester(threading.Thread):
 
     def _rest_s(self, report: BatchReport | None, took_s: float) -> float:
         """Return the seconds to wait after a batch, or after a poll without messages."""
-        if self.rounds.has_rest:
-            return 0
-        flowed, self._flows = self._flows, report is not None
         interval_s = self._home.settings.ingest_interval_s
-        return max(interval_s, min(_REST * took_s, _REST_S_MAX)) if flowed and self._flows else interval_s
+        if report is None:
+            return interval_s
+        self._pace = self._pace.after(report.offsets, took_s, report.behind)
+        return 0 if self.rounds.has_rest else self._pace.rest_s(interval_s)
 
     def _failed(self, state: str, reason: str) -> float:
         self.rounds.has_rest = False

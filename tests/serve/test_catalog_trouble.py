@@ -60,7 +60,9 @@ def test_a_run_whose_end_could_not_be_noted_is_taken_up_again(here: Hybrid, monk
 
 def test_a_table_is_ingested_while_the_catalog_cannot_be_read(here: Hybrid, monkeypatch: pytest.MonkeyPatch) -> None:
     batches: list[int] = []
-    table = SimpleNamespace(connectors=SimpleNamespace(waits=lambda: None), ingest_batch=lambda: batches.append(1))
+    table = SimpleNamespace(
+        connectors=SimpleNamespace(waits=lambda: None), ingest_batch=lambda offsets_max: batches.append(1)
+    )
     monkeypatch.setattr(here, "table", lambda name: table)
     ingester = Ingester(here, "orders", lambda: False)
     ingester._round()
@@ -75,7 +77,9 @@ def test_a_paused_table_stays_paused_while_the_catalog_cannot_be_read(
     here: Hybrid, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     batches: list[int] = []
-    table = SimpleNamespace(connectors=SimpleNamespace(waits=lambda: None), ingest_batch=lambda: batches.append(1))
+    table = SimpleNamespace(
+        connectors=SimpleNamespace(waits=lambda: None), ingest_batch=lambda offsets_max: batches.append(1)
+    )
     monkeypatch.setattr(here, "table", lambda name: table)
     here.context.catalog.serving.pause("orders", "for now")
     ingester = Ingester(here, "orders", lambda: False)
