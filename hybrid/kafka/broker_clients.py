@@ -11,20 +11,24 @@ from hybrid.config.kafka_security import KafkaSecurity
 from hybrid.errors import StreamError
 from hybrid.kafka.broker_watch import BrokerWatch
 from hybrid.kafka.clients import broker_answers
-from hybrid.kafka.readers import DedicatedConsumer, IsKnownEnd, SharedConsumer, Subscription
+from hybrid.kafka.readers import (
+    DEFAULT_READERS,
+    DedicatedConsumer,
+    IsKnownEnd,
+    ReaderTuning,
+    SharedConsumer,
+    Subscription,
+)
 from hybrid.table.boundary import TopicPartition
-
-# So many streams of a broker have a consumer of their own: each takes four threads and some files.
-_DEDICATED_MAX = 16
 
 
 class BrokerClient:
     """One broker's clients: a watch over topics, a shared consumer, and consumers for single streams."""
 
-    def __init__(self, brokers: str, security: KafkaSecurity) -> None:
+    def __init__(self, brokers: str, security: KafkaSecurity, tuning: ReaderTuning = DEFAULT_READERS) -> None:
         if not broker_answers(brokers):  # asked first: a consumer that reaches no broker leaks its sockets
             raise StreamError(f"Kafka at {brokers} does not answer.", hint="hybrid kafka status")
-        self._brokers, self._security = brokers, security
+        self._brokers, self._security, self._tuning = brokers, security, tuning
         self.watch = BrokerWatch(brokers, security)
         self._lock = threading.Lock()
         self._shared: SharedConsumer | None = None
@@ -40,13 +44,13 @@ class BrokerClient:
         """Reads partitions from these positions on, by the shared consumer."""
         with self._lock:
             if self._shared is None:
-                self._shared = SharedConsumer(self._brokers, self._security)
+                self._shared = SharedConsumer(self._brokers, self._security, self._tuning)
         return self._shared.subscribe(starts)
 
     def dedicate(self, starts: Mapping[TopicPartition, int], is_known_end: IsKnownEnd) -> DedicatedConsumer | None:
         """Reads partitions from these positions on, by a consumer of their own; None while there are too many."""
         with self._lock:
-            if self._dedicated >= _DEDICATED_MAX:
+            if self._dedicated >= self._tuning.dedicated_max:
                 return None
             self._dedicated += 1
         try:
@@ -81,7 +85,8 @@ class _Entry:
 class BrokerClients:
     """The clients in use, by bootstrap list and security: streams that differ in one of them share nothing."""
 
-    def __init__(self) -> None:
+    def __init__(self, tuning: ReaderTuning = DEFAULT_READERS) -> None:
+        self.tuning = tuning
         self._lock = threading.Lock()
         self._entries: dict[tuple[str, KafkaSecurity], _Entry] = {}
 
@@ -95,7 +100,7 @@ class BrokerClients:
                 raise StreamError(str(entry.error), hint=entry.error.hint)
             if entry.client is None or entry.client.is_broken:
                 try:
-                    entry.client = BrokerClient(brokers, security)
+                    entry.client = BrokerClient(brokers, security, self.tuning)
                 except StreamError as error:
                     entry.failed_at, entry.error = time.monotonic(), error
                     raise

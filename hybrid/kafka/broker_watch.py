@@ -144,7 +144,8 @@ class BrokerWatch:
     def _await_metadata(self, topics: Sequence[str]) -> None:
         deadline = time.monotonic() + QUERY_TIMEOUT_MS / 1000
         with self._refreshed:
-            # The next response may be to a request from before the topics were registered, the one after it is not.
+            self._request_all()
+            # The next response may be to a request from before that, the one after it is not.
             last = self.refreshes + 2
             while not all(map(self.partitions, topics)) and (seen := self.refreshes) < last:
                 self._request_all()

@@ -24,8 +24,27 @@ POLL_RECORDS = 20_000
 DEDICATED_POLL_S = 0.1
 # Whether an end says nothing new: the position is there already.
 IsKnownEnd = Callable[[TopicPartition, int], bool]
-# What waits for a stream that is slow, at most; each message counts this overhead too.
-_WAITING_MAX, _WAITING_BYTES_MAX, _MESSAGE_BYTES = 20_000, 4 * 1024 * 1024, 200
+# What a waiting message takes beside its value, bytes.
+_MESSAGE_BYTES = 200
+
+
+@dataclass(frozen=True)
+class ReaderTuning:
+    """When a stream has a consumer of its own, and what waits for a slow one.
+
+    `dedicated_max` streams of a broker have one: each takes four threads and some files. A stream gets it after
+    `busy_s` busy seconds, and gives it back after `quiet_s` others. At most `waiting_max` messages, and
+    `waiting_bytes_max` bytes, wait for a stream that shares a consumer.
+    """
+
+    dedicated_max: int = 16
+    busy_s: int = 3
+    quiet_s: float = 10.0
+    waiting_max: int = 20_000
+    waiting_bytes_max: int = 4 * 1024 * 1024
+
+
+DEFAULT_READERS = ReaderTuning()
 
 
 @dataclass
@@ -77,8 +96,13 @@ def split(polled: Iterable[Message]) -> FetchedMessages:
 class Subscription:
     """One stream's partitions at a shared consumer: what was fetched of them, until the stream takes it."""
 
-    def __init__(self, starts: Mapping[TopicPartition, int], leave: Callable[[Subscription], None]) -> None:
-        self.starts, self._leave = starts, leave
+    def __init__(
+        self,
+        starts: Mapping[TopicPartition, int],
+        leave: Callable[[Subscription], None],
+        tuning: ReaderTuning = DEFAULT_READERS,
+    ) -> None:
+        self.starts, self._leave, self._tuning = starts, leave, tuning
         self.heard: set[TopicPartition] = set()
         self._arrived = threading.Condition()
         self._waiting = FetchedMessages()
@@ -124,7 +148,8 @@ class Subscription:
             self._waiting.messages += messages
             self._waiting.ends.update(ends)
             self._bytes += sum(map(len, messages)) + _MESSAGE_BYTES * len(messages)
-            self._is_cut = len(self._waiting.messages) > _WAITING_MAX or self._bytes > _WAITING_BYTES_MAX
+            tuning = self._tuning
+            self._is_cut = len(self._waiting.messages) > tuning.waiting_max or self._bytes > tuning.waiting_bytes_max
             self._arrived.notify()
             return not self._is_cut
 
@@ -216,7 +241,8 @@ class SharedConsumer:
     # How long commands wait at most: a poll cannot be woken.
     _POLL_S = 0.05
 
-    def __init__(self, brokers: str, security: KafkaSecurity) -> None:
+    def __init__(self, brokers: str, security: KafkaSecurity, tuning: ReaderTuning = DEFAULT_READERS) -> None:
+        self._tuning = tuning
         self._consumer: Consumer = fetching_consumer(brokers, security)
         self._routes: dict[TopicPartition, _Route] = {}
         # What the thread is to do: subscriptions that join (True) and leave.
@@ -233,7 +259,7 @@ class SharedConsumer:
 
     def subscribe(self, starts: Mapping[TopicPartition, int]) -> Subscription:
         """Reads partitions from these positions on."""
-        subscription = Subscription(starts, lambda leaving: self._command(leaving, joins=False))
+        subscription = Subscription(starts, lambda leaving: self._command(leaving, joins=False), self._tuning)
         self._command(subscription, joins=True)
         if self._error is not None:  # checked after the command: the thread may have ended before it
             subscription.fail(self._error)

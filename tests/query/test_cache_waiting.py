@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from hybrid.errors import QueryError
 from hybrid.query.cache import cached_rows as rows
 from hybrid.query.cache.relations import BoundStatement, Found
 from hybrid.query.cache.tuning import CacheTuning
@@ -380,7 +381,8 @@ def test_nobody_waits_long_for_a_writer_that_is_gone(table: Table, monkeypatch: 
     table.send(40)
     began = time.monotonic()
     sql = "select count(*) from orders"
-    assert table.cache.answers.answer(sql, NOW_MS, Limits(timeout_ms=200), lambda interrupt: None) is None
+    with pytest.raises(QueryError, match="stopped after 200 ms"):
+        table.cache.answers.answer(sql, NOW_MS, Limits(timeout_ms=200), lambda interrupt: None)
     assert time.monotonic() - began < 1.9  # less than it may last without a limit
     table.cache.step()
     table.ask(sql)

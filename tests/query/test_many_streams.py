@@ -16,9 +16,8 @@ from hybrid.config.kafka_security import KafkaSecurity
 from hybrid.config.table_config import Half, StreamConfig
 from hybrid.errors import StreamError
 from hybrid.jvm.broker import LocalBroker
-from hybrid.kafka import readers
 from hybrid.kafka.broker_clients import BrokerClients
-from hybrid.kafka.readers import DedicatedConsumer, Subscription
+from hybrid.kafka.readers import DEFAULT_READERS, DedicatedConsumer, ReaderTuning, Subscription
 from hybrid.kafka.topics import create_topic
 from hybrid.lake.log import open_half
 from hybrid.query.cache import stream_pace
@@ -44,8 +43,9 @@ def table_on(folder: Path, broker: str, topic: str, name: str = "orders") -> Hal
 
 
 @pytest.fixture
-def clients() -> Iterator[BrokerClients]:
-    made = BrokerClients()
+def clients(request: pytest.FixtureRequest) -> Iterator[BrokerClients]:
+    """Clients that a test may tune by its parameter."""
+    made = BrokerClients(getattr(request, "param", DEFAULT_READERS))
     yield made
     assert all(entry.client is None for entry in made._entries.values()), "each stream was closed"
 
@@ -218,11 +218,8 @@ def test_streams_of_one_topic_begin_anywhere(tmp_path: Path, broker: str, topic:
         assert ahead.is_whole(30)
 
 
-@pytest.fixture
-def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Streams are busy after a second, and quiet after another."""
-    monkeypatch.setattr(stream_pace, "_BUSY_S", 1)
-    monkeypatch.setattr(stream_pace, "_QUIET_S", 1.0)
+# Streams are busy after a second, and quiet after another.
+HASTY = pytest.mark.parametrize("clients", [ReaderTuning(busy_s=1, quiet_s=1.0)], indirect=True)
 
 
 class Sender(threading.Thread):
@@ -244,8 +241,9 @@ class Sender(threading.Thread):
         producer.close()
 
 
+@HASTY
 def test_a_busy_stream_gets_a_consumer_of_its_own_and_gives_it_back(
-    tmp_path: Path, broker: str, topic: str, clients: BrokerClients, hasty: None
+    tmp_path: Path, broker: str, topic: str, clients: BrokerClients
 ) -> None:
     sender = Sender(broker, [topic], 0.005)
     with Read(table_on(tmp_path, broker, topic), clients) as read:
@@ -263,8 +261,9 @@ def test_a_busy_stream_gets_a_consumer_of_its_own_and_gives_it_back(
             sender.sent[topic] = read.count()
 
 
+@HASTY
 def test_streams_that_come_and_go_disturb_no_other(
-    tmp_path: Path, broker: str, topic: str, clients: BrokerClients, hasty: None
+    tmp_path: Path, broker: str, topic: str, clients: BrokerClients
 ) -> None:
     topics = [f"{topic}-{number}" for number in range(4)]
     for name in topics:
@@ -303,12 +302,9 @@ def test_streams_that_come_and_go_disturb_no_other(
     assert not failures
 
 
-def test_a_backlog_beside_an_idle_table(
-    tmp_path: Path, broker: str, topic: str, clients: BrokerClients, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("clients", [ReaderTuning(dedicated_max=0, waiting_max=3000)], indirect=True)
+def test_a_backlog_beside_an_idle_table(tmp_path: Path, broker: str, topic: str, clients: BrokerClients) -> None:
     """A stream that is not polled waits without memory, also where no consumer of its own is free."""
-    monkeypatch.setattr("hybrid.kafka.broker_clients._DEDICATED_MAX", 0)
-    monkeypatch.setattr(readers, "_WAITING_MAX", 3000)
     other = f"{topic}-idle"
     create_topic(broker, other)
     with (

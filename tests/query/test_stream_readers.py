@@ -16,7 +16,7 @@ from hybrid.errors import StreamError
 from hybrid.kafka import broker_clients, readers
 from hybrid.kafka.broker_clients import BrokerClients
 from hybrid.kafka.broker_watch import BrokerWatch, PartitionEnds, WatchedStream
-from hybrid.kafka.readers import FetchedMessages, SharedConsumer, Subscription
+from hybrid.kafka.readers import DEFAULT_READERS, FetchedMessages, ReaderTuning, SharedConsumer, Subscription
 from hybrid.query.cache.stream_pace import StreamPace
 from hybrid.table.boundary import TopicPartition
 
@@ -207,7 +207,9 @@ def test_a_partition_is_left_with_its_last_reader(shared: SharedConsumer, script
     assert offsets(fetched(third)) == [0] and fetched_nothing(first) and fetched_nothing(second)
 
 
-@pytest.mark.parametrize(("count", "size"), [(readers._WAITING_MAX + 1, 1), (3, readers._WAITING_BYTES_MAX // 2)])
+@pytest.mark.parametrize(
+    ("count", "size"), [(DEFAULT_READERS.waiting_max + 1, 1), (3, DEFAULT_READERS.waiting_bytes_max // 2)]
+)
 def test_who_does_not_take_is_cut_and_others_go_on(
     shared: SharedConsumer, scripted: Scripted, count: int, size: int
 ) -> None:
@@ -291,9 +293,8 @@ def test_a_client_whose_shared_consumer_is_broken_is_replaced(monkeypatch: pytes
 def test_only_so_many_streams_have_a_consumer_of_their_own(monkeypatch: pytest.MonkeyPatch, scripted: Scripted) -> None:
     monkeypatch.setattr(broker_clients, "broker_answers", lambda brokers: True)
     monkeypatch.setattr(broker_clients, "BrokerWatch", lambda brokers, security: None)
-    monkeypatch.setattr(broker_clients, "_DEDICATED_MAX", 1)
     scripted.assign = lambda places: None  # type: ignore[attr-defined]
-    client = broker_clients.BrokerClient("nowhere", PLAINTEXT)
+    client = broker_clients.BrokerClient("nowhere", PLAINTEXT, ReaderTuning(dedicated_max=1))
     first = client.dedicate({PLACE: 0}, lambda place, at: False)
     assert first is not None and client.dedicate({OTHER: 0}, lambda place, at: False) is None
     first.close()

@@ -105,7 +105,6 @@ class KafkaStream:
         self._newest, self._samples = _NO_ENDS, EndSamples()
         self._unread = 0
         self._active_at = 0.0
-        self._pace = StreamPace(time.monotonic())
         self._reader: PartitionReader | None = None
         self._successor: PartitionReader | None = None
         self._is_suspended = self._is_closed = False
@@ -113,6 +112,7 @@ class KafkaStream:
         self._refreshes = 0
         self._watched: WatchedStream | None = None
         self._clients = clients if clients is not None else BrokerClients()
+        self._pace = StreamPace(time.monotonic(), self._clients.tuning.busy_s, self._clients.tuning.quiet_s)
         self._client = self._clients.acquire(brokers, self._stream.security)
         try:
             self._watched = self._client.watch.watch(self._stream.topics, _IDLE_ENDS_S)

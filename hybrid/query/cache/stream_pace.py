@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 
-# Busy: so many messages a second for so many seconds, or so many unread at once. Quiet: not busy for so long.
-_BUSY_PER_S, _BUSY_S, _QUIET_S = 10, 3, 10.0
+# Busy: so many messages a second, or so many unread at once.
+_BUSY_PER_S = 10
 _BACKLOG = 10_000
 
 
 class StreamPace:
-    """The pace of one stream. Times are arguments, in seconds."""
+    """The pace of one stream: busy after `busy_s` busy seconds, quiet after `quiet_s` others. Times are arguments."""
 
-    def __init__(self, now: float) -> None:
+    def __init__(self, now: float, busy_s: int = 3, quiet_s: float = 10.0) -> None:
+        self._busy_s, self._quiet_s = busy_s, quiet_s
         self.is_busy = False
         self._busy_at = -math.inf
         self._since, self._messages, self._busy_seconds = now, 0, 0
@@ -30,7 +31,7 @@ class StreamPace:
         else:
             self._busy_seconds = 0
         self._since, self._messages = now, 0
-        if self._busy_seconds >= _BUSY_S:
+        if self._busy_seconds >= self._busy_s:
             self.is_busy = True
-        elif now - self._busy_at > _QUIET_S:
+        elif now - self._busy_at > self._quiet_s:
             self.is_busy = False
