@@ -130,10 +130,12 @@ class Halves:
         }
         return self._write(Half.REALTIME, pa.table(found).cast(arrow_schema(self.spec, Half.REALTIME)))
 
-    def commit_offline(self, rows: Sequence[Row], boundary: Boundary | None = None, kind: str = "move") -> int:
-        """Appends offline rows, with a new boundary; without rows the boundary alone."""
+    def commit_offline(
+        self, rows: Sequence[Row], boundary: Boundary | None = None, kind: str = "move", **detail: object
+    ) -> int:
+        """Appends offline rows, with a new boundary; without rows the boundary alone. `detail` is the commit's."""
         newest = open_half(self.layout.half(Half.OFFLINE)).offline  # a test may have acted by Spark meanwhile
-        made = act(kind, newest.act.number + 1, segments=sorted({row.segment for row in rows}))
+        made = act(kind, newest.act.number + 1, segments=sorted({row.segment for row in rows}), **detail)
         self.offline = replace(
             newest,
             act=made,

@@ -407,7 +407,8 @@ class Follower:
         while offline is not None and (commit := read_commit(self._offline, offline + 1)) is not None:
             if self._is_purge(commit):
                 return False
-            if not self.rows.follow_offline(commit):
+            holds_realtime = realtime is not None and self._is_delivered(realtime + 1, self.rows.positions)
+            if not self.rows.follow_offline(commit, holds_realtime=holds_realtime):
                 return False
             offline = commit.version
         if realtime is None or not is_followed(self._realtime, realtime):
