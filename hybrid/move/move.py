@@ -36,7 +36,7 @@ from hybrid.move.task_splits import (
     stretches,
     task_splits_of,
 )
-from hybrid.move.waiting import count_waiting, part_of_bucket, waiting_rows
+from hybrid.move.waiting_rows import count_waiting, part_of_bucket, waiting_rows
 from hybrid.move.write import put_files, write_files, written_columns
 from hybrid.progress import counted
 from hybrid.runtime.json_values import utc

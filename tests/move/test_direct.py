@@ -25,7 +25,7 @@ from hybrid.move.file_reader import FileRows, bucket_sql, worker_database
 from hybrid.move.move import run_move
 from hybrid.move.plan import Reach
 from hybrid.move.time_ranges import TimeRange, groups
-from hybrid.move.waiting import waiting_rows
+from hybrid.move.waiting_rows import waiting_rows
 from hybrid.schema.schema import FieldKind, FieldSpec
 from hybrid.schema.types import DataType
 from hybrid.table import columns
