@@ -14,9 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hybrid.config.table_config import BucketConfig, MergeType, TableSpec
+from hybrid.errors import DataError
 from hybrid.lake.files import LaidFile
+from hybrid.lake.log_entries import DataFile
+from hybrid.lake.parquet_paths import paths_sql
 from hybrid.lake.workers import run_numbered
-from hybrid.move.file_reader import FILE, ROW, FileRows, Spill, identifier, worker_database
+from hybrid.move.file_reader import FILE, PLACES, ROW, FileRows, TaskLimits, identifier, worker_database
 from hybrid.move.latest import AT, KeySlice, losers_sql, slices, write_losers
 from hybrid.move.time_ranges import TimeRange, groups
 from hybrid.move.write import file_writer, written_columns
@@ -26,8 +29,10 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
     from pyspark.sql import SparkSession
 
-# Rows that go from DuckDB to the Parquet writer at once.
-_BATCH_ROWS = 65_536
+# Rows that go from DuckDB to the Parquet writer at once: as many as have about so many bytes in memory.
+_BATCH_BYTES, _BATCH_ROWS_MIN, _BATCH_ROWS_MAX = 16 << 20, 256, 65_536
+# How many bytes in memory a byte of a file may have: files are encoded and compressed.
+_UNPACKED = 8
 _LOST = "lost"
 
 
@@ -39,9 +44,15 @@ class DirectResult:
     left_out: int
 
 
-def is_direct(config: BucketConfig) -> bool:
-    """Whether rows are moved as they are stored: all of them, or the latest of each key."""
-    return config.merge_type in (MergeType.CONCAT, MergeType.LATEST) and config.round_ms is None
+def is_direct(config: BucketConfig, spec: TableSpec) -> bool:
+    """Whether rows are moved as they are stored: all of them, or the latest of each key.
+
+    The latest rows are told by the place in their file, which a column of the table may hide from DuckDB.
+    """
+    if config.round_ms is not None:
+        return False
+    hides_places = any(name.lower() in PLACES for name in spec.schema.column_names)
+    return config.merge_type is MergeType.CONCAT or (config.merge_type is MergeType.LATEST and not hides_places)
 
 
 @dataclass(frozen=True)
@@ -65,7 +76,7 @@ def write_directly(
     column = columns.TIME if spec.time_column is not None else columns.TIMESTAMP
     grouped = groups(column, cuts, config.bucket_ms if spec.time_column is not None else None)
     folder.mkdir(parents=True, exist_ok=True)
-    merges, spill = config.merge_type is MergeType.LATEST, Spill.below(folder)
+    merges, limits = config.merge_type is MergeType.LATEST, TaskLimits.of(spark, folder)
     shared = [group for group in grouped if len(group) > 1 and rows.within(_whole(group))] if merges else []
     losers: dict[int, list[str]] = {}
     if shared:
@@ -79,7 +90,7 @@ def write_directly(
 
     def work(number: int) -> Iterator[str]:
         task = tasks[number]
-        with worker_database(spill) as database:
+        with worker_database(limits) as database:
             left_out = _find_losers(database, rows, spec, config, task) if merges else 0
             chosen = rows.restricted(task.range.condition)
             files = rows.within(task.range)
@@ -88,7 +99,7 @@ def write_directly(
                 select = f"SELECT {names} FROM ({source}) ANTI JOIN {_LOST} USING ({FILE}, {ROW})"
             else:
                 select = chosen.select(names, files)
-            sorted_rows = database.sql(f"{select} ORDER BY {order}").to_arrow_reader(_BATCH_ROWS) if files else ()
+            sorted_rows = database.sql(f"{select} ORDER BY {order}").to_arrow_reader(batch_rows(files)) if files else ()
             written = [asdict(file) for file in write(sorted_rows)]
             yield json.dumps({"files": written, "left_out": left_out})
 
@@ -108,13 +119,22 @@ def _find_losers(
     if task.losers is None:
         found = losers_sql(rows, spec, config, KeySlice(task.range))
     else:
-        paths = ", ".join("'" + path.replace("'", "''") + "'" for path in task.losers)
-        found = (
-            f"SELECT * FROM read_parquet([{paths}]) WHERE {TimeRange(AT, task.range.low, task.range.high).condition}"
-        )
+        mine = TimeRange(AT, task.range.low, task.range.high).condition
+        found = f"SELECT * FROM read_parquet([{paths_sql(task.losers)}]) WHERE {mine}"
     database.execute(f"CREATE TEMP TABLE {_LOST} AS {found}")
-    ((count,),) = database.execute(f"SELECT count(*) FROM {_LOST}").fetchall()  # to the end, before the next statement
+    # Nulls do not count as distinct. Results are read to the end, before the next statement.
+    place = f"{FILE}::BIGINT * (1::BIGINT << 40) + {ROW}"
+    ((count, distinct),) = database.execute(f"SELECT count(*), count(DISTINCT {place}) FROM {_LOST}").fetchall()
+    if count != distinct:
+        raise DataError(f"Of {count} rows of '{spec.name}' to leave out, only {distinct} have a place of their own.")
     return int(count)
+
+
+def batch_rows(files: Sequence[DataFile]) -> int:
+    """How many rows of some files are read at once, so that long rows do not fill the memory."""
+    rows, size = sum(file.rows for file in files), sum(file.bytes for file in files)
+    fitting = _BATCH_BYTES * rows // max(1, size * _UNPACKED)
+    return max(_BATCH_ROWS_MIN, min(fitting, _BATCH_ROWS_MAX))
 
 
 def _whole(group: Sequence[TimeRange]) -> TimeRange:

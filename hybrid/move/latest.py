@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from hybrid.config.table_config import BucketConfig, TableSpec
 from hybrid.lake.workers import run_numbered
-from hybrid.move.file_reader import FILE, ROW, FileRows, Spill, bucket_sql, identifier, worker_database
+from hybrid.move.file_reader import FILE, ROW, FileRows, TaskLimits, bucket_sql, identifier, worker_database
 from hybrid.move.time_ranges import TimeRange
 from hybrid.schema.types import DataType
 from hybrid.table import columns
@@ -49,11 +49,11 @@ def write_losers(
     spark: SparkSession, rows: FileRows, spec: TableSpec, config: BucketConfig, tasks: Sequence[KeySlice], folder: Path
 ) -> list[str]:
     """Write the places of all losing rows to files in a folder. Returns the paths of these files."""
-    spill = Spill.below(folder)
+    limits = TaskLimits.of(spark, folder)
 
     def work(number: int) -> Iterator[str]:
         path = folder / f"{uuid.uuid4()}.parquet"
-        with worker_database(spill) as database:
+        with worker_database(limits) as database:
             database.execute(
                 f"COPY ({losers_sql(rows, spec, config, tasks[number])}) TO '{_escaped(path)}' (FORMAT parquet)"
             )
@@ -64,15 +64,17 @@ def write_losers(
 
 
 def losers_sql(rows: FileRows, spec: TableSpec, config: BucketConfig, keys: KeySlice) -> str:
-    """A SELECT of AT, FILE and ROW of the losing rows of a slice. On a dedup table later rows lose."""
+    """A SELECT of AT, FILE and ROW of the losing rows of a slice. On a dedup table later rows lose.
+
+    Of equal rows, which one message may bring, the first one stays, as in memory and in queries over one file.
+    """
     same = ", ".join([bucket_sql(columns.TIME, config.bucket_ms), *_keys(spec)])
     hashed = _hashed(spec)
     mine = f" AND hash({', '.join(hashed)}) % {keys.count} = {keys.number}" if keys.count > 1 else ""
     mine = f"{keys.range.condition}{mine}"
     placed = rows.restricted(mine).select_placed(f"{keys.range.column} AS {AT}, {FILE}, {ROW}", rows.within(keys.range))
-    return (
-        f"{placed} QUALIFY row_number() OVER (PARTITION BY {same} ORDER BY {winners_first_sql(spec, identifier)}) > 1"
-    )
+    order = f"{winners_first_sql(spec, identifier)}, {FILE}, {ROW}"
+    return f"{placed} QUALIFY row_number() OVER (PARTITION BY {same} ORDER BY {order}) > 1"
 
 
 def _keys(spec: TableSpec) -> list[str]:

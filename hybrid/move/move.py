@@ -44,7 +44,7 @@ from hybrid.table import columns
 from hybrid.table.boundary import INFINITE, Boundary
 from hybrid.table.coverage_sql import covered_sql
 from hybrid.table.rollup_rules import refuse_rolled_otherwise
-from hybrid.table.state import AS_STORED, next_act
+from hybrid.table.state import AS_STORED, READ_VERSION, next_act
 
 _STEPPED_OVER = frozenset({"backfill", "merge", "replace", "revert"})
 
@@ -180,7 +180,7 @@ def _write(
 ) -> DirectResult:
     """Merge the rows of a move and write them to files."""
     spark, spec, rows = table.bench.spark, table.spec, to_move.rows
-    if is_direct(config):
+    if is_direct(config, spec):
         return write_directly(spark, rows, spec, config, staging, to_move.cuts, plan.rows_of_buckets)
     realtime = to_move.realtime
     frame = spark.read.format("delta").option("versionAsOf", realtime.version).load(str(realtime.path))
@@ -220,7 +220,8 @@ def _stage_and_commit(
                 "rows_written": written,
                 "late_rows": plan.late_rows,
                 "segments": names,
-                AS_STORED: is_direct(config),
+                AS_STORED: is_direct(config, table.spec),
+                READ_VERSION: to_move.realtime.version,
             }
             act = next_act(current.offline, act_id, "move", table.bench.now_iso(), detail)
             state = replace(current.offline, act=act, boundary=plan.boundary).with_task(config)

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from hybrid.config.table_config import Half, MoveConfig, TableSpec
 from hybrid.errors import DataError
-from hybrid.lake.layout import physical_columns
+from hybrid.lake.layout import physical_columns, spark_columns
 from hybrid.lake.log import HalfSnapshot
 from hybrid.lake.log_entries import DataFile
 from hybrid.lake.workers import run_numbered
-from hybrid.move.file_reader import FileRows, bucket_sql, worker_database
+from hybrid.move.file_reader import FileRows, TaskLimits, bucket_sql, worker_database
 from hybrid.move.plan import MovePlan, Slots, WaitingBuckets, until
 from hybrid.move.task_splits import waiting_files
 from hybrid.schema.rounding import rounded_down
@@ -26,26 +26,37 @@ if TYPE_CHECKING:
 
 # The rows that one task counts: at most this many, unless there are more than the session has cores.
 _COUNTED_ROWS = 500_000
-# Delta features with which the files alone do not tell the rows.
-_HIDDEN_ROWS = {"deletionVectors": "deletion vectors", "columnMapping": "mapped columns"}
 
 
 def waiting_rows(spec: TableSpec, realtime: HalfSnapshot, before: Boundary) -> FileRows:
     """The valid rows of a REALTIME version that the boundary does not cover.
 
-    DataError when another tool hides rows of its files.
+    DataError when the files alone do not tell the rows.
     """
-    for feature, words in _HIDDEN_ROWS.items():
-        if feature in realtime.features:
-            raise DataError(
-                f"REALTIME of '{spec.name}' has {words}, which another tool turned on. Nothing was moved.",
-                hint="hybrid doctor",
-            )
+    _refuse_hidden(spec, realtime)
     committed, bookkeeping = realtime.realtime.offsets, columns.bookkeeping(spec.name)
     files = [file for file in realtime.files if file.segment not in bookkeeping]
     where = f"{may_wait_sql(before, committed)} AND NOT {covered_sql(before)}"
     stored = [column for column in physical_columns(spec, Half.REALTIME) if column[0] != columns.SEGMENT]
-    return FileRows(waiting_files(files, before, committed), where, stored, realtime.grown is not None)
+    # The definition may be newer than the half: what it added is not in any of these files then.
+    grown = realtime.grown is not None or not {name for name, _ in stored} <= spark_columns(realtime.columns).keys()
+    return FileRows(waiting_files(files, before, committed), where, stored, grown)
+
+
+def _refuse_hidden(spec: TableSpec, realtime: HalfSnapshot) -> None:
+    """DataError if another tool marked rows of files as deleted, or gave columns other names in them."""
+    table = f"delta.`{realtime.path}`"
+    if realtime.properties.get("delta.columnMapping.mode", "none") != "none":
+        words, remedy = "mapped columns", f"ALTER TABLE {table} DROP FEATURE columnMapping"
+    elif realtime.has_deletion_vectors:
+        words = "deletion vectors"
+        remedy = f"REORG TABLE {table} APPLY (PURGE), then ALTER TABLE {table} DROP FEATURE deletionVectors"
+    else:
+        return
+    raise DataError(
+        f"REALTIME of '{spec.name}' has {words}, which another tool turned on. Nothing was moved.",
+        hint=f"Run in that tool: {remedy}.",
+    )
 
 
 def count_waiting(spark: SparkSession, rows: FileRows, config: MoveConfig, before: Boundary) -> list[WaitingBuckets]:
@@ -96,11 +107,12 @@ def count_by(spark: SparkSession, rows: FileRows, *terms: str) -> list[Count]:
     if not rows.files:
         return []
     parts = _parts(rows.files, spark.sparkContext.defaultParallelism)
+    limits = TaskLimits.of(spark)
 
     def work(number: int) -> Iterator[str]:
         time = columns.TIME
         statement = rows.select(f"{', '.join(terms)}, count(*), min({time}), max({time})", parts[number])
-        with worker_database() as database:
+        with worker_database(limits) as database:
             yield json.dumps(database.execute(f"{statement} GROUP BY ALL").fetchall())
 
     counts: dict[tuple[int | None, ...], Count] = {}

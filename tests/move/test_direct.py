@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import math
 import random
-from collections.abc import Iterator, Sequence
+import struct
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -21,17 +25,18 @@ from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.log_entries import DataFile
 from hybrid.move import direct, latest, move, task_splits
 from hybrid.move.direct import is_direct
-from hybrid.move.file_reader import FileRows, bucket_sql, worker_database
+from hybrid.move.file_reader import FILE, ROW, FileRows, bucket_sql, worker_database
 from hybrid.move.move import run_move
 from hybrid.move.plan import Reach
 from hybrid.move.time_ranges import TimeRange, groups
 from hybrid.move.waiting_rows import waiting_rows
+from hybrid.query.engine import QueryOptions, run
 from hybrid.schema.schema import FieldKind, FieldSpec
 from hybrid.schema.types import DataType
 from hybrid.table import columns
 from hybrid.table.boundary import INFINITE, Boundary, PartitionKey
-from hybrid.table.state import AS_STORED
-from tests.query.halves import KEY, Halves, Row, orders_spec
+from hybrid.table.state import AS_STORED, READ_VERSION
+from tests.query.halves import KEY, Halves, ListTail, Row, orders_spec
 
 BUCKET, NOW = 1000, 20_000
 KEYS = [KEY, PartitionKey("kafka", "orders", 0, 1), PartitionKey("kafka", "other", 1, 0)]
@@ -52,6 +57,9 @@ def spec_of(kind: str) -> TableSpec:
         return replace(plain, schema=keys, upsert=UpsertConfig("price", "gone"))
     if kind == "floats":
         return replace(plain, schema=replace(plain.schema, primary_key=("price",)))
+    if kind == "places":  # a column hides the place of a row from DuckDB
+        place = FieldSpec("File_Row_Number", DataType.LONG, FieldKind.DIMENSION)
+        return replace(plain, schema=replace(plain.schema, fields=(*plain.schema.fields, place)))
     if kind == "timeless":
         return replace(plain, time_column=None)
     return plain
@@ -93,6 +101,7 @@ class Life:
             "price": dice.choice([None, math.nan, -0.0, 0.0, 1.5, 2.5]),
             "region": dice.choice([None, "", "é", "z"]),
         }
+        values |= {name: dice.randrange(5) for name in self.spec.schema.column_names if name == "File_Row_Number"}
         op = columns.OP_DELETE if values["gone"] and self.spec.upsert is not None else columns.OP_ROW
         segment = f"orders__{key.partition}__{dice.randrange(3)}__x"
         has_time = self.spec.time_column is not None
@@ -150,7 +159,7 @@ def small_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("kind", ["append", "upsert", "dedup", "nulls", "floats", "timeless"])
+@pytest.mark.parametrize("kind", ["append", "upsert", "dedup", "nulls", "floats", "places", "timeless"])
 @pytest.mark.parametrize("seed", range(2))
 def test_a_move_writes_what_lists_say(workbench: CommitContext, tmp_path: Path, kind: str, seed: int) -> None:
     life, now = Life(tmp_path, kind, seed), 0
@@ -224,7 +233,9 @@ def test_the_commit_says_whether_rows_are_as_they_were_stored(workbench: CommitC
         halves.commit_realtime([Row(values, 150, 0)], offsets={KEY: 1})
         bench = CommitContext(lambda: workbench.spark, lambda: NOW, workbench.progress)
         assert run_move(halves.context(bench)).moved
-        assert open_half(halves.layout.half(Half.OFFLINE)).offline.act.detail[AS_STORED] is said is is_direct(config)
+        detail = open_half(halves.layout.half(Half.OFFLINE)).offline.act.detail
+        assert detail[AS_STORED] is said is is_direct(config, halves.spec)
+        assert detail[READ_VERSION] == open_half(halves.layout.half(Half.REALTIME)).version
 
 
 @pytest.mark.spark
@@ -259,15 +270,115 @@ def test_a_file_that_was_purged_meanwhile_is_told_from_other_errors(workbench: C
     assert is_missing_file(raised.value) and not isinstance(raised.value, OvertakenError)
 
 
-def test_hidden_rows_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+# Without a JVM
+
+
+def test_mapped_columns_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     life = Life(tmp_path, "append", 9)
     life.ingest()
-    monkeypatch.setattr(HalfSnapshot, "features", frozenset({"deletionVectors"}))
-    with pytest.raises(DataError, match="deletion vectors, which another tool turned on"):
+    for mode, refused in (("none", False), ("name", True)):
+        monkeypatch.setattr(HalfSnapshot, "properties", {"delta.columnMapping.mode": mode})
+        if refused:
+            with pytest.raises(DataError, match="mapped columns, which another tool turned on") as raised:
+                waiting_rows(life.spec, life.half(Half.REALTIME), life.boundary)
+            assert "ALTER TABLE delta.`" in str(raised.value.hint)
+        else:
+            assert waiting_rows(life.spec, life.half(Half.REALTIME), life.boundary).files
+
+
+def test_deletion_vectors_are_refused_but_not_the_feature_alone(tmp_path: Path) -> None:
+    life = Life(tmp_path, "append", 9)
+    life.ingest()
+    half = life.halves.layout.half(Half.REALTIME)
+    protocol = {
+        "minReaderVersion": 3,
+        "minWriterVersion": 7,
+        "readerFeatures": ["deletionVectors"],
+        "writerFeatures": ["deletionVectors", "appendOnly", "invariants"],
+    }
+    add_entry(half, {"protocol": protocol})
+    assert waiting_rows(life.spec, life.half(Half.REALTIME), life.boundary).files
+    entries = [json.loads(line) for path in half.glob("_delta_log/*.json") for line in path.read_text().splitlines()]
+    add = next(entry["add"] for entry in entries if "add" in entry)
+    # Delta's bitmap of one row, the first, in the entry itself: "Deletion Vector Format" of its protocol.
+    bitmap = struct.pack("<IQIIIHHIHxx", 1681511377, 1, 0, 12346, 1, 0, 0, 16, 0)
+    text = base64.b85encode(bitmap).translate(bytes.maketrans(_BASE85, _Z85)).decode()
+    vector = {"storageType": "i", "pathOrInlineDv": text, "sizeInBytes": 34, "cardinality": 1}
+    removed = {"path": add["path"], "deletionTimestamp": 1, "dataChange": True}
+    add_entry(half, {"remove": removed}, {"add": {**add, "deletionVector": vector}})
+    with pytest.raises(DataError, match="deletion vectors, which another tool turned on") as raised:
         waiting_rows(life.spec, life.half(Half.REALTIME), life.boundary)
+    assert "APPLY (PURGE)" in str(raised.value.hint) and "DROP FEATURE deletionVectors" in str(raised.value.hint)
 
 
-# Without a JVM
+_BASE85 = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
+_Z85 = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+
+
+def add_entry(half: Path, *actions: dict[str, Any]) -> None:
+    """Another tool's commit."""
+    info = {"commitInfo": {"timestamp": 1, "operation": "OTHER"}}
+    path = half / "_delta_log" / f"{open_half(half).version + 1:020d}.json"
+    path.write_text("".join(json.dumps(action) + "\n" for action in (info, *actions)))
+
+
+def test_a_column_of_the_definition_may_be_missing_in_the_half(tmp_path: Path) -> None:
+    life = Life(tmp_path, "append", 9)
+    life.ingest()
+    newer = replace(life.spec.schema, fields=(*life.spec.schema.fields, FieldSpec("new", DataType.LONG, PRICE.kind)))
+    half = life.half(Half.REALTIME)
+    assert not waiting_rows(life.spec, half, life.boundary).grown
+    rows = waiting_rows(replace(life.spec, schema=newer), half, life.boundary)
+    with worker_database() as database:
+        assert set(database.execute(rows.select("new")).fetchall()) == {(None,)}
+
+
+@pytest.mark.parametrize("kind", ["upsert", "dedup"])
+def test_of_equal_rows_the_first_one_stays(tmp_path: Path, kind: str) -> None:
+    """Rows of one message may be equal in time and arrival. Queries and the move show the same one."""
+    halves, spec = Halves.create(tmp_path, spec_of(kind)), spec_of(kind)
+    values = [
+        {"order_id": number % 3, "customer": f"c{number}", "amount": 1.0, "ts": 5, "gone": False}
+        for number in range(300)
+    ]
+    halves.commit_realtime([Row(one, 5, 0, segment="orders__0__0__x") for one in values], offsets={KEY: 1})
+    rows = waiting_rows(spec, open_half(halves.layout.half(Half.REALTIME)), Boundary())
+    assert spec.move is not None
+    with worker_database() as database:
+        lost = database.execute(latest.losers_sql(rows, spec, spec.move, latest.KeySlice(TimeRange(columns.TIME))))
+        places = {row[2] for row in lost.fetchall()}
+    assert set(range(300)) - places == {0, 1, 2}
+    shown = run("select customer from orders order by order_id", halves, QueryOptions(tail=ListTail())).rows
+    assert shown == [("c0",), ("c1",), ("c2",)]
+
+
+def test_columns_that_hide_places(tmp_path: Path) -> None:
+    config = MoveConfig(BUCKET, 0, MergeType.LATEST)
+    assert is_direct(config, spec_of("upsert")) and not is_direct(config, spec_of("places"))
+    assert is_direct(replace(config, merge_type=MergeType.CONCAT), spec_of("places"))
+
+
+@pytest.mark.parametrize("places", [[(0, 1), (0, 1)], [(0, 1), (0, None)], [(None, 1), (1, 1)]])
+def test_places_that_are_missing_or_not_distinct_are_noticed(
+    tmp_path: Path, places: list[tuple[int | None, int | None]]
+) -> None:
+    path = tmp_path / "lost.parquet"
+    found = [{latest.AT: 5, FILE: file, ROW: row} for file, row in places]
+    whole = pa.schema([(latest.AT, pa.int64()), (FILE, pa.int32()), (ROW, pa.int64())])
+    pq.write_table(pa.Table.from_pylist(found, whole), path)
+    spec, task = spec_of("upsert"), direct._WriteTask(TimeRange(columns.TIME), [str(path)])
+    assert spec.move is not None
+    with worker_database() as database, pytest.raises(DataError, match="a place of their own"):
+        direct._find_losers(database, FileRows([], "TRUE", [], False), spec, spec.move, task)
+
+
+def test_batches_of_long_rows_are_short() -> None:
+    def size(rows: int, size: int) -> int:
+        return direct.batch_rows([DataFile("f", "s", rows, size, 0)])
+
+    assert size(1_000_000, 20_000_000) == 65_536
+    assert size(1000, 200_000) == (16 << 20) // (200 * 8)
+    assert (size(10, 100_000_000), size(0, 0)) == (256, 256)
 
 
 def test_ranges_follow_each_other_and_groups_share_no_bucket() -> None:
@@ -313,21 +424,3 @@ def test_buckets_of_negative_times() -> None:
         for time in (-1001, -1000, -1, 0, 999, 1000):
             found = database.execute(f"SELECT {bucket_sql(f'({time})', 1000)}").fetchone()
             assert found == (time // 1000 * 1000,)
-
-
-@pytest.fixture
-def grown(tmp_path: Path) -> Iterator[FileRows]:
-    """Two files: one without a column that was added later, one with it in a wider type."""
-    import pyarrow as pa
-
-    pq.write_table(pa.table({"a": pa.array([1], pa.int32())}), tmp_path / "old.parquet")
-    pq.write_table(pa.table({"a": pa.array([2**40], pa.int64()), "b": ["x"]}), tmp_path / "new.parquet")
-    files = [DataFile(str(tmp_path / name), "s", 1, 1, 0) for name in ("old.parquet", "new.parquet")]
-    yield FileRows(files, "TRUE", [("a", "bigint"), ("b", "string"), ("c", "array<timestamp>")], True)
-
-
-def test_files_may_lack_columns_and_hold_narrower_types(grown: FileRows) -> None:
-    with worker_database() as database:
-        assert sorted(database.execute(grown.select("a, b, c")).fetchall()) == [(1, None, None), (2**40, "x", None)]
-        placed = grown.select_placed("_hy_file, _hy_row, a", grown.files[1:])
-        assert database.execute(placed).fetchall() == [(1, 0, 2**40)], "numbers are those among all files"
