@@ -21,7 +21,15 @@ from hybrid.schema.schema import FieldKind, FieldSpec, Schema
 from hybrid.schema.timeformat import TimeFormat, TimeKind
 from hybrid.schema.types import DataType
 from hybrid.table.boundary import Boundary, PartitionKey
-from hybrid.table.state import Act, LineagePointer, OfflineState, RealtimeState, to_user_metadata
+from hybrid.table.state import (
+    AS_STORED,
+    READ_VERSION,
+    Act,
+    LineagePointer,
+    OfflineState,
+    RealtimeState,
+    to_user_metadata,
+)
 
 MILLIS = TimeFormat("1:MILLISECONDS:EPOCH", TimeKind.EPOCH)
 KEY = PartitionKey("kafka", "orders", 0, 0)
@@ -142,6 +150,10 @@ class Halves:
             boundary=boundary if boundary is not None else newest.boundary,
         )
         return self._append(Half.OFFLINE, rows)
+
+    def as_stored(self) -> dict[str, object]:
+        """What the commit of a move says that wrote rows of the newest REALTIME version as they were stored."""
+        return {AS_STORED: True, READ_VERSION: open_half(self.layout.half(Half.REALTIME)).version}
 
     def commit_task(self, config: BucketConfig) -> int:
         """What a task leaves in the OFFLINE half's state, without rows."""

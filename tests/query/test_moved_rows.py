@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 
+from hybrid.config.table_config import Half, TableSpec
+from hybrid.query.cache import moved_rows
 from hybrid.query.cache.cached_rows import CachedRows
 from hybrid.query.engine import QueryOptions, run
 from hybrid.query.tail import TailMessage
 from hybrid.table.boundary import Boundary
-from hybrid.table.state import AS_STORED
+from hybrid.table.state import AS_STORED, READ_VERSION
 from tests.query.halves import KEY, Halves, ListTail, Row, orders_spec
 from tests.query.stepped import SteppedCache
 
@@ -56,10 +59,10 @@ class Moved:
         rows = [self.row(at) for at in range(len(self.values))]
         self.halves.commit_realtime(rows, kind, offsets={KEY: len(rows)})
 
-    def move(self, until: int, *files: Sequence[int], as_stored: object = True) -> None:
+    def move(self, until: int, *files: Sequence[int], detail: Mapping[str, object] | None = None) -> None:
         rows = [self.row(at, f"orders_{number}") for number, places in enumerate(files) for at in places]
-        detail = {} if as_stored is None else {AS_STORED: as_stored}
-        self.halves.commit_offline(rows, Boundary(until, {KEY: len(self.values)}), **detail)
+        said = self.halves.as_stored() if detail is None else detail
+        self.halves.commit_offline(rows, Boundary(until, {KEY: len(self.values)}), **said)
 
     def check(self) -> None:
         """Memory shows what the files show."""
@@ -110,12 +113,16 @@ def test_winners_stay_and_so_do_delete_markers(tmp_path: Path, monkeypatch: pyte
 def test_files_are_read_where_it_is_not_certain(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: list[tuple[int, int]], upsert: bool
 ) -> None:
-    """The move rounded times, its files share a time, or a commit of another kind brought rows."""
-    for number, (files, as_stored) in enumerate(
-        (([[0, 1, 2, 3, 4]], False), ([[0, 1, 2, 3, 4]], None), ([[0, 1, 4], [2, 3]], True))
+    """The move rounded times or does not say what it read, its files share a time, or another commit brought rows."""
+    for number, (files, other) in enumerate(
+        (
+            ([[0, 1, 2, 3, 4]], {AS_STORED: False}),
+            ([[0, 1, 2, 3, 4]], {READ_VERSION: None}),
+            ([[0, 1, 4], [2, 3]], {}),
+        )
     ):
         table = Moved(tmp_path / f"{upsert}{number}", monkeypatch, upsert, rows)
-        table.move(1000, *files, as_stored=as_stored)
+        table.move(1000, *files, detail={**table.halves.as_stored(), **other})
         table.check()
         assert table.read == 1
         monkeypatch.undo()
@@ -135,3 +142,51 @@ def test_other_rows_than_were_moved_are_noticed(
     table.move(1000, [0, 1, 2, 3])
     table.check()
     assert table.read == 1
+
+
+@pytest.mark.parametrize("by", ["another tool", "purge", "flow"])
+def test_rows_removed_between_plan_and_commit_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: list[tuple[int, int]], by: str
+) -> None:
+    """The file of the move has a row that REALTIME and memory have lost meanwhile."""
+    table = Moved(tmp_path, monkeypatch, True, rows)
+    read = table.halves.as_stored()
+    DeltaTable(str(table.halves.layout.half(Half.REALTIME))).delete("order_id = 3")
+    if by != "another tool":
+        table.halves.commit_realtime([], by)
+    table.check()
+    before = table.read
+    table.move(1000, [2, 3, 4], detail=read)
+    table.check()
+    assert table.read > before
+    found = table.cache.ask("select count(*) from orders where order_id = 3")
+    assert found is not None and found.rows == [(1,)]
+
+
+def test_rows_that_came_between_plan_and_commit_change_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: list[tuple[int, int]]
+) -> None:
+    table = Moved(tmp_path, monkeypatch, True, rows)
+    read = table.halves.as_stored()
+    for kind in ("seal", "ingest"):
+        table.halves.commit_realtime([], kind)
+    table.check()
+    table.move(1000, [2, 3, 4], detail=read)
+    table.check()
+    assert table.read == 0 and table.files == {0: 1, 1: 3}
+
+
+def test_files_are_read_where_rows_may_be_equal_or_files_are_many(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: list[tuple[int, int]]
+) -> None:
+    for name, upsert, target, value in (
+        ("several", True, (TableSpec, "holds_several"), lambda *_: True),
+        ("many", False, (moved_rows, "_FILES_MAX"), 1),
+    ):
+        table = Moved(tmp_path / name, monkeypatch, upsert, rows)
+        with monkeypatch.context() as patch:
+            patch.setattr(*target, value)
+            table.move(1000, [3, 4], [0, 1, 2])
+            table.check()
+        assert table.read == 1
+        monkeypatch.undo()

@@ -16,7 +16,6 @@ from _pytest.mark import ParameterSet
 
 from hybrid.config.table_config import ARRIVED, BoundaryMode, UpsertConfig
 from hybrid.table.boundary import INFINITE, PartitionKey
-from hybrid.table.state import AS_STORED
 from hybrid.table.upsert_order import REPLACEMENT_CONNECTOR, replacement_topic
 from tests.oracle import Event, Oracle
 from tests.query.halves import Halves, ListTail, Row, orders_spec
@@ -103,7 +102,7 @@ class Life:
         self.oracle.offline |= by_segment
         boundary = self.halves.offline.boundary.advance(end, self.committed)
         stored = [self.row(event, segment) for segment, events in by_segment.items() for event in events]
-        self.halves.commit_offline(stored, boundary, **({AS_STORED: True} if as_stored else {}))
+        self.halves.commit_offline(stored, boundary, **(self.halves.as_stored() if as_stored else {}))
 
     def latest(self, rows: Iterable[Event]) -> list[Event]:
         """Of each key in a bucket the row that wins."""
