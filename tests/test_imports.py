@@ -43,7 +43,7 @@ RANK = {package: rank for rank, packages in enumerate(LAYERS) for package in pac
 ENGINES = {
     "pyspark": {"ingest", "move", "replace", "flow", "lake"},
     "delta": {"ingest", "move", "replace", "flow", "lake"},
-    "duckdb": {"query"},
+    "duckdb": {"query", "move"},
     "kafka": {"kafka", "ingest", "query", "jvm"},
 }
 PURE = ("schema", "formats", "expression", "config", "table", "records", "sql")

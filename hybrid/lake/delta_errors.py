@@ -12,7 +12,8 @@ _CONFLICTS = (
     *("MetadataChanged", "DELTA_METADATA_CHANGED", "ProtocolChanged", "DELTA_PROTOCOL_CHANGED"),
 )
 _OTHER_COLUMNS = ("DELTA_FAILED_TO_MERGE_FIELDS", "DELTA_MERGE_INCOMPATIBLE")
-_MISSING_FILE = ("FILE_NOT_EXIST", "FileNotFoundException")
+# Of Spark, and of DuckDB in its workers.
+_MISSING_FILE = ("FILE_NOT_EXIST", "FileNotFoundException", "No files found that match", "No such file or directory")
 
 
 def is_conflict(error: Exception) -> bool:

@@ -54,6 +54,11 @@ class HalfSnapshot:
         return frozenset([*(protocol.reader_features or []), *(protocol.writer_features or [])])
 
     @cached_property
+    def has_deletion_vectors(self) -> bool:
+        """Whether rows of some file are marked as deleted, beside the file."""
+        return "deletionVectors" in self.features and any(batch.num_rows for batch in self._table.deletion_vectors())
+
+    @cached_property
     def added(self) -> frozenset[str]:
         """The columns that were added later. Older rows hold nulls there, also after a move."""
         return frozenset(listed_columns(self.properties, ADDED))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 Worker = Callable[[Iterable["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]
 
@@ -23,3 +23,16 @@ def map_in_arrow(rows: DataFrame, worker: Worker, ddl: str) -> DataFrame:
         return worker(batch.rename_columns(names) for batch in batches)
 
     return rows.toDF(*(f"c{place}" for place in range(len(names)))).mapInArrow(by_name, ddl)
+
+
+def run_numbered(spark: SparkSession, count: int, work: Callable[[int], Iterable[str]]) -> list[str]:
+    """Run `work(0)` to `work(count - 1)` in workers, one Spark task each. Returns the texts of all tasks."""
+
+    def worker(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield pa.RecordBatch.from_arrays([pa.array(list(work(number)), pa.string())], names=["text"])
+
+    return [row[0] for row in map_in_arrow(spark.range(0, count, 1, count), worker, "text string").collect()]

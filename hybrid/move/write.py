@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from itertools import groupby, pairwise
 from pathlib import Path
@@ -70,10 +70,25 @@ def _number_of(column: str, cuts: Sequence[int], low: int, high: int) -> str:
 
 def _writer(spec: TableSpec, config: BucketConfig, folder: Path) -> Worker:
     """The function that Spark runs in its workers, on the rows of one task in the order of time."""
+    write_batches = file_writer(spec, config, folder)
+
+    def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        descriptions = [json.dumps(asdict(file)) for file in write_batches(batches)]
+        yield pa.RecordBatch.from_arrays([pa.array(descriptions, pa.string())], names=["file"])
+
+    return write
+
+
+def file_writer(
+    spec: TableSpec, config: BucketConfig, folder: Path
+) -> Callable[[Iterable[pa.RecordBatch]], list[LaidFile]]:
+    """A function that writes rows, which are in the order of time, to files in a folder. Make it in the driver."""
     is_durable = durable.is_enabled(folder)  # in the driver, because workers have no settings
     by_time = not spec.sort_columns or (spec.sort_columns == (spec.time_column,) and _is_time_alone(spec))
 
-    def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def write(batches: Iterable[pa.RecordBatch]) -> list[LaidFile]:
         import pyarrow as pa
 
         from hybrid.lake.create import arrow_schema
@@ -87,8 +102,7 @@ def _writer(spec: TableSpec, config: BucketConfig, folder: Path) -> Worker:
             for piece in typed if by_time else _sorted_by(typed, spec.sort_columns):
                 file.write(piece)
             files.append(replace(file.close(), partition=partition))
-        descriptions = [json.dumps(asdict(file)) for file in files]
-        yield pa.RecordBatch.from_arrays([pa.array(descriptions, pa.string())], names=["file"])
+        return files
 
     return write
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hybrid.lake.parquet_paths import literal_path
 from hybrid.runtime.disk import free_bytes, reserve_bytes
 
 if TYPE_CHECKING:
@@ -38,7 +39,9 @@ def locked_connection(
     import duckdb
 
     connection = duckdb.connect(":memory:", config=dict(_CONFIG))
-    allowed = ", ".join(quoted(f"{folder}/") for folder in folders)
+    # DuckDB checks the path as a statement writes it, and then that of each file found.
+    names = [name for folder in map(str, folders) for name in dict.fromkeys((folder, literal_path(folder)))]
+    allowed = ", ".join(quoted(f"{name}/") for name in names)
     for setting in (
         *before_lock,
         *([] if bytes_max is None else [f"SET memory_limit = '{bytes_max} B'"]),

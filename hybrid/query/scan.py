@@ -17,6 +17,7 @@ from datetime import datetime
 from hybrid.config.evolution import WIDER
 from hybrid.config.table_config import Half, TableSpec
 from hybrid.lake.log_entries import DataFile
+from hybrid.lake.parquet_paths import paths_sql
 from hybrid.query.connection import identifier, quoted
 from hybrid.query.partial_upsert import folded_sql
 from hybrid.query.types import HIDDEN_TYPES, duckdb_type
@@ -166,7 +167,7 @@ def shown_default(field: FieldSpec) -> str:
 
 
 def _read(scan: Scan, files: Sequence[DataFile], named: bool = False) -> str:
-    paths = ", ".join(quoted(file.path) for file in files)
+    paths = paths_sql(file.path for file in files)
     by_name = ", union_by_name = true" if scan.evolved else ""
     name = ", filename = true" if named else ""
     read = (

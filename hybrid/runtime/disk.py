@@ -14,7 +14,8 @@ from hybrid.runtime.folder_setting import FolderSetting
 FREE_MIN = 1024**3  # free space for operations and their staged rows, which no statement may use; see `reserve_bytes`
 _MIB = 1024**2
 _FULL = (errno.ENOSPC, errno.EDQUOT)
-_SAID = ("No space left on device", "Disk quota exceeded", "database or disk is full")
+# Of the system, of SQLite, and of DuckDB for the space that its settings leave it.
+_SAID = ("No space left on device", "Disk quota exceeded", "database or disk is full", "max_temp_directory_size")
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _REFUSED = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_AUTH)
 _RESERVED = FolderSetting(FREE_MIN)

@@ -26,6 +26,10 @@ MARK = "hybrid"  # the key that only commits of hybrid have
 FORMAT = 1
 PURGE = "purge"  # the kind of acts that leave no copy of the removed rows anywhere
 RESET = "reset"  # the kind of acts that set other offsets to read a stream from
+# In a move's detail: it wrote rows as they were stored, all of them or the latest of each key in a bucket.
+AS_STORED = "as_stored"
+# Beside it: the version of REALTIME that the move read.
+READ_VERSION = "read_version"
 Progress = Mapping[str, Mapping[str, Any]]
 
 

@@ -169,8 +169,8 @@ def test_late_rows_and_an_instant_are_not_divided(new_table):
 
 def test_a_backlog_behind_the_bucket_that_moves_is_not_counted(new_table, monkeypatch):
     counted = []
-    waiting = move._waiting
-    monkeypatch.setattr(move, "_waiting", lambda *of: counted.append(waiting(*of)) or counted[-1])
+    waiting = move.count_waiting
+    monkeypatch.setattr(move, "count_waiting", lambda *of: counted.append(waiting(*of)) or counted[-1])
     table = new_table()
     for hour in range(4):
         table.produce(row(hour, hour * HOUR))

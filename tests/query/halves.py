@@ -21,7 +21,15 @@ from hybrid.schema.schema import FieldKind, FieldSpec, Schema
 from hybrid.schema.timeformat import TimeFormat, TimeKind
 from hybrid.schema.types import DataType
 from hybrid.table.boundary import Boundary, PartitionKey
-from hybrid.table.state import Act, LineagePointer, OfflineState, RealtimeState, to_user_metadata
+from hybrid.table.state import (
+    AS_STORED,
+    READ_VERSION,
+    Act,
+    LineagePointer,
+    OfflineState,
+    RealtimeState,
+    to_user_metadata,
+)
 
 MILLIS = TimeFormat("1:MILLISECONDS:EPOCH", TimeKind.EPOCH)
 KEY = PartitionKey("kafka", "orders", 0, 0)
@@ -130,16 +138,22 @@ class Halves:
         }
         return self._write(Half.REALTIME, pa.table(found).cast(arrow_schema(self.spec, Half.REALTIME)))
 
-    def commit_offline(self, rows: Sequence[Row], boundary: Boundary | None = None, kind: str = "move") -> int:
-        """Appends offline rows, with a new boundary; without rows the boundary alone."""
+    def commit_offline(
+        self, rows: Sequence[Row], boundary: Boundary | None = None, kind: str = "move", **detail: object
+    ) -> int:
+        """Appends offline rows, with a new boundary; without rows the boundary alone. `detail` is the commit's."""
         newest = open_half(self.layout.half(Half.OFFLINE)).offline  # a test may have acted by Spark meanwhile
-        made = act(kind, newest.act.number + 1, segments=sorted({row.segment for row in rows}))
+        made = act(kind, newest.act.number + 1, segments=sorted({row.segment for row in rows}), **detail)
         self.offline = replace(
             newest,
             act=made,
             boundary=boundary if boundary is not None else newest.boundary,
         )
         return self._append(Half.OFFLINE, rows)
+
+    def as_stored(self) -> dict[str, object]:
+        """What the commit of a move says that wrote rows of the newest REALTIME version as they were stored."""
+        return {AS_STORED: True, READ_VERSION: open_half(self.layout.half(Half.REALTIME)).version}
 
     def commit_task(self, config: BucketConfig) -> int:
         """What a task leaves in the OFFLINE half's state, without rows."""

@@ -87,10 +87,29 @@ class Life:
             end, rows = INFINITE, self.oracle.waiting()
         if end is None:
             return
-        segment = f"orders_{len(self.oracle.offline)}"
-        self.oracle.move(end, rows, segment)
+        first = len(self.oracle.offline)
+        # A move may say that it wrote rows as they were stored; its files may share times, or hold winners only.
+        chance = random.Random(first)
+        as_stored, parts = chance.random() < 0.7, chance.choice([1, 1, 2, 3])
+        cut = chance.choice(
+            [lambda event: (event.time or 0) * parts // (8 * BUCKET), lambda event: event.offset % parts]
+        )
+        kept = self.latest(rows) if self.oracle.upsert and chance.random() < 0.5 else rows
+        self.oracle.move(end, rows, f"orders_{first}")
+        by_segment: dict[str, list[Event]] = {f"orders_{first + part}": [] for part in range(parts)}
+        for event in kept:
+            by_segment[f"orders_{first + min(cut(event), parts - 1)}"].append(event)
+        self.oracle.offline |= by_segment
         boundary = self.halves.offline.boundary.advance(end, self.committed)
-        self.halves.commit_offline([self.row(event, segment) for event in rows], boundary)
+        stored = [self.row(event, segment) for segment, events in by_segment.items() for event in events]
+        self.halves.commit_offline(stored, boundary, **(self.halves.as_stored() if as_stored else {}))
+
+    def latest(self, rows: Iterable[Event]) -> list[Event]:
+        """Of each key in a bucket the row that wins."""
+        buckets: dict[int | None, list[Event]] = {}
+        for row in rows:
+            buckets.setdefault(None if row.time is None else row.time // BUCKET, []).append(row)
+        return [row for events in buckets.values() for row in self.oracle.live(events)]
 
     def set_boundary(self) -> None:
         """Anywhere that the offline half covers; or clears it."""

@@ -4,20 +4,19 @@ One relation holds what `FROM table` shows: on an append table every visible row
 key. A second relation holds the delete markers that won their key, so that an older row that arrives late stays hidden.
 On a table with partial upsert both hold all visible rows, and every statement combines them. Rows are stored newest
 first, so that DuckDB finds the newest and a range of times by its zone maps; keys have an index.
-Both relations form one table snapshot; rebuilding all rows replaces it by another (`table_snapshot.py`,
-`background_rebuild.py`).
+Both form one table snapshot, which a rebuild replaces by another (`table_snapshot.py`, `background_rebuild.py`).
 
 Two things change a snapshot, each in one transaction:
 
     rows of the stream     rows that the boundary does not cover are added; on an upsert table only winners, which
                            replace the rows they beat
-    an OFFLINE commit      realtime rows that the new boundary covers are removed; rows of added files are merged
+    an OFFLINE commit      realtime rows that the new boundary covers are removed, and rows of added files are merged;
+                           after most moves only the rows' file changes (`moved_rows.py`)
 
 A few rows of the stream wait in a write buffer beside the snapshot, to be taken in together (`write_buffer.py`).
 
-Why this gives the same answers as the files (R5): a key's winner is the greatest of its visible rows. A move removes
-only rows whose greatest it brings back. Where rows are removed otherwise (a replacement, a boundary that moves back),
-`follow_offline` returns False and the snapshot is rebuilt.
+Why this gives the same answers as the files (R5): a key's winner is the greatest of its visible rows, and a move
+removes only rows whose greatest it brings back. After other removals `follow_offline` returns False: all is rebuilt.
 """
 
 from __future__ import annotations
@@ -27,15 +26,15 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import count
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hybrid.lake.log_entries import Commit, DataFile
 from hybrid.query.cache.background_rebuild import BackgroundRebuild
 from hybrid.query.cache.database import CacheDatabase
+from hybrid.query.cache.moved_rows import moved_rows
 from hybrid.query.cache.read_view import CommitSeqlock, ReadView
 from hybrid.query.cache.stream_batch import StreamBatch
-from hybrid.query.cache.stream_commits import is_onward, staged_sql
+from hybrid.query.cache.stream_commits import boundaries_after, emptied_segments, is_onward, staged_sql
 from hybrid.query.cache.table_snapshot import TableSnapshot, among, build_snapshot, columns
 from hybrid.query.cache.tuning import CacheTuning
 from hybrid.query.cache.write_buffer import WriteBuffer
@@ -49,8 +48,8 @@ from hybrid.query.tailrows import TailRows
 from hybrid.table.boundary import Boundary, PartitionKey
 from hybrid.table.columns import OFFSET, OP, bookkeeping
 from hybrid.table.coverage_sql import frontier_sql, visible_realtime_sql
-from hybrid.table.effective import EffectiveBoundary, effective_boundary
-from hybrid.table.state import OfflineState, RealtimeState
+from hybrid.table.effective import EffectiveBoundary
+from hybrid.table.state import RealtimeState
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -200,33 +199,34 @@ class CachedRows:
                 self._merge()
         return True
 
-    def follow_offline(self, commit: Commit) -> bool:
-        """Applies an OFFLINE commit. False: the commit's difference does not determine what is visible now."""
+    def follow_offline(self, commit: Commit, *, holds_realtime: bool = False) -> bool:
+        """Applies an OFFLINE commit. False: its difference does not determine what is visible now.
+
+        `holds_realtime`: every row of REALTIME has been taken in."""
         self._abandon_fold()
         self.lay_waiting()
         if not commit.is_plain or not is_onward(self._spec, self._files, self._boundary, commit):
             return False
-        first = max(self._files.values(), default=0) + 1
-        if commit.added:
+        first, moved = max(self._files.values(), default=0) + 1, None
+        boundary, effective = boundaries_after(self._spec, commit, self._boundary, self._effective)
+        if holds_realtime and effective is not None:
+            moved = moved_rows(self._spec, self._laid, commit, self._positions, effective, first, self._run)
+        if commit.added and moved is None:
             self._stage(commit.added, (), first=first)
-        # Staging may rebuild the snapshot, still at the old revision. From here on the new one applies.
+        # Staging may rebuild the snapshot at the old revision. From here on the new one applies.
         removed = [self._files.pop(path) for path in commit.removed]
-        if removed:
-            remaining_folders = {Path(path).parent for path in self._files}
-            emptied = {Path(path).parent for path in commit.removed} - remaining_folders
-            self._segments -= {folder.name.partition("=")[2] for folder in emptied}
-        if self._boundary is not None and isinstance(commit.state, OfflineState):
-            self._boundary = commit.state.boundary
-            self._effective = effective_boundary(self._boundary, None, self._spec.boundary_lag_ms)
-        self._offline_version = commit.version
+        self._segments -= emptied_segments(commit.removed, self._files)
+        self._boundary, self._effective, self._offline_version = boundary, effective, commit.version
         self._files.update({file.path: number for number, file in enumerate(commit.added, start=first)})
         self._segments |= {file.segment for file in commit.added}
         self._docs += sum(file.rows for file in commit.added)
         with self._commit():
+            if moved is not None:
+                return moved.renumber(self._laid, self._run)
             if removed:
                 self._docs -= self._delete(f"{FILE} IN ({', '.join(map(str, removed))})")
-            if self._effective is not None:
-                self._delete(f"{FILE} = 0 AND NOT ({visible_realtime_sql(self._effective)})")
+            if effective is not None:
+                self._delete(f"{FILE} = 0 AND NOT ({visible_realtime_sql(effective)})")
             if commit.added:
                 self._merge()
         return True

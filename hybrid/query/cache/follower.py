@@ -17,6 +17,7 @@ from hybrid.lake.log import open_half
 from hybrid.lake.log_entries import Commit, has_entry, is_followed, read_commit
 from hybrid.query.cache.cached_rows import CachedRows
 from hybrid.query.cache.end_samples import EndSamples
+from hybrid.query.cache.moved_rows import read_version
 from hybrid.query.cache.stream import Polled, Stream
 from hybrid.query.cache.tail_mode import TailMode, TailStatus
 from hybrid.query.plan import QueryTable
@@ -185,13 +186,20 @@ class Follower:
     def _is_delivered(self, version: int, positions: Offsets) -> bool:
         """Whether all commits to REALTIME from this one on bring only rows of the stream below these positions."""
         while (commit := read_commit(self._realtime, version)) is not None:
-            state = commit.state
-            if not isinstance(state, RealtimeState) or state.act.kind not in _OF_STREAM:
-                return False
-            if any(at > positions.get(key, 0) for key, at in state.offsets.items()):
+            if not _brings_only(commit, positions):
                 return False
             version += 1
         return True
+
+    def _holds_moved(self, commit: Commit, realtime: int) -> bool:
+        """Whether memory, at this version of REALTIME, has all rows that a move read there; False for other commits."""
+        read, positions = read_version(commit), self.rows.positions
+        if read is None:
+            return False
+        since = (read_commit(self._realtime, version) for version in range(read + 1, realtime + 1))
+        return all(one is not None and _brings_only(one, positions) for one in since) and self._is_delivered(
+            realtime + 1, positions
+        )
 
     @property
     def is_fresh(self) -> bool:
@@ -433,7 +441,8 @@ class Follower:
         while offline is not None and (commit := read_commit(self._offline, offline + 1)) is not None:
             if self._is_purge(commit):
                 return False
-            if not self.rows.follow_offline(commit):
+            holds_realtime = realtime is not None and self._holds_moved(commit, realtime)
+            if not self.rows.follow_offline(commit, holds_realtime=holds_realtime):
                 return False
             offline = commit.version
         return realtime is None or not is_followed(self._realtime, realtime) or self._follow_realtime(realtime)
@@ -475,8 +484,15 @@ class Follower:
 
 
 def _offsets_beyond(positions: Offsets, ends: Offsets) -> int:
-    """How many offsets lie between positions and later ends."""
     return sum(max(0, end - positions.get(key, 0)) for key, end in ends.items())
+
+
+def _brings_only(commit: Commit, positions: Offsets) -> bool:
+    """Whether a commit to REALTIME only brings rows of the stream, all of them below these positions."""
+    state = commit.state
+    if not isinstance(state, RealtimeState) or state.act.kind not in _OF_STREAM or commit.removed:
+        return False
+    return all(at <= positions.get(key, 0) for key, at in state.offsets.items())
 
 
 def _is_reset(commit: Commit) -> bool:
