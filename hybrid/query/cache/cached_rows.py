@@ -200,9 +200,7 @@ class CachedRows:
         return True
 
     def follow_offline(self, commit: Commit, *, holds_realtime: bool = False) -> bool:
-        """Applies an OFFLINE commit. False: its difference does not determine what is visible now.
-
-        `holds_realtime`: every row of REALTIME has been taken in."""
+        """Applies an OFFLINE commit. False: rebuild. `holds_realtime`: every row of REALTIME has been taken in."""
         self._abandon_fold()
         self.lay_waiting()
         if not commit.is_plain or not is_onward(self._spec, self._files, self._boundary, commit):
