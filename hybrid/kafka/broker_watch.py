@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
@@ -47,12 +48,11 @@ class WatchedStream:
     """One stream as a watch knows it: its topics, and the partitions whose end offsets are asked each `pause_s`.
 
     `newest` holds the last complete answer, `failures` counts the failed ones since. Its stream sets `places` and
-    `pause_s`; whoever asks may offer an answer. While not `is_known`, its topics are looked for.
+    `pause_s`; whoever asks may offer an answer.
     """
 
     topics: Collection[str]
     pause_s: float
-    is_known: bool = False
     places: Sequence[TopicPartition] = ()
     newest: PartitionEnds = _NO_ENDS
     failures: int = 0
@@ -84,6 +84,8 @@ class BrokerWatch:
         self._cluster: ClusterMetadata = self._client._cluster
         self._lock = threading.Lock()
         self._watched: Sequence[WatchedStream] = ()
+        # By how many threads each topic's metadata are awaited now.
+        self._sought = Counter[str]()
         self._refreshed = threading.Condition()
         # How often metadata have arrived.
         self.refreshes = 0
@@ -99,11 +101,10 @@ class BrokerWatch:
         with self._lock:
             self._watched = (*self._watched, watched)
         try:
-            self._await_metadata(topics)
+            self.await_metadata(topics)
         except BaseException:
             self.unwatch(watched)
             raise
-        watched.is_known = True
         return watched
 
     def unwatch(self, watched: WatchedStream) -> None:
@@ -141,6 +142,19 @@ class BrokerWatch:
         self._client.close(autocommit=False)
         self._thread.join()
 
+    def await_metadata(self, topics: Sequence[str]) -> None:
+        """Waits until metadata of these topics are there, or a response that was requested by now lacks one.
+
+        StreamError when Kafka does not answer. Any thread may ask for topics that are watched.
+        """
+        with self._lock:
+            self._sought.update(topics)
+        try:
+            self._await_metadata(topics)
+        finally:
+            with self._lock:
+                self._sought.subtract(topics)
+
     def _await_metadata(self, topics: Sequence[str]) -> None:
         deadline = time.monotonic() + QUERY_TIMEOUT_MS / 1000
         with self._refreshed:
@@ -175,8 +189,7 @@ class BrokerWatch:
         """Asks for topics that are not there once a second only."""
         with self._lock:
             every = {topic for watched in self._watched for topic in watched.topics}
-            sought = {topic for watched in self._watched if not watched.is_known for topic in watched.topics}
-            present = {topic for topic in every if topic in sought or self.partitions(topic)}
+            present = {topic for topic in every if self._sought[topic] > 0 or self.partitions(topic)}
             self._set_topics(present)
         if present != every and now - self._all_asked_at > _ABSENT_S:
             self._all_asked_at = now

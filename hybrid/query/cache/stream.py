@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -311,10 +311,13 @@ class KafkaStream:
         assert watched is not None
         self._refreshes = watch.refreshes
         found_partitions = {topic: watch.partitions(topic) for topic in self._stream.topics}
-        gone = [topic for topic, numbers in found_partitions.items() if not numbers]
-        needed = next((topic for topic in gone if topic in self._known_ids or len(gone) == len(found_partitions)), None)
-        if needed is not None:
+        if self._needed(found_partitions) is not None:
+            # A response to an earlier request, for fewer topics, may have come after the one that had it.
+            watch.await_metadata(self._stream.topics)
+            found_partitions = {topic: watch.partitions(topic) for topic in self._stream.topics}
+        if (needed := self._needed(found_partitions)) is not None:
             raise StreamError(f"Topic '{needed}' is not there.")
+        gone = [topic for topic, numbers in found_partitions.items() if not numbers]
         places = [
             place for topic, numbers in found_partitions.items() for place in read_places(self._stream, topic, numbers)
         ]
@@ -338,3 +341,8 @@ class KafkaStream:
         self._pace.read(time.monotonic(), 0, self._unread)
         if not self._is_suspended:
             self._begin()
+
+    def _needed(self, found_partitions: Mapping[str, Collection[int]]) -> str | None:
+        """A topic without which the stream cannot be read: one that was there before, or the last one."""
+        gone = [topic for topic, numbers in found_partitions.items() if not numbers]
+        return next((topic for topic in gone if topic in self._known_ids or len(gone) == len(found_partitions)), None)
