@@ -39,9 +39,9 @@ class KeySlice:
     count: int = 1
 
 
-def slices(group: TimeRange, rows: int, spec: TableSpec) -> list[KeySlice]:
+def slices(group: TimeRange, rows: int, spec: TableSpec, rows_of_few: int = _ROWS) -> list[KeySlice]:
     """The tasks that find the losers among `rows` rows of a range of time."""
-    count = max(ceil(rows / _ROWS_MAX), min(ceil(rows / _ROWS), _FEW)) if _hashed(spec) else 1
+    count = max(ceil(rows / _ROWS_MAX), min(ceil(rows / rows_of_few), _FEW)) if _hashed(spec) else 1
     return [KeySlice(group, number, count) for number in range(count)]
 
 

@@ -9,6 +9,7 @@ import random
 import struct
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -23,11 +24,13 @@ from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.delta_errors import is_missing_file
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.log_entries import DataFile
-from hybrid.move import direct, latest, move, task_splits
+from hybrid.move import direct, latest, move
 from hybrid.move.direct import is_direct
 from hybrid.move.file_reader import FILE, ROW, FileRows, bucket_sql, worker_database
+from hybrid.move.latest import slices
 from hybrid.move.move import run_move
 from hybrid.move.plan import Reach
+from hybrid.move.task_splits import borders_of_all
 from hybrid.move.time_ranges import TimeRange, groups
 from hybrid.move.waiting_rows import waiting_rows
 from hybrid.query.engine import QueryOptions, run
@@ -154,8 +157,9 @@ def exact(row: dict[str, Any]) -> str:
 @pytest.fixture(autouse=True)
 def small_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few rows make several tasks, and several slices of keys."""
-    monkeypatch.setattr(task_splits, "TASK_ROWS", 12)
-    monkeypatch.setattr(latest, "_ROWS", 8)
+    monkeypatch.setattr(move, "rows_per_task", lambda rows_max: 12)
+    monkeypatch.setattr(move, "borders_of_all", partial(borders_of_all, rows_per_task=12))
+    monkeypatch.setattr(direct, "slices", partial(slices, rows_of_few=8))
 
 
 @pytest.mark.spark
