@@ -91,14 +91,17 @@ def exported(args: list[str]) -> tuple[float, float]:
     return float(seconds), float(peak_kib) / 1024
 
 
-def measure(folder: Path, at: list[str], rows: int, name: str, server: int | None = None) -> None:
-    for fmt in FORMATS:
+def measure(
+    folder: Path, at: list[str], rows: int, name: str, formats: list[str], server: int | None = None
+) -> None:
+    for fmt in formats:
         path = folder / f"result.{fmt}"
         seconds, mib = exported([*at, "query", SQL, "-o", str(path), "--format", fmt, "--force"])
         size, count = path.stat().st_size / 2**20, rows / seconds / 1e6
         path.unlink()
         of_server = "" if server is None else f", server {peak_mib(server):.0f} MiB"
-        print(f"{name:6} {fmt:8} {seconds:7.1f} s {count:6.2f} M rows/s {size:8.0f} MiB file, {mib:6.0f} MiB memory{of_server}")
+        speed = f"{seconds:7.1f} s {count:6.2f} M rows/s"
+        print(f"{name:6} {fmt:8} {speed} {size:8.0f} MiB file, {mib:6.0f} MiB memory{of_server}", flush=True)
 
 
 def peak_mib(pid: int) -> float:
@@ -125,14 +128,17 @@ http_server(build_app(Hybrid(load_settings(home=Path(sys.argv[1])), Silent()), S
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--rows", type=int, default=10_000_000)
-    rows = parser.parse_args().rows
+    parser.add_argument("--formats", nargs="+", choices=FORMATS, default=list(FORMATS))
+    options = parser.parse_args()
+    rows = options.rows
     print(f"{platform.machine()}, {os.cpu_count()} processors, Python {platform.python_version()}, {rows:,} rows")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         lay_events(folder / "home", rows)
-        measure(folder, ["--home", str(folder / "home")], rows, "home")
+        measure(folder, ["--home", str(folder / "home")], rows, "home", options.formats)
         ordered = ["--home", str(folder / "home"), "query", f"{SQL} order by word, id", "-o", str(folder / "o.parquet")]
-        print("home   ORDER BY as parquet: {:.1f} s, {:.0f} MiB memory".format(*exported(ordered)))
+        seconds, mib = exported(ordered)
+        print(f"home   ORDER BY as parquet: {seconds:.1f} s, {mib:.0f} MiB memory", flush=True)
         process = subprocess.Popen(
             [sys.executable, "-c", SERVER, str(folder / "home")], stdout=subprocess.PIPE, text=True
         )
@@ -141,7 +147,7 @@ def main() -> None:
             url = process.stdout.readline().strip()
             (folder / "elsewhere").mkdir()
             at = ["--server", url, "--home", str(folder / "elsewhere")]
-            measure(folder, at, rows, "server", process.pid)
+            measure(folder, at, rows, "server", options.formats, process.pid)
         finally:
             process.terminate()
             process.wait()

@@ -1,4 +1,4 @@
-"""Output of commands: results on stdout as table, JSON, JSON lines, CSV or Markdown; messages and progress on stderr."""
+"""Output of commands: results on stdout as table, JSON, JSON lines, CSV, Markdown; messages, progress on stderr."""
 
 from __future__ import annotations
 

@@ -47,9 +47,7 @@ class BatchSink(Protocol):
         """Receives some rows."""
 
 
-def spool(
-    connection: DuckDBPyConnection, sql: str, plan: QueryPlan, rows_max: int | None, sink: BatchSink
-) -> Fetched:
+def spool(connection: DuckDBPyConnection, sql: str, plan: QueryPlan, rows_max: int | None, sink: BatchSink) -> Fetched:
     """Passes all rows of a SELECT to the sink; the returned value holds only the columns.
 
     duckdb.Error when the statement fails, QueryError when it has more than `rows_max` rows.

@@ -148,9 +148,7 @@ class Client:
         kind = http.client.HTTPSConnection if self._parts.scheme == "https" else http.client.HTTPConnection
         return kind(self._parts.hostname or "", self._parts.port, timeout=None)
 
-    def _send(
-        self, connection: HTTPConnection, method: str, path: str, body: Any, headers: Mapping[str, str]
-    ) -> None:
+    def _send(self, connection: HTTPConnection, method: str, path: str, body: Any, headers: Mapping[str, str]) -> None:
         payload = None if body is None else json.dumps(body)
         connection.timeout = _CONNECT_S
         connection.connect()

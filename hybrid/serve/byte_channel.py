@@ -19,6 +19,8 @@ STALL_S = 60.0
 class ReaderGone(HybridError):
     """The client has disconnected, so nobody reads the rest."""
 
+    code = "reader-gone"
+
 
 class ByteChannel(OutputStream):
     """The output of one response. `write`, `flush` and `end` are for the thread, the rest for the event loop.

@@ -123,9 +123,9 @@ class _Export:
         options = self._options()
         slots = self._context.exports
         slots.enter()
-        loop = asyncio.get_running_loop()
+        loop, context = asyncio.get_running_loop(), copy_context()
         try:
-            running = loop.run_in_executor(_THREADS, copy_context().run, self._run, options)
+            running = loop.run_in_executor(_THREADS, lambda: context.run(self._run, options))
         except BaseException:
             slots.leave()
             raise

@@ -211,9 +211,7 @@ def test_progress_is_told(hy: Hybrid, tmp_path: Path) -> None:
     assert steps[-1] == ("Writing rows", 4**8, None)
 
 
-def test_a_second_attempt_begins_the_file_again(
-    hy: Hybrid, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_second_attempt_begins_the_file_again(hy: Hybrid, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After rows were written, a file of the table is missing: a new plan writes all of them, and no row twice."""
     attempts, read = [], spool._arrow_batches
 

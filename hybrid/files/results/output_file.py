@@ -24,8 +24,8 @@ class OutputStream:
 
     can_restart = False
 
-    def __init__(self, stream: BinaryIO, name: str) -> None:
-        self._stream, self.name = stream, name
+    def __init__(self, stream: BinaryIO, name: str, *, closes: bool = False) -> None:
+        self._stream, self.name, self._closes = stream, name, closes
         self.bytes = 0
 
     def write(self, data: bytes | memoryview) -> int:
@@ -47,9 +47,16 @@ class OutputStream:
     def complete(self) -> None:
         """The result is whole."""
         self.flush()
+        self._close()
 
     def discard(self) -> None:
         """The result is not whole: what was sent stays."""
+        self._close()
+
+    def _close(self) -> None:
+        if self._closes:
+            with suppress(OSError):  # what is buffered may not fit onto a full disk
+                self._stream.close()
 
 
 class OutputFile(OutputStream):
@@ -113,7 +120,7 @@ def open_output(path: Path, *, force: bool) -> OutputStream:
         status = path.stat() if path.exists() else None
         if status is None or stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode):
             return OutputFile(path, force=force)
-        return OutputStream(open(path, "wb", buffering=_BUFFER), str(path))  # noqa: SIM115
+        return OutputStream(open(path, "wb", buffering=_BUFFER), str(path), closes=True)
 
 
 def _check(path: Path, name: str, force: bool) -> None:

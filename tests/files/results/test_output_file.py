@@ -38,7 +38,7 @@ def test_a_discarded_file_leaves_nothing(tmp_path: Path) -> None:
 def test_an_existing_file_is_replaced_by_force_only(tmp_path: Path) -> None:
     target = tmp_path / "a.csv"
     target.write_text("mine")
-    with pytest.raises(ConflictError, match="exists already. Nothing was written") as failed:
+    with pytest.raises(ConflictError, match=r"exists already. Nothing was written") as failed:
         open_output(target, force=False)
     assert "--force" in str(failed.value.hint) and target.read_text() == "mine"
     output = open_output(target, force=True)
@@ -82,7 +82,7 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
 def test_folders_are_no_files(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is a folder"):
         open_output(tmp_path, force=True)
-    with pytest.raises(NotFoundError, match="folder '.*nowhere' does not exist"):
+    with pytest.raises(NotFoundError, match=r"folder '.*nowhere' does not exist"):
         open_output(tmp_path / "nowhere" / "a.csv", force=False)
 
 
