@@ -1,4 +1,4 @@
-"""Output of commands: results on stdout as table, JSON, JSON lines or CSV; messages and progress on stderr."""
+"""Output of commands: results on stdout as table, JSON, JSON lines, CSV, Markdown; messages, progress on stderr."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import TextIO
 
+from hybrid.files.results.markdown_cells import markdown_cell, markdown_head, markdown_row
 from hybrid.runtime.json_values import json_value
 
-FORMATS = ("table", "json", "jsonl", "csv")
+FORMATS = ("table", "json", "jsonl", "csv", "markdown")
+FILE_FORMATS = (*FORMATS, "parquet", "arrow")  # of a query, whose rows are written as they come
 Row = Mapping[str, object]
 
 _LINE_S = 5.0  # off a terminal: at most one progress line in so many seconds
@@ -53,6 +55,8 @@ def emit(
         print(",".join(csv_cell(name) for name in names), file=out)
         for row in rows:
             print(",".join(csv_cell(row.get(name)) for name in names), file=out)
+    elif fmt == "markdown":
+        _print_markdown(data, rows, names, out)
     elif isinstance(data, Mapping):
         _print_object(data, names, out)
     else:
@@ -81,6 +85,18 @@ def csv_cell(value: object) -> str:
     if cell and _CSV_PLAIN.fullmatch(cell) and cell[0] not in _CSV_EDGE and cell[-1] not in _CSV_EDGE:
         return cell
     return '"' + cell.replace('"', '""') + '"'
+
+
+def _print_markdown(data: Row | Sequence[Row], rows: Sequence[Row], names: Sequence[str], out: TextIO) -> None:
+    """A list is a table of its columns, an object a table of its names and values."""
+    if isinstance(data, Mapping):
+        rows = [{"name": name, "value": data.get(name)} for name in names]
+        names = ("name", "value")
+    if not names:
+        return
+    out.write(markdown_head(names, [_is_number(list(rows), name) for name in names]))
+    for row in rows:
+        out.write(markdown_row([markdown_cell(text(row.get(name))) for name in names]))
 
 
 def printable(text: str) -> str:

@@ -10,12 +10,15 @@ import click
 
 from hybrid.cli.command import Cli, HybridCommand, pass_cli
 from hybrid.cli.dispatch import ask
-from hybrid.cli.output import printable
+from hybrid.cli.output import FILE_FORMATS, printable
 from hybrid.errors import UsageError
+from hybrid.files.results.result_format import ResultFormat, distinct_names
 
 
 class _StatementCommand(HybridCommand):
     """A command whose argument may begin with an SQL comment, `-- text`, which is no option."""
+
+    formats = FILE_FORMATS
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse as click does, with the statement moved behind all options."""
@@ -41,22 +44,44 @@ def _is_commented(arg: str, options: Collection[str]) -> bool:
 @click.command(cls=_StatementCommand)
 @click.argument("sql", required=False)
 @click.option("-f", "--file", type=click.File("rb"), help="Read the statement from a file; '-': standard input.")
+@click.option("-o", "--output", metavar="FILE", help="Write all rows to this file, as its suffix says; '-': stdout.")
+@click.option("--force", is_flag=True, help="Replace an existing FILE.")
 @click.option("--explain", is_flag=True, help="Show revision, boundary, segments read and pruned, SQL; do not run it.")
 @click.option("--as-of", metavar="REVISION|TIME", help="Answer as the tables were: an answer's revision, or a time.")
 @pass_cli
-def query(cli: Cli, sql: str | None, file: IO[bytes] | None, explain: bool, as_of: str | None) -> None:
+def query(
+    cli: Cli,
+    sql: str | None,
+    file: IO[bytes] | None,
+    output: str | None,
+    force: bool,
+    explain: bool,
+    as_of: str | None,
+) -> None:
     """Answer a statement from one revision of both halves, and the rows in Kafka that are not committed yet.
 
-    The statement is an argument, a file or standard input.
+    The statement is an argument, a file or standard input. -o and the formats parquet and arrow write all rows, as they
+    come; otherwise a statement without LIMIT shows 10.
     """
+    if output is None and cli.format in (ResultFormat.PARQUET, ResultFormat.ARROW):
+        output = "-"
+    if output is not None and explain:
+        raise UsageError("--explain runs no statement, so there are no rows for -o.")
+    if output is None and force:
+        raise UsageError("--force replaces the file of -o FILE; there is none.")
     statement = _statement(sql, file)
+    if output is not None:
+        from hybrid.cli.export import export
+
+        export(cli, statement, output, as_of=as_of, force=force)
+        return
     if explain:
         _tell_plan(cli, ask(cli, "explain", sql=statement, as_of=as_of))
         return
     result = ask(cli, "query", sql=statement, as_of=as_of)
     for warning in result["warnings"]:
         cli.say(f"warning: {warning}")
-    names = _distinct(result["columns"])
+    names = distinct_names(result["columns"])
     cli.emit([dict(zip(names, row, strict=True)) for row in result["rows"]], names)
 
 
@@ -84,13 +109,3 @@ def _tell_plan(cli: Cli, explanation: dict[str, Any]) -> None:
         return
     for subject, text in explanation["lines"]:
         click.echo(printable(f"{subject}: {text}"))
-
-
-def _distinct(names: Sequence[str]) -> list[str]:
-    """The column names; a duplicate gets a number, because a row is printed as an object."""
-    seen: dict[str, int] = {}
-    column_names = []
-    for name in names:
-        seen[name] = seen.get(name, 0) + 1
-        column_names.append(name if seen[name] == 1 else f"{name}_{seen[name]}")
-    return column_names
