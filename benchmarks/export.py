@@ -91,9 +91,7 @@ def exported(args: list[str]) -> tuple[float, float]:
     return float(seconds), float(peak_kib) / 1024
 
 
-def measure(
-    folder: Path, at: list[str], rows: int, name: str, formats: list[str], server: int | None = None
-) -> None:
+def measure(folder: Path, at: list[str], rows: int, name: str, formats: list[str], server: int | None = None) -> None:
     for fmt in formats:
         path = folder / f"result.{fmt}"
         seconds, mib = exported([*at, "query", SQL, "-o", str(path), "--format", fmt, "--force"])

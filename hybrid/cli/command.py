@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import click
 
-from hybrid.cli.output import FILE_FORMATS, FORMATS, Row, TerminalProgress, emit
+from hybrid.cli.output import FILE_FORMATS, FORMATS, Row, TerminalProgress, View, emit
 from hybrid.config.settings import Settings, load_settings
 from hybrid.errors import suggestion
 from hybrid.progress import Progress
@@ -51,6 +52,16 @@ class Cli:
         """Whether the output format is for programs, not for people."""
         return self.format != "table"
 
+    @property
+    def is_terminal(self) -> bool:
+        """Whether results are laid out for a terminal, for people."""
+        return not self.is_machine_read and sys.stdout.isatty()
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether --wide was given: every column, and no line broken."""
+        return bool(self.given.get("wide"))
+
     @functools.cached_property
     def settings(self) -> Settings:
         """The resolved settings; warnings about `hybrid.toml` are printed once."""
@@ -70,9 +81,14 @@ class Cli:
         """Print a message for people on stderr."""
         self.progress.say(message)
 
-    def emit(self, data: Row | Sequence[Row], columns: Sequence[str] | None = None) -> None:
-        """Print the result on stdout in the requested format."""
-        emit(data, columns, self.format)
+    def emit(
+        self, data: Row | Sequence[Row], columns: View | Sequence[str] | None = None, *, empty: str | None = None
+    ) -> None:
+        """Print the result on stdout in the requested format. `empty`: what a terminal says of a list without rows."""
+        if empty is not None and not data and self.is_terminal:
+            self.say(empty)
+        else:
+            emit(data, columns, self.format, wide=self.is_wide)
 
 
 def pass_cli(function: Callable[Concatenate[Cli, P], R]) -> Callable[P, R]:
@@ -112,6 +128,7 @@ def global_options(formats: Sequence[str] = FORMATS) -> list[click.Option]:
         click.Option(["--token"], metavar="SECRET", help="Secret of an account there (HYBRID_TOKEN).", **shared),
         click.Option(["--format"], type=click.Choice(formats), help="Form of the result (default table).", **shared),
         click.Option(["--json"], is_flag=True, help="Same as --format json.", **shared),
+        click.Option(["--wide"], is_flag=True, help="On a terminal: every column, and no line broken.", **shared),
         click.Option(["-v", "verbose"], is_flag=True, help="Show the traceback of an error.", **shared),
         click.Option(
             ["--version"], is_flag=True, is_eager=True, expose_value=False, callback=_show_version, help="Version."

@@ -1,4 +1,7 @@
-"""Output of commands: results on stdout as table, JSON, JSON lines, CSV, Markdown; messages, progress on stderr."""
+"""Output of commands: results on stdout as table, JSON, JSON lines, CSV, Markdown; messages, progress on stderr.
+
+On a terminal `hybrid.cli.terminal` lays tables and objects out for its width. It is imported only there.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,9 @@ import sys
 import time
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
+from enum import Enum, auto
 from typing import TextIO
 
 from hybrid.files.results.markdown_cells import markdown_cell, markdown_head, markdown_row
@@ -22,7 +27,6 @@ Row = Mapping[str, object]
 _LINE_S = 5.0  # off a terminal: at most one progress line in so many seconds
 _REDRAW_S = 0.1
 _BAR_CHARS = 24
-_COLUMN_MIN = 8
 _CSV_PLAIN = re.compile(r"[^,\"\r\n]+")
 _CSV_EDGE = " \t\ufeff"  # readers trim blanks, and a byte order mark
 # C0 and C1 controls move the cursor and start sequences; bidirectional ones show a text in another order than it has.
@@ -35,17 +39,58 @@ _CONTROL = {
 _MESSAGE = {code: shown for code, shown in _CONTROL.items() if code != 10}
 
 
+class Kind(Enum):
+    """What a column holds; decides the form of its values and what a narrow terminal does with it.
+
+    STAMP is when something was done, shown to the second. TIME is a time of data, shown exactly, because commands take
+    it. PROSE is free text that wraps. COMMAND is text that is copied, so it is never broken.
+    """
+
+    PLAIN = auto()
+    STAMP = auto()
+    TIME = auto()
+    STATE = auto()
+    COUNT = auto()
+    BYTES = auto()
+    PROSE = auto()
+    COMMAND = auto()
+
+
+@dataclass(frozen=True)
+class View:
+    """The columns of a list, in order, and what they do on a terminal that is too narrow for them.
+
+    Free text always gives way first. Then columns of `drop` are left out, and then columns of `below` move to a line
+    below their row; in both the first name goes first. `more` are shown only on a terminal, and only with room. `notes`
+    are shown only on a terminal, below the rows that have them. `kinds` None: the kind of a column follows from its
+    name. They are given for columns that users have named.
+    """
+
+    columns: tuple[str, ...]
+    drop: tuple[str, ...] = ()
+    below: tuple[str, ...] = ()
+    more: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    kinds: Mapping[str, Kind] | None = None
+
+
 def emit(
-    data: Row | Sequence[Row], columns: Sequence[str] | None = None, fmt: str = "table", stream: TextIO | None = None
+    data: Row | Sequence[Row],
+    columns: View | Sequence[str] | None = None,
+    fmt: str = "table",
+    stream: TextIO | None = None,
+    *,
+    wide: bool = False,
 ) -> None:
     """Print a list of rows, or one object, as `fmt`. `columns` sets names and order; default: the first row's.
 
-    A table fits the width of a terminal; elsewhere it is neither wrapped nor shortened. JSON is one array for a list
-    and one object for an object, and keeps keys that are not among `columns`.
+    A table fits the width of a terminal, unless it is asked for `wide`; elsewhere it is neither wrapped nor shortened.
+    JSON is one array for a list and one object for an object, and keeps keys that are not among `columns`.
     """
     out = stream or sys.stdout
     rows = [data] if isinstance(data, Mapping) else list(data)
-    names = list(columns) if columns is not None else list(rows[0]) if rows else []
+    view = columns if isinstance(columns, View) else View(_names(columns, rows), kinds={})
+    names = view.columns
     if fmt == "json":
         print(json.dumps(json_value(data if isinstance(data, Mapping) else rows), ensure_ascii=False), file=out)
     elif fmt == "jsonl":
@@ -57,11 +102,22 @@ def emit(
             print(",".join(csv_cell(row.get(name)) for name in names), file=out)
     elif fmt == "markdown":
         _print_markdown(data, rows, names, out)
+    elif out.isatty():
+        from hybrid.cli.terminal.show import show_object, show_table
+
+        if isinstance(data, Mapping):
+            show_object(data, names, out, wide=wide)
+        else:
+            show_table(rows, view, out, wide=wide)
     elif isinstance(data, Mapping):
         _print_object(data, names, out)
     else:
         _print_table(rows, names, out)
     out.flush()
+
+
+def _names(columns: Sequence[str] | None, rows: Sequence[Row]) -> tuple[str, ...]:
+    return tuple(columns) if columns is not None else tuple(rows[0]) if rows else ()
 
 
 def text(value: object) -> str:
@@ -104,42 +160,24 @@ def printable(text: str) -> str:
     return text.translate(_CONTROL)
 
 
-def _print_object(row: Row, names: list[str], out: TextIO) -> None:
+def _print_object(row: Row, names: Sequence[str], out: TextIO) -> None:
     wide = max((_width(name) for name in names), default=0)
     for name in names:
         print(f"{_padded(name, wide)}  {text(row.get(name)).translate(_CONTROL)}".rstrip(), file=out)
 
 
-def _print_table(rows: list[Row], names: list[str], out: TextIO) -> None:
+def _print_table(rows: list[Row], names: Sequence[str], out: TextIO) -> None:
     cells = [[text(row.get(name)).translate(_CONTROL) for name in names] for row in rows]
     widths = [max([_width(name), *(_width(line[at]) for line in cells)]) for at, name in enumerate(names)]
     right = [_is_number(rows, name) for name in names]
-    if out.isatty():
-        widths = _fitted(widths, shutil.get_terminal_size().columns)
     for line in [names, ["-" * wide for wide in widths], *cells] if names else []:
         shown = zip(line, widths, right, strict=True)
-        print("  ".join(_padded(_shortened(cell, wide), wide, at) for cell, wide, at in shown).rstrip(), file=out)
+        print("  ".join(_padded(cell, wide, at) for cell, wide, at in shown).rstrip(), file=out)
 
 
 def _is_number(rows: list[Row], name: str) -> bool:
     values = [row.get(name) for row in rows if row.get(name) is not None]
     return bool(values) and all(isinstance(v, int | float | Decimal) and not isinstance(v, bool) for v in values)
-
-
-def _fitted(widths: list[int], width_max: int) -> list[int]:
-    """Take from the widest column until all fit, but leave each readable."""
-    fitted = list(widths)
-    while sum(fitted) + 2 * (len(fitted) - 1) > width_max and max(fitted) > _COLUMN_MIN:
-        fitted[fitted.index(max(fitted))] -= 1
-    return fitted
-
-
-def _shortened(cell: str, wide: int) -> str:
-    if _width(cell) <= wide:
-        return cell
-    while _width(cell) > wide - 1:
-        cell = cell[:-1]
-    return cell + "…"
 
 
 def _padded(cell: str, wide: int, right: bool = False) -> str:
@@ -169,7 +207,13 @@ class TerminalProgress:
     def say(self, message: str) -> None:
         """Print a milestone or a warning on a line of its own."""
         self._erase()
-        print(message.translate(_MESSAGE), file=self._stream, flush=True)
+        safe = message.translate(_MESSAGE)
+        if self._stream.isatty():
+            from hybrid.cli.terminal.show import show_message
+
+            show_message(safe, self._stream)
+        else:
+            print(safe, file=self._stream, flush=True)
 
     def step(self, label: str, done: int, total: int | None) -> None:
         """`done` of `total` units of `label`; a stretch ends when `done == total`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Collection, Sequence
 from typing import IO, Any
@@ -13,6 +14,8 @@ from hybrid.cli.dispatch import ask
 from hybrid.cli.output import FILE_FORMATS, printable
 from hybrid.errors import UsageError
 from hybrid.files.results.result_format import ResultFormat, distinct_names
+
+_EXPLAIN = re.compile(r"\bexplain\s+plan\s+for\b", re.IGNORECASE)
 
 
 class _StatementCommand(HybridCommand):
@@ -82,6 +85,9 @@ def query(
     for warning in result["warnings"]:
         cli.say(f"warning: {warning}")
     names = distinct_names(result["columns"])
+    if cli.is_terminal and _is_explained(statement, result):
+        _tell_tree(result["rows"])
+        return
     cli.emit([dict(zip(names, row, strict=True)) for row in result["rows"]], names)
 
 
@@ -107,5 +113,19 @@ def _tell_plan(cli: Cli, explanation: dict[str, Any]) -> None:
     if cli.is_machine_read:
         cli.emit(explanation["plan"])
         return
+    if cli.is_terminal:
+        _tell_tree(explanation["lines"])
+        return
     for subject, text in explanation["lines"]:
         click.echo(printable(f"{subject}: {text}"))
+
+
+def _tell_tree(lines: Sequence[Sequence[str]]) -> None:
+    from hybrid.cli.terminal.show import show_explanation
+
+    show_explanation(lines, sys.stdout)
+
+
+def _is_explained(statement: str, result: dict[str, Any]) -> bool:
+    """Whether the rows are those of EXPLAIN PLAN FOR: the server parses the statement, so the columns decide too."""
+    return result["columns"] == ["Subject", "Plan"] and _EXPLAIN.search(statement) is not None

@@ -91,7 +91,7 @@ PATH_RIGHTS = {
 READING_VERBS = {
     *("table_list", "table_show", "table_view", "table_validate", "table_copies", "query", "explain", "status"),
     *("segments", "segment", "boundary", "replacements", "replacement", "rejected", "backfills", "backfill", "purges"),
-    *("connector_reset_plan", "pause_status", "runs", "run", "schedules", "connectors", "flows"),
+    *("connector_reset_plan", "pause_status", "runs", "run", "run_hints", "schedules", "connectors", "flows"),
 }
 
 

@@ -42,8 +42,7 @@ NEVER = ENDLESS.replace("repeat(a.customer, 33)", "max(a.ts)")
 NUMBERED = ENDLESS.replace("repeat(a.customer, 33) x", "a.customer x, row_number() over () n")
 # Fails after fifty thousand rows.
 FAILING = (
-    "select repeat(x, 33) y, cast(case when n = 50000 then 'a' else '1' end as int) z "
-    f"from ({NUMBERED} limit 60000)"
+    f"select repeat(x, 33) y, cast(case when n = 50000 then 'a' else '1' end as int) z from ({NUMBERED} limit 60000)"
 )
 
 
