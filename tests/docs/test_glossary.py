@@ -36,10 +36,10 @@ produce producing product prove public push put python queries query question ra
 reason records recreated reference refuse refused reload remark remote remove removed repair replaced request reset
 response rest resume right rounded rounding rule running safe same save saved seal second secrets secured see serial
 serve session set settings setup several share short show side simple size slow small some somebody sources space spark
-spec special sql stage start started state statement status step stop stopped stretch take ten tenth terminal text that the then
-these they thing this those through throughput to together toml true truncated tutorial two type under undo until up
-update use used user using value verify version via visible warm warning was watch way week went were what when where
-whether which while who whole whom why widen with without word works write written wrong year yet your
+spec special sql stage start started state statement status step stop stopped stretch take ten tenth terminal text that
+the then these they thing this those through throughput to together toml true truncated tutorial two type under undo
+until up update use used user using value verify version via visible warm warning was watch way week went were what
+when where whether which while who whole whom why widen with without word works write written wrong year yet your
 """
 
 

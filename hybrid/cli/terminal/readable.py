@@ -15,8 +15,8 @@ _NAMES = {
     Kind.TIME: "start end boundary time limit override",
     Kind.STATE: "state",
     Kind.COUNT: "rows records behind lag rejected errors files rows_before rows_after added removed changed "
-    "offline_rows realtime_rows offline_segments realtime_segments consuming_segments buckets_done buckets_total refreshes matching "
-    "shown rows_written taken",
+    "offline_rows realtime_rows offline_segments realtime_segments consuming_segments buckets_done buckets_total "
+    "refreshes matching shown rows_written taken",
     Kind.BYTES: "bytes",
     Kind.PROSE: "result sentence reason message last_task detail change meaning error comment value latest_error",
     Kind.COMMAND: "hint",
