@@ -61,14 +61,14 @@ class View:
     """The columns of a list, in order, and what they do on a terminal that is too narrow for them.
 
     Free text always gives way first. Then columns of `drop` are left out, and then columns of `below` move to a line
-    below their row; in both the first name goes first. `more` are shown only on a terminal, and only with room. `notes`
-    are shown only on a terminal, below the rows that have them. `kinds` None: the kind of a column follows from its
-    name. They are given for columns that users have named.
+    below their row, those of a tuple together; in both the first name goes first. `more` are shown only on a terminal,
+    and only with room. `notes` are shown only on a terminal, below the rows that have them. `kinds` None: the kind of a
+    column follows from its name. They are given for columns that users have named.
     """
 
     columns: tuple[str, ...]
     drop: tuple[str, ...] = ()
-    below: tuple[str, ...] = ()
+    below: tuple[str | tuple[str, ...], ...] = ()
     more: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     kinds: Mapping[str, Kind] | None = None

@@ -11,7 +11,7 @@ from hybrid.cli.output import View
 _LISTED = View(
     ("name", "half", "state", "rows", "bytes", "start", "end", "created_at"),
     drop=("half", "created_at", "bytes"),
-    below=("end", "start"),
+    below=(("start", "end"),),
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -57,7 +58,11 @@ def list_(cli: Cli, name: str | None) -> None:
 @pass_cli
 def show(cli: Cli, run_id: str) -> None:
     """Show a run."""
-    cli.emit(ask(cli, "run", run=run_id))
+    found = ask(cli, "run", run=run_id)
+    if cli.is_terminal and found["state"] == "FAILED":
+        hints = ask(cli, "run_hints", table=found["table"])
+        found = {**found, "hint": _hint(hints, found)}
+    cli.emit(found)
 
 
 @task.command()
@@ -81,6 +86,9 @@ def _with_hints(cli: Cli, runs: list[dict[str, Any]], table: str | None) -> list
     failed = [run["state"] == "FAILED" and newest for run, newest in zip(runs, is_newest, strict=True)]
     hints = ask(cli, "run_hints", table=table) if any(failed) else {}
     return [
-        {**run, "hint": hints.get(run["id"], f"hybrid doctor {run['table']}")} if needs_hint else run
-        for run, needs_hint in zip(runs, failed, strict=True)
+        {**run, "hint": _hint(hints, run)} if needs_hint else run for run, needs_hint in zip(runs, failed, strict=True)
     ]
+
+
+def _hint(hints: Mapping[str, str], run: Mapping[str, Any]) -> str:
+    return hints.get(run["id"], f"hybrid doctor {run['table']}")

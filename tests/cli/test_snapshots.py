@@ -78,6 +78,13 @@ def prepared(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hybrid.kafka.topics.list_topics", lambda brokers: [topic])
 
 
+class _Folder(type(Path())):  # type: ignore[misc]
+    """A folder that is there."""
+
+    def is_dir(self) -> bool:
+        return True
+
+
 def _settings() -> Settings:
     long = "/data/hybrid/warehouse/of/a/home/whose/folder/lies/deep/below/the/root/of/its/disk"
     values = (
@@ -86,7 +93,7 @@ def _settings() -> Settings:
         Setting("kafka", "localhost:9092", "/data/hybrid/hybrid.toml", "brokers of tables whose config names none"),
         Setting("warehouse", long, "/data/hybrid/hybrid.toml", "where tables lie: a folder, or s3://bucket/prefix"),
     )
-    return Settings(Path("/data/hybrid"), "flag", values, {"spark.master": "local[2]"})
+    return Settings(_Folder("/data/hybrid"), "flag", values, {"spark.master": "local[2]"})
 
 
 def printed(monkeypatch: pytest.MonkeyPatch, line: str, width: int, *options: str) -> str:

@@ -69,6 +69,14 @@ def test_columns_move_below_and_are_left_out_by_priority() -> None:
     assert (found.below, found.dropped, list(found.widths)) == (("type",), ("note", "end"), ["id", "start"])
 
 
+def test_columns_of_a_tuple_move_together_and_others_return_to_their_room() -> None:
+    columns = [column(name, 20) for name in ("id", "half", "bytes", "start", "end")]
+    found = fit(columns, 66, drop=("half", "bytes"), below=(("start", "end"),))
+    assert (found.below, found.dropped, list(found.widths)) == ((), ("half", "bytes"), ["id", "start", "end"])
+    found = fit(columns, 45, drop=("half", "bytes"), below=(("start", "end"),))
+    assert (found.below, found.dropped, list(found.widths)) == (("start", "end"), ("half",), ["id", "bytes"])
+
+
 def test_further_columns_are_shown_only_with_room() -> None:
     columns = [column("id", 10), column("more", 10)]
     assert list(fit(columns, 22, more=("more",)).widths) == ["id", "more"]
@@ -128,7 +136,7 @@ def test_many_columns_are_records() -> None:
 
 def test_an_object_nests() -> None:
     lines = shown({"bytes": 2848, "columns": {"a": "INT"}, "retention": {}, "inputs": [{"path": "p"}, {"path": LONG}]})
-    assert lines[:6] == ["bytes      2.8 kB", "columns", "  a  INT", "retention  {}", "inputs", "  path  p"]
+    assert lines[:6] == ["bytes      2.8 kB", "columns", "  a  INT", "retention", "inputs", "  path  p"]
     assert max(map(len, lines)) <= 60 and "".join(lines).count("word") == 40
 
 

@@ -1,8 +1,8 @@
 """Which columns a terminal of some width shows, how wide, and what goes to lines of its own. Knows widths only.
 
 Nothing is cut. In this order, until the table fits: names of columns break at underscores, free text wraps in its
-column, free text goes below its row, columns of `drop` are left out, columns of `below` follow the text, other texts
-wrap.
+column, free text goes below its row, columns of `drop` are left out, columns of `below` follow the text (those of a
+tuple together), other texts wrap. Columns that were left out come back where the others leave room.
 What still does not fit is shown as records, a line per value.
 """
 
@@ -55,7 +55,7 @@ def fit(
     columns: Sequence[Measured],
     width: int,
     drop: Sequence[str] = (),
-    below: Sequence[str] = (),
+    below: Sequence[str | tuple[str, ...]] = (),
     more: Collection[str] = (),
 ) -> Fit:
     """Fits columns into a width. `more` are columns that are shown only if nothing else has to give way."""
@@ -95,22 +95,38 @@ def _wrapped_prose(columns: Sequence[Measured], width: int) -> Fit | None:
     return Fit({column.name: widths[column.name] for column in columns}) if prose else None
 
 
-def _reduced(columns: Sequence[Measured], width: int, drop: Sequence[str], below: Sequence[str]) -> Fit:
+def _reduced(
+    columns: Sequence[Measured], width: int, drop: Sequence[str], below: Sequence[str | tuple[str, ...]]
+) -> Fit:
     """Free text below the row, then fewer columns, then more of them below, then wrapped ones."""
     names = {column.name for column in columns}
     moved, left_out = [column.name for column in columns if column.is_prose], list[str]()
-    steps = [(moved, ""), *((left_out, name) for name in drop), *((moved, name) for name in below)]
-    for gives_way, name in steps:
-        if name in names and name not in moved:
-            gives_way.append(name)
+    groups = [(group,) if isinstance(group, str) else group for group in below]
+    steps = [(moved, ()), *((left_out, (name,)) for name in drop), *((moved, group) for group in groups)]
+    for gives_way, group in steps:
+        gives_way += [name for name in group if name in names and name not in moved]
         remaining = [column for column in columns if column.name not in (*moved, *left_out)]
         found = _beside(remaining, width)
         if found is not None:
-            return replace(found, below=_ordered(columns, moved), dropped=tuple(left_out))
+            found, dropped = _filled_up(found, columns, width, moved, left_out)
+            return replace(found, below=_ordered(columns, moved), dropped=dropped)
     widths = _shrunk(remaining, width)
     if widths is None:
         return Fit({}, as_records=True)
     return Fit(widths, _ordered(columns, moved), tuple(left_out))
+
+
+def _filled_up(
+    found: Fit, columns: Sequence[Measured], width: int, moved: Sequence[str], left_out: Sequence[str]
+) -> tuple[Fit, tuple[str, ...]]:
+    """The fit with those columns again that were left out and now have room, and the names of the others."""
+    dropped = tuple(left_out)
+    for name in reversed(left_out):  # what went last matters most
+        fewer = tuple(other for other in dropped if other != name)
+        wider = _beside([column for column in columns if column.name not in (*moved, *fewer)], width)
+        if wider is not None:
+            found, dropped = wider, fewer
+    return found, dropped
 
 
 def _ordered(columns: Sequence[Measured], names: Iterable[str]) -> tuple[str, ...]:

@@ -193,7 +193,7 @@ def _object(
                 yield from _object(item, list(item), kind_by_name, screen, wide=wide, indent=indent + _NESTED)
             continue
         kind = kind_by_name(name)
-        shown = readable(row.get(name), kind)
+        shown = readable(row.get(name) if row.get(name) != {} else None, kind)  # as an empty list is
         keeps = wide or _is_command(kind, shown)
         yield from _labelled(name, _styled(shown, kind), label_width, screen, indent, keeps)
 
