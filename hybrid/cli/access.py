@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hybrid.cli.cells import View
 from hybrid.cli.command import Cli, HybridGroup, pass_cli
 from hybrid.cli.dispatch import refuse_server, require_home, require_right
-from hybrid.cli.output import View
 from hybrid.runtime.json_values import shown_stamps
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from typing import Any
 
 import click
 
+from hybrid.cli.cells import View
 from hybrid.cli.command import Cli, HybridGroup, pass_cli
 from hybrid.cli.dispatch import ask, confirm, tell
 from hybrid.cli.job import read_expectation
-from hybrid.cli.output import View
 from hybrid.cli.replacement import os_user, tell_job, tell_samples
 from hybrid.errors import NotFoundError, UsageError
 

@@ -16,7 +16,8 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import click
 
-from hybrid.cli.output import FILE_FORMATS, FORMATS, Row, TerminalProgress, View, emit
+from hybrid.cli.cells import Row, View
+from hybrid.cli.output import FILE_FORMATS, FORMATS, TerminalProgress, emit
 from hybrid.config.settings import Settings, load_settings
 from hybrid.errors import suggestion
 from hybrid.progress import Progress

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
+from hybrid.cli.cells import Kind, View
 from hybrid.cli.command import Cli, HybridGroup, pass_cli
-from hybrid.cli.output import Kind, View
 from hybrid.config.settings import Setting, Value
 
 _SECRET = ("token",)

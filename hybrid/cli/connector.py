@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
+from hybrid.cli.cells import View
 from hybrid.cli.command import Cli, HybridGroup, pass_cli
 from hybrid.cli.dispatch import ask, confirm, tell
-from hybrid.cli.output import View
 
 _SHOWN = View(("name", "state", "detail", "transport", "records", "lag", "errors"), drop=("transport",))
 

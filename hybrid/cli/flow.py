@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
+from hybrid.cli.cells import View
 from hybrid.cli.command import Cli, HybridGroup, pass_cli
 from hybrid.cli.dispatch import ask, confirm, dispatcher, refuse_server, require_right
 from hybrid.cli.job import read_variables
-from hybrid.cli.output import View
 
 _LISTED = View(
     ("target", "flow", "type", "state", "last_run", "rows", "rejected", "files", "refreshes", "result"),

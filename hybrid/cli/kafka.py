@@ -7,9 +7,9 @@ from typing import IO
 
 import click
 
+from hybrid.cli.cells import View
 from hybrid.cli.command import Cli, HybridGroup, pass_cli
 from hybrid.cli.dispatch import refuse_server, require_home
-from hybrid.cli.output import View
 
 UNHEALTHY = 3
 _TOPICS = View(("name", "partitions", "id"))

@@ -6,72 +6,24 @@ On a terminal `hybrid.cli.terminal` lays tables and objects out for its width. I
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import sys
 import time
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
-from enum import Enum, auto
 from typing import TextIO
 
+from hybrid.cli.cells import CONTROL, MESSAGE, Row, View, csv_cell, printable, text
 from hybrid.files.results.markdown_cells import markdown_cell, markdown_head, markdown_row
 from hybrid.runtime.json_values import json_value
 
 FORMATS = ("table", "json", "jsonl", "csv", "markdown")
 FILE_FORMATS = (*FORMATS, "parquet", "arrow")  # of a query, whose rows are written as they come
-Row = Mapping[str, object]
 
 _LINE_S = 5.0  # off a terminal: at most one progress line in so many seconds
 _REDRAW_S = 0.1
 _BAR_CHARS = 24
-_CSV_PLAIN = re.compile(r"[^,\"\r\n]+")
-_CSV_EDGE = " \t\ufeff"  # readers trim blanks, and a byte order mark
-# C0 and C1 controls move the cursor and start sequences; bidirectional ones show a text in another order than it has.
-_BIDIRECTIONAL = (0x061C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A))
-_CONTROL = {
-    **{code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))},
-    **{code: f"\\u{code:04x}" for code in _BIDIRECTIONAL},
-    **{9: "\\t", 10: "\\n", 13: "\\r"},
-}
-_MESSAGE = {code: shown for code, shown in _CONTROL.items() if code != 10}
-
-
-class Kind(Enum):
-    """What a column holds; decides the form of its values and what a narrow terminal does with it.
-
-    STAMP is when something was done, shown to the second. TIME is a time of data, shown exactly, because commands take
-    it. PROSE is free text that wraps. COMMAND is text that is copied, so it is never broken.
-    """
-
-    PLAIN = auto()
-    STAMP = auto()
-    TIME = auto()
-    STATE = auto()
-    COUNT = auto()
-    BYTES = auto()
-    PROSE = auto()
-    COMMAND = auto()
-
-
-@dataclass(frozen=True)
-class View:
-    """The columns of a list, in order, and what they do on a terminal that is too narrow for them.
-
-    Free text always gives way first. Then columns of `drop` are left out, and then columns of `below` move to a line
-    below their row, those of a tuple together; in both the first name goes first. `more` are shown only on a terminal,
-    and only with room. `notes` are shown only on a terminal, below the rows that have them. `kinds` None: the kind of a
-    column follows from its name. They are given for columns that users have named.
-    """
-
-    columns: tuple[str, ...]
-    drop: tuple[str, ...] = ()
-    below: tuple[str | tuple[str, ...], ...] = ()
-    more: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-    kinds: Mapping[str, Kind] | None = None
 
 
 def emit(
@@ -120,29 +72,6 @@ def _names(columns: Sequence[str] | None, rows: Sequence[Row]) -> tuple[str, ...
     return tuple(columns) if columns is not None else tuple(rows[0]) if rows else ()
 
 
-def text(value: object) -> str:
-    """A value in a table or CSV cell: None is empty, bytes are hex, times ISO 8601, a float its shortest decimal."""
-    match json_value(value):
-        case None:
-            return ""
-        case bool() as flag:
-            return "true" if flag else "false"
-        case dict() | list() as nested:
-            return json.dumps(nested, ensure_ascii=False)
-        case plain:
-            return str(plain)
-
-
-def csv_cell(value: object) -> str:
-    """A value in a CSV cell: nothing for None, `""` for an empty text; in quotes where it needs them."""
-    if value is None:
-        return ""
-    cell = text(value)
-    if cell and _CSV_PLAIN.fullmatch(cell) and cell[0] not in _CSV_EDGE and cell[-1] not in _CSV_EDGE:
-        return cell
-    return '"' + cell.replace('"', '""') + '"'
-
-
 def _print_markdown(data: Row | Sequence[Row], rows: Sequence[Row], names: Sequence[str], out: TextIO) -> None:
     """A list is a table of its columns, an object a table of its names and values."""
     if isinstance(data, Mapping):
@@ -155,19 +84,14 @@ def _print_markdown(data: Row | Sequence[Row], rows: Sequence[Row], names: Seque
         out.write(markdown_row([markdown_cell(text(row.get(name))) for name in names]))
 
 
-def printable(text: str) -> str:
-    """A text as one line that is safe for a terminal: control characters are escaped."""
-    return text.translate(_CONTROL)
-
-
 def _print_object(row: Row, names: Sequence[str], out: TextIO) -> None:
     wide = max((_width(name) for name in names), default=0)
     for name in names:
-        print(f"{_padded(name, wide)}  {text(row.get(name)).translate(_CONTROL)}".rstrip(), file=out)
+        print(f"{_padded(name, wide)}  {text(row.get(name)).translate(CONTROL)}".rstrip(), file=out)
 
 
 def _print_table(rows: list[Row], names: Sequence[str], out: TextIO) -> None:
-    cells = [[text(row.get(name)).translate(_CONTROL) for name in names] for row in rows]
+    cells = [[text(row.get(name)).translate(CONTROL) for name in names] for row in rows]
     widths = [max([_width(name), *(_width(line[at]) for line in cells)]) for at, name in enumerate(names)]
     right = [_is_number(rows, name) for name in names]
     for line in [names, ["-" * wide for wide in widths], *cells] if names else []:
@@ -207,7 +131,7 @@ class TerminalProgress:
     def say(self, message: str) -> None:
         """Print a milestone or a warning on a line of its own."""
         self._erase()
-        safe = message.translate(_MESSAGE)
+        safe = message.translate(MESSAGE)
         if self._stream.isatty():
             from hybrid.cli.terminal.show import show_message
 

@@ -9,9 +9,10 @@ from typing import IO, Any
 
 import click
 
+from hybrid.cli.cells import printable
 from hybrid.cli.command import Cli, HybridCommand, pass_cli
 from hybrid.cli.dispatch import ask
-from hybrid.cli.output import FILE_FORMATS, printable
+from hybrid.cli.output import FILE_FORMATS
 from hybrid.errors import UsageError
 from hybrid.files.results.result_format import ResultFormat, distinct_names
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
+from hybrid.cli.cells import View
 from hybrid.cli.command import Cli, HybridGroup, pass_cli
 from hybrid.cli.dispatch import ask, tell
-from hybrid.cli.output import View
 
 _COLUMNS = ("topic", "partition", "offset", "reason", "value")
 _REASONS = View(("rows", "reason"))

@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
+from hybrid.cli.cells import View
 from hybrid.cli.command import Cli, HybridGroup, pass_cli
 from hybrid.cli.dispatch import ask, confirm, tell
-from hybrid.cli.output import View
 
 _LISTED = View(("id", "created_at", "kind", "state", "user", "reason", "result"), drop=("user",))
 _EXPECTATIONS = View(("name", "on_failure", "state", "rows", "sentence"), drop=("on_failure",))

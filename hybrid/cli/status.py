@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
+from hybrid.cli.cells import View
 from hybrid.cli.command import Cli, HybridCommand, pass_cli
 from hybrid.cli.dispatch import ask
-from hybrid.cli.output import View
 from hybrid.errors import UsageError
 
 UNHEALTHY = 3

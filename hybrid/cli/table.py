@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
+from hybrid.cli.cells import View
 from hybrid.cli.command import Cli, HybridGroup, pass_cli
 from hybrid.cli.dispatch import ask, confirm, tell
-from hybrid.cli.output import View
 from hybrid.errors import UsageError
 
 _LISTED = View(

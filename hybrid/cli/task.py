@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
+from hybrid.cli.cells import View
 from hybrid.cli.command import Cli, HybridGroup, pass_cli
 from hybrid.cli.dispatch import ask, tell
-from hybrid.cli.output import View
 from hybrid.operations.tasks import TASK_TYPES
 
 _RUNS = View(

@@ -159,9 +159,11 @@ class _Export:
     def _end_with(self, error: BaseException) -> None:
         # Before the first bytes the response can have the error's status, and no rows.
         document = error_document(error) if isinstance(error, HybridError) and self._channel.has_begun else None
-        with suppress(HybridError):  # nobody reads it
-            self._sink.abandon(document)
-        self._channel.end(error)
+        try:
+            with suppress(HybridError):  # nobody reads it
+                self._sink.abandon(document)
+        finally:
+            self._channel.end(error)  # whatever happens, because the response waits for it
 
     async def _watch(self) -> None:
         """Waits until the client has disconnected."""

@@ -9,8 +9,9 @@ import pytest
 from rich.cells import cell_len
 
 from hybrid.cli import status
+from hybrid.cli.cells import Kind, View
 from hybrid.cli.main import run
-from hybrid.cli.output import Kind, TerminalProgress, View, emit
+from hybrid.cli.output import TerminalProgress, emit
 from hybrid.cli.terminal.differences import difference_table
 from hybrid.cli.terminal.fitting import Measured, fit
 from hybrid.cli.terminal.readable import kind_of, readable, size

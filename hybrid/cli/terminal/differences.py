@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from hybrid.cli.output import Kind, Row, View, text
+from hybrid.cli.cells import Kind, Row, View, text
 
 _CHANGE, _DIFFERENCE = "change", "difference"
 _VALUE_MAX, _CONTEXT = 60, 12

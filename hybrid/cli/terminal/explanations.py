@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.text import Text
 from rich.tree import Tree
 
-from hybrid.cli.output import printable
+from hybrid.cli.cells import printable
 
 _SQL = frozenset({"relation", "statement"})
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from hybrid.cli.output import Kind, printable, text
+from hybrid.cli.cells import Kind, printable, text
 
 _NAMES = {
     Kind.STAMP: "created_at started_at finished_at last_run next_run ts",

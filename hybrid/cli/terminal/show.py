@@ -8,7 +8,7 @@ from typing import TextIO
 
 from rich.text import Text
 
-from hybrid.cli.output import Row, View
+from hybrid.cli.cells import Row, View
 from hybrid.cli.terminal.screen import Screen
 from hybrid.cli.terminal.tables import object_lines, table_lines
 

@@ -9,7 +9,7 @@ from decimal import Decimal
 from rich.cells import cell_len
 from rich.text import Text
 
-from hybrid.cli.output import Kind, Row, View, printable
+from hybrid.cli.cells import Kind, Row, View, printable
 from hybrid.cli.terminal.fitting import GAP, Measured, fit, unbounded
 from hybrid.cli.terminal.readable import NOT_OK, colour_of, kind_of, readable
 from hybrid.cli.terminal.screen import Screen

@@ -24,6 +24,8 @@ class OutputStream:
 
     can_restart = False
 
+    _closes = False
+
     def __init__(self, stream: BinaryIO, name: str, *, closes: bool = False) -> None:
         self._stream, self.name, self._closes = stream, name, closes
         self.bytes = 0

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from hybrid.cli.output import csv_cell, text
+from hybrid.cli.cells import csv_cell, text
 from hybrid.files.results.markdown_cells import markdown_cell
 from hybrid.files.results.text_columns import csv_texts, joined_lines, json_texts, markdown_texts, plain_texts
 from hybrid.query.types import _plain_decimal
