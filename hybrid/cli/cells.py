@@ -24,7 +24,7 @@ CONTROL = {
 MESSAGE = {code: shown for code, shown in CONTROL.items() if code != 10}
 
 
-class Kind(Enum):
+class CellKind(Enum):
     """What a column holds; decides the form of its values and what a narrow terminal does with it.
 
     STAMP is when something was done, shown to the second. TIME is a time of data, shown exactly, because commands take
@@ -56,7 +56,7 @@ class View:
     below: tuple[str | tuple[str, ...], ...] = ()
     more: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    kinds: Mapping[str, Kind] | None = None
+    kinds: Mapping[str, CellKind] | None = None
 
 
 def text(value: object) -> str:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
-from hybrid.cli.cells import Kind, View
+from hybrid.cli.cells import CellKind, View
 from hybrid.cli.command import Cli, HybridGroup, pass_cli
 from hybrid.config.settings import Setting, Value
 
 _SECRET = ("token",)
-_SETTINGS = View(("name", "value", "source", "meaning"), below=("source",), kinds={"meaning": Kind.PROSE})
+_SETTINGS = View(("name", "value", "source", "meaning"), below=("source",), kinds={"meaning": CellKind.PROSE})
 
 
 @click.group(cls=HybridGroup)

@@ -9,7 +9,7 @@ import pytest
 from rich.cells import cell_len
 
 from hybrid.cli import status
-from hybrid.cli.cells import Kind, View
+from hybrid.cli.cells import CellKind, View
 from hybrid.cli.main import run
 from hybrid.cli.output import TerminalProgress, emit
 from hybrid.cli.terminal.differences import difference_table
@@ -200,7 +200,7 @@ def test_a_difference_names_keys_and_changed_columns_only() -> None:
         {"change": "removed", "before": before, "after": None},
     ]
     rows, view = difference_table(samples, ["id"], types)
-    assert view.columns == ("change", "id", "difference") and view.kinds == {"difference": Kind.PROSE}
+    assert view.columns == ("change", "id", "difference") and view.kinds == {"difference": CellKind.PROSE}
     assert [row["difference"] for row in rows] == [
         "fare 763 -> 7.63, note NULL -> by hand, change 1 -> 2",
         "fare 763, city x, change 1",

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from hybrid.cli.cells import Kind, Row, View, text
+from hybrid.cli.cells import CellKind, Row, View, text
 
 _CHANGE, _DIFFERENCE = "change", "difference"
 _VALUE_MAX, _CONTEXT = 60, 12
@@ -16,7 +16,7 @@ def difference_table(samples: Sequence[Row], keys: Sequence[str], types: Mapping
     """The rows and columns that show samples (`change`, `before`, `after`). `types` are data types by column."""
     shown = [name for name in keys if name not in (_CHANGE, _DIFFERENCE)]
     rows = [_row(sample, shown, types) for sample in samples]
-    kinds = {_DIFFERENCE: Kind.PROSE}
+    kinds = {_DIFFERENCE: CellKind.PROSE}
     return rows, View((_CHANGE, *shown, _DIFFERENCE), kinds=kinds)
 
 

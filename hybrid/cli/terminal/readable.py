@@ -8,20 +8,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from hybrid.cli.cells import Kind, printable, text
+from hybrid.cli.cells import CellKind, printable, text
 
 _NAMES = {
-    Kind.STAMP: "created_at started_at finished_at last_run next_run ts",
-    Kind.TIME: "start end boundary time limit override",
-    Kind.STATE: "state",
-    Kind.COUNT: "rows records behind lag rejected errors files rows_before rows_after added removed changed "
+    CellKind.STAMP: "created_at started_at finished_at last_run next_run ts",
+    CellKind.TIME: "start end boundary time limit override",
+    CellKind.STATE: "state",
+    CellKind.COUNT: "rows records behind lag rejected errors files rows_before rows_after added removed changed "
     "offline_rows realtime_rows offline_segments realtime_segments consuming_segments buckets_done buckets_total "
     "refreshes matching shown rows_written taken",
-    Kind.BYTES: "bytes",
-    Kind.PROSE: "result sentence reason message last_task detail change meaning error comment value latest_error",
-    Kind.COMMAND: "hint",
+    CellKind.BYTES: "bytes",
+    CellKind.PROSE: "result sentence reason message last_task detail change meaning error comment value latest_error",
+    CellKind.COMMAND: "hint",
 }
-_KINDS: Mapping[str, Kind] = {name: kind for kind, names in _NAMES.items() for name in names.split()}
+_KINDS: Mapping[str, CellKind] = {name: kind for kind, names in _NAMES.items() for name in names.split()}
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 _STEP = 1000
 _WORDS_OF_STATES = {
@@ -33,20 +33,20 @@ _COLOURS = {word: colour for colour, words in _WORDS_OF_STATES.items() for word 
 NOT_OK = "NOT OK"
 
 
-def kind_of(name: str) -> Kind:
+def kind_of(name: str) -> CellKind:
     """The kind of the values of a key."""
-    return _KINDS.get(name, Kind.PLAIN)
+    return _KINDS.get(name, CellKind.PLAIN)
 
 
-def readable(value: object, kind: Kind) -> str:
+def readable(value: object, kind: CellKind) -> str:
     """A value as one line for people; free of control characters."""
     match kind, value:
-        case Kind.COUNT, int() if not isinstance(value, bool):
+        case CellKind.COUNT, int() if not isinstance(value, bool):
             return f"{value:,}"
-        case Kind.BYTES, int() if not isinstance(value, bool):
+        case CellKind.BYTES, int() if not isinstance(value, bool):
             return size(value)
-        case ((Kind.STAMP | Kind.TIME), str()):
-            return printable(_time(value, exact=kind is Kind.TIME))
+        case ((CellKind.STAMP | CellKind.TIME), str()):
+            return printable(_time(value, exact=kind is CellKind.TIME))
         case _, list() | tuple() if all(not isinstance(item, Mapping | list | tuple) for item in value):
             return printable(", ".join(map(text, value)))
     return printable(text(value))

@@ -9,7 +9,7 @@ from decimal import Decimal
 from rich.cells import cell_len
 from rich.text import Text
 
-from hybrid.cli.cells import Kind, Row, View, printable
+from hybrid.cli.cells import CellKind, Row, View, printable
 from hybrid.cli.terminal.fitting import GAP, Measured, fit, unbounded
 from hybrid.cli.terminal.readable import NOT_OK, colour_of, kind_of, readable
 from hybrid.cli.terminal.screen import Screen
@@ -21,11 +21,11 @@ _VALUE_MIN = 24  # narrower values go below their names
 
 
 @dataclass(frozen=True)
-class Column:
+class TerminalColumn:
     """A column of a table on a terminal; `right` aligns its cells, as numbers are."""
 
     name: str
-    kind: Kind
+    kind: CellKind
     right: bool
 
 
@@ -41,13 +41,15 @@ def object_lines(row: Row, names: Sequence[str], screen: Screen, *, wide: bool =
     yield from _object(row, names, kind_of, screen, wide=wide)
 
 
-def _column(rows: Sequence[Row], name: str, kinds: Mapping[str, Kind]) -> Column:
+def _column(rows: Sequence[Row], name: str, kinds: Mapping[str, CellKind]) -> TerminalColumn:
     values = [row.get(name) for row in rows if row.get(name) is not None]
     numbers = bool(values) and all(isinstance(v, int | float | Decimal) and not isinstance(v, bool) for v in values)
-    return Column(name, kinds.get(name, Kind.PLAIN), numbers)
+    return TerminalColumn(name, kinds.get(name, CellKind.PLAIN), numbers)
 
 
-def _table(columns: list[Column], rows: Sequence[Row], view: View, screen: Screen, wide: bool) -> Iterator[Text]:
+def _table(
+    columns: list[TerminalColumn], rows: Sequence[Row], view: View, screen: Screen, wide: bool
+) -> Iterator[Text]:
     by_name = {column.name: column for column in columns}
     shown = [{column.name: readable(row.get(column.name), column.kind) for column in columns} for row in rows]
     sentences = [_take_sentences(cells, columns) for cells in shown]
@@ -69,23 +71,23 @@ def _table(columns: list[Column], rows: Sequence[Row], view: View, screen: Scree
         yield from screen.wrapped(note, screen.width)
 
 
-def _take_sentences(cells: dict[str, str], columns: Sequence[Column]) -> dict[str, str]:
+def _take_sentences(cells: dict[str, str], columns: Sequence[TerminalColumn]) -> dict[str, str]:
     """The states that are sentences, by column: they go below the row, and their cells say that something is wrong."""
-    found = {column.name: cells[column.name] for column in columns if column.kind is Kind.STATE}
+    found = {column.name: cells[column.name] for column in columns if column.kind is CellKind.STATE}
     found = {name: state for name, state in found.items() if " " in state}
     cells.update(dict.fromkeys(found, NOT_OK))
     return found
 
 
-def _measured(column: Column, shown: Sequence[Mapping[str, str]]) -> Measured:
+def _measured(column: TerminalColumn, shown: Sequence[Mapping[str, str]]) -> Measured:
     cells = max((cell_len(cells[column.name]) for cells in shown), default=0)
     words = column.name.split("_")
-    can_wrap = column.kind in (Kind.PLAIN, Kind.PROSE) and not column.right
+    can_wrap = column.kind in (CellKind.PLAIN, CellKind.PROSE) and not column.right
     name_width, broken_width = cell_len(column.name), max(map(cell_len, words))
-    return Measured(column.name, cells, name_width, broken_width, column.kind is Kind.PROSE, can_wrap)
+    return Measured(column.name, cells, name_width, broken_width, column.kind is CellKind.PROSE, can_wrap)
 
 
-def _head(columns: Sequence[Column], widths: Mapping[str, int]) -> Iterator[Text]:
+def _head(columns: Sequence[TerminalColumn], widths: Mapping[str, int]) -> Iterator[Text]:
     """The names, on as many lines as the narrowest needs, and a rule."""
     names = [_broken(column.name, widths[column.name]) for column in columns]
     height = max(map(len, names), default=0)
@@ -109,7 +111,7 @@ def _broken(name: str, width: int) -> list[str]:
 
 
 def _row(
-    columns: Sequence[Column], cells: Mapping[str, str], widths: Mapping[str, int], screen: Screen
+    columns: Sequence[TerminalColumn], cells: Mapping[str, str], widths: Mapping[str, int], screen: Screen
 ) -> Iterator[Text]:
     styled = [_styled(cells[column.name], column.kind) for column in columns]
     if all(cell_len(text.plain) <= widths[column.name] for text, column in zip(styled, columns, strict=True)):
@@ -121,11 +123,11 @@ def _row(
         yield _joined(parts, columns, widths)
 
 
-def _styled(cell: str, kind: Kind) -> Text:
-    return Text(cell, colour_of(cell) if kind is Kind.STATE else "")
+def _styled(cell: str, kind: CellKind) -> Text:
+    return Text(cell, colour_of(cell) if kind is CellKind.STATE else "")
 
 
-def _joined(parts: Sequence[Text], columns: Sequence[Column], widths: Mapping[str, int]) -> Text:
+def _joined(parts: Sequence[Text], columns: Sequence[TerminalColumn], widths: Mapping[str, int]) -> Text:
     line = Text()
     for part, column in zip(parts, columns, strict=True):
         space = " " * max(0, widths[column.name] - cell_len(part.plain))
@@ -135,7 +137,9 @@ def _joined(parts: Sequence[Text], columns: Sequence[Column], widths: Mapping[st
     return line
 
 
-def _below(values: Mapping[str, str], columns: Mapping[str, Column], screen: Screen, wide: bool) -> Iterator[Text]:
+def _below(
+    values: Mapping[str, str], columns: Mapping[str, TerminalColumn], screen: Screen, wide: bool
+) -> Iterator[Text]:
     """What is below a row: a label and its text, which wraps beside it."""
     label_width = max(map(cell_len, values), default=0)
     for name, value in values.items():
@@ -143,9 +147,9 @@ def _below(values: Mapping[str, str], columns: Mapping[str, Column], screen: Scr
         yield from _labelled(name, _styled(value, columns[name].kind), label_width, screen, _INDENT, keeps)
 
 
-def _is_command(kind: Kind, value: str) -> bool:
+def _is_command(kind: CellKind, value: str) -> bool:
     """Whether a value is copied to a command line, so that its line is not broken."""
-    return kind is Kind.COMMAND and value.startswith("hybrid ")
+    return kind is CellKind.COMMAND and value.startswith("hybrid ")
 
 
 def _labelled(name: str, value: Text, label_width: int, screen: Screen, indent: int, keeps: bool) -> Iterator[Text]:
@@ -165,18 +169,18 @@ def _labelled(name: str, value: Text, label_width: int, screen: Screen, indent: 
         label = Text(" " * cell_len(label.plain))
 
 
-def _records(rows: Sequence[Row], view: View, columns: Mapping[str, Column], screen: Screen) -> Iterator[Text]:
+def _records(rows: Sequence[Row], view: View, columns: Mapping[str, TerminalColumn], screen: Screen) -> Iterator[Text]:
     for number, row in enumerate(rows):
         if number:
             yield Text()
         names = [*view.columns, *(name for name in view.notes if row.get(name) is not None)]
-        yield from _object(row, names, lambda name: columns[name].kind if name in columns else Kind.PLAIN, screen)
+        yield from _object(row, names, lambda name: columns[name].kind if name in columns else CellKind.PLAIN, screen)
 
 
 def _object(
     row: Row,
     names: Sequence[str],
-    kind_by_name: Callable[[str], Kind],
+    kind_by_name: Callable[[str], CellKind],
     screen: Screen,
     *,
     wide: bool = False,

@@ -123,8 +123,8 @@ class _Gathered:
 class _ParquetWriter:
     def __init__(self, stream: ByteStream, schema: pa.Schema) -> None:
         self._stream = stream
-        self._gate = _Gate(stream)
-        self._writer = pq.ParquetWriter(self._gate, schema)
+        self._output = _ArrowOutput(stream)
+        self._writer = pq.ParquetWriter(self._output, schema)
         self._group = _Gathered(_GROUP_ROWS, _GROUP_BYTES)
 
     def write(self, batch: pa.RecordBatch) -> None:
@@ -137,7 +137,7 @@ class _ParquetWriter:
         self._stream.flush()
 
     def abandon(self, error: Mapping[str, object] | None = None) -> None:
-        self._gate.is_closed = True  # the footer would make a part of a result a whole file
+        self._output.is_closed = True  # the footer would make a part of a result a whole file
         with suppress(Exception):
             self._writer.close()
 
@@ -150,8 +150,8 @@ class _ParquetWriter:
 class _ArrowWriter:
     def __init__(self, stream: ByteStream, schema: pa.Schema, seekable: bool) -> None:
         self._stream, self._schema = stream, schema
-        self._gate, self._is_stream = _Gate(stream), not seekable
-        self._writer = (pa.ipc.new_file if seekable else pa.ipc.new_stream)(self._gate, schema)
+        self._output, self._is_stream = _ArrowOutput(stream), not seekable
+        self._writer = (pa.ipc.new_file if seekable else pa.ipc.new_stream)(self._output, schema)
         self._group = _Gathered(_ARROW_ROWS, _ARROW_BYTES)
 
     def write(self, batch: pa.RecordBatch) -> None:
@@ -169,7 +169,7 @@ class _ArrowWriter:
                 nothing = pa.RecordBatch.from_pylist([], schema=self._schema)
                 self._writer.write_batch(nothing, custom_metadata={ERROR_KEY: json.dumps(error).encode()})
                 self._stream.flush()
-            self._gate.is_closed = True
+            self._output.is_closed = True
             self._writer.close()
 
     def _flush(self) -> None:
@@ -178,8 +178,8 @@ class _ArrowWriter:
             self._writer.write_table(table.combine_chunks(), max_chunksize=max(1, table.num_rows))
 
 
-class _Gate:
-    """The stream as Arrow's writers use it: closing it does not close the stream, and a closed gate passes nothing."""
+class _ArrowOutput:
+    """The stream as Arrow's writers use it: closing it does not close the stream, and a closed one passes nothing."""
 
     closed = False  # Arrow asks for it
 
