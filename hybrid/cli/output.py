@@ -15,7 +15,6 @@ from decimal import Decimal
 from typing import TextIO
 
 from hybrid.cli.cells import CONTROL, MESSAGE, Row, View, csv_cell, printable, text
-from hybrid.files.results.markdown_cells import markdown_cell, markdown_head, markdown_row
 from hybrid.runtime.json_values import json_value
 
 FORMATS = ("table", "json", "jsonl", "csv", "markdown")
@@ -74,6 +73,8 @@ def _names(columns: Sequence[str] | None, rows: Sequence[Row]) -> tuple[str, ...
 
 def _print_markdown(data: Row | Sequence[Row], rows: Sequence[Row], names: Sequence[str], out: TextIO) -> None:
     """A list is a table of its columns, an object a table of its names and values."""
+    from hybrid.files.results.markdown_cells import markdown_cell, markdown_head, markdown_row
+
     if isinstance(data, Mapping):
         rows = [{"name": name, "value": data.get(name)} for name in names]
         names = ("name", "value")

@@ -110,6 +110,7 @@ def test_a_full_disk() -> None:
     with pytest.raises(MachineError, match=r"/dev/full: No space left on device\. No file was left") as failed:
         output.write(b"x" * 2_000_000)
         output.flush()
+    output.discard()
     assert "Make room" in str(failed.value.hint)
 
 
