@@ -51,10 +51,12 @@ _SECONDS = {"slow": 20.0, "spark": 5.0, "kafka": 4.0}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Adds `--unit` and `--integration`, which halve the suite."""
+    """Adds `--unit` and `--integration`, which halve the suite, and `--rewrite-snapshots`."""
     marks = ", ".join(_NOT_UNIT)
     parser.addoption("--unit", action="store_true", help=f"only tests marked none of {marks}")
     parser.addoption("--integration", action="store_true", help=f"only tests marked one of {marks}")
+    rewrite = "write what commands print to tests/cli/snapshots, instead of comparing it"
+    parser.addoption("--rewrite-snapshots", action="store_true", help=rewrite)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

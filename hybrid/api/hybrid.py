@@ -17,6 +17,7 @@ from hybrid.progress import Progress, Silent
 if TYPE_CHECKING:
     from hybrid.api.table import Table
     from hybrid.catalog.runs import RunRecord
+    from hybrid.files.results.result_sink import ExportReport
     from hybrid.flow.declared.model import Flow
     from hybrid.flow.declared.runner import FlowReport
     from hybrid.flow.declared.session import FlowSession
@@ -152,6 +153,24 @@ class Hybrid:
         `as_of` is the revision of another answer or a time, instead of now; see `hybrid.query.time_travel`.
         """
         return self._queries.query(sql, options, as_of=as_of)
+
+    def export(
+        self,
+        sql: str,
+        path: str | Path,
+        *,
+        format: str | None = None,
+        as_of: AsOfText | None = None,
+        force: bool = False,
+    ) -> ExportReport:
+        """Writes a statement's rows to a file as they come, in bounded memory and without Pinot's default LIMIT.
+
+        `format` is csv, json, jsonl, markdown, parquet or arrow; None: by the suffix of `path`. ConflictError when the
+        file exists, unless `force` is set. After an error there is no file.
+        """
+        from hybrid.operations.exports import export_to_file
+
+        return export_to_file(self.context, sql, path, fmt=format, as_of=as_of, force=force)
 
     def query_at_once(self, sql: str, options: QueryOptions) -> QueryResult | None:
         """Answers a statement from the cache if that needs no waiting; None: use `query`."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hybrid.cli.cells import View
 from hybrid.cli.command import Cli, HybridGroup, pass_cli
 from hybrid.cli.dispatch import refuse_server, require_home, require_right
 from hybrid.runtime.json_values import shown_stamps
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from hybrid.home.accounts import Account
 
 _RIGHTS = ("read", "operate", "admin")
-_KEYS = ("name", "right", "created_at")
+_LISTED = View(("name", "right", "created_at"))
 
 
 @click.group(cls=HybridGroup)
@@ -47,7 +48,8 @@ def list_(cli: Cli) -> None:
 
     _check(cli)
     require_home(cli)
-    cli.emit([_row(account) for account in Accounts(cli.home).list()], _KEYS)
+    empty = "There are no accounts: a server answers everybody here. Add one: hybrid access add NAME --right read"
+    cli.emit([_row(account) for account in Accounts(cli.home).list()], _LISTED, empty=empty)
 
 
 @access.command()

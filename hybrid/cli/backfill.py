@@ -8,17 +8,24 @@ from typing import Any
 
 import click
 
+from hybrid.cli.cells import View
 from hybrid.cli.command import Cli, HybridGroup, pass_cli
 from hybrid.cli.dispatch import ask, confirm, tell
 from hybrid.cli.job import read_expectation
-from hybrid.cli.replacement import os_user, tell_job
+from hybrid.cli.replacement import os_user, tell_job, tell_samples
 from hybrid.errors import NotFoundError, UsageError
 
-_BUCKETS = ("start", "end", "state", "rows_before", "rows_after", "added", "removed", "changed")
-_LISTED = ("id", "table", "created_at", "state", "buckets_done", "buckets_total", "change", "reason", "user", "result")
+_BUCKETS = View(
+    ("start", "end", "state", "rows_before", "rows_after", "added", "removed", "changed"), drop=("state", "rows_before")
+)
+_LISTED = View(
+    ("id", "table", "created_at", "state", "buckets_done", "buckets_total", "change", "reason", "user", "result"),
+    drop=("user", "table", "buckets_total"),
+)
 _OVER = {"CANCELLED", "REVERTED"}
 _FLAGS = {"from_rejected", "from_kafka"}  # sent only when they are set
 _SHOWN_MAX = 40
+_SAMPLES = 10
 _FINDINGS = 3
 
 
@@ -44,6 +51,7 @@ def backfill() -> None:
 @click.option(
     "-o", "--output", "output", type=click.Path(dir_okay=False, path_type=Path), help="Write PLAN.json to this file."
 )
+@click.option("--samples", metavar="N", type=click.IntRange(0), default=_SAMPLES, help="Show so many changed rows.")
 @click.option("--reason", help="Why; kept with the lineage entries.")
 @pass_cli
 def plan(
@@ -53,6 +61,7 @@ def plan(
     input_: str | None,
     expect: tuple[str, ...],
     output: Path | None,
+    samples: int,
     **change: Any,
 ) -> int:
     """Stage corrected rows and show what they would change. Nothing is visible; query it: SET plan='ID'; SELECT ..."""
@@ -67,7 +76,7 @@ def plan(
         output.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
     tell(cli, report)
     if not cli.is_machine_read:
-        _show_buckets(cli, report)
+        _show_buckets(cli, report, samples)
         for check in report["checks"]:
             cli.say(f"{check['state']}: {check['sentence']}")
         place = str(output) if output is not None else report["id"]
@@ -76,15 +85,15 @@ def plan(
     return _FINDINGS if report["failed_checks"] else 0
 
 
-def _show_buckets(cli: Cli, found: dict[str, Any]) -> None:
+def _show_buckets(cli: Cli, found: dict[str, Any], samples_max: int = _SAMPLES) -> None:
     touched = [bucket for bucket in found["buckets"] if bucket["swap"] is not None]
     cli.emit(touched[:_SHOWN_MAX] or found["buckets"][:_SHOWN_MAX], _BUCKETS)
     if len(touched) > _SHOWN_MAX:
         cli.say(f"... and {len(touched) - _SHOWN_MAX} more buckets that change.")
-    samples = [sample for bucket in touched for sample in bucket["samples"]]
+    samples = [sample for bucket in touched for sample in bucket["samples"]][:samples_max]
     if samples:
         cli.say("Samples:")
-        cli.emit(samples[:10])
+        tell_samples(cli, found["table"], samples)
 
 
 @backfill.command()
@@ -139,7 +148,11 @@ def _read(plan: str) -> tuple[str, dict[str, Any] | None]:
 @pass_cli
 def list_(cli: Cli, table: str | None) -> None:
     """List backfills with their state, newest first."""
-    cli.emit(ask(cli, "backfills", table=table), _LISTED)
+    of_table = f" of table '{table}'" if table else ""
+    empty = (
+        f"No backfills{of_table} yet. Plan one with: hybrid backfill plan {table or 'TABLE'} --from TIME --to TIME ..."
+    )
+    cli.emit(ask(cli, "backfills", table=table), _LISTED, empty=empty)
 
 
 @backfill.command()

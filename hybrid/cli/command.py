@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,8 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import click
 
-from hybrid.cli.output import FORMATS, Row, TerminalProgress, emit
+from hybrid.cli.cells import Row, View
+from hybrid.cli.output import FILE_FORMATS, FORMATS, TerminalProgress, emit
 from hybrid.config.settings import Settings, load_settings
 from hybrid.errors import suggestion
 from hybrid.progress import Progress
@@ -43,13 +45,23 @@ class Cli:
 
     @property
     def format(self) -> str:
-        """`table`, `json`, `jsonl` or `csv`."""
+        """One of `FORMATS`, or of a command's own formats."""
         return str(self.given.get("format", "table"))
 
     @property
     def is_machine_read(self) -> bool:
         """Whether the output format is for programs, not for people."""
         return self.format != "table"
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether results are laid out for a terminal, for people."""
+        return not self.is_machine_read and sys.stdout.isatty()
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether --wide was given: every column, and no line broken."""
+        return bool(self.given.get("wide"))
 
     @functools.cached_property
     def settings(self) -> Settings:
@@ -70,9 +82,14 @@ class Cli:
         """Print a message for people on stderr."""
         self.progress.say(message)
 
-    def emit(self, data: Row | Sequence[Row], columns: Sequence[str] | None = None) -> None:
-        """Print the result on stdout in the requested format."""
-        emit(data, columns, self.format)
+    def emit(
+        self, data: Row | Sequence[Row], columns: View | Sequence[str] | None = None, *, empty: str | None = None
+    ) -> None:
+        """Print the result on stdout in the requested format. `empty`: what a terminal says of a list without rows."""
+        if empty is not None and not data and self.is_terminal:
+            self.say(empty)
+        else:
+            emit(data, columns, self.format, wide=self.is_wide)
 
 
 def pass_cli(function: Callable[Concatenate[Cli, P], R]) -> Callable[P, R]:
@@ -103,15 +120,16 @@ def _show_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
         ctx.exit()
 
 
-def global_options() -> list[click.Option]:
-    """The options that every command takes."""
+def global_options(formats: Sequence[str] = FORMATS) -> list[click.Option]:
+    """The options that every command takes; `formats` are those of its result."""
     shared: dict[str, Any] = {"expose_value": False, "callback": _keep}
     return [
         click.Option(["--home"], metavar="DIR", help="Home folder (default .hybrid, searched upward).", **shared),
         click.Option(["--server"], metavar="URL", help="Let the server at URL do the work.", **shared),
         click.Option(["--token"], metavar="SECRET", help="Secret of an account there (HYBRID_TOKEN).", **shared),
-        click.Option(["--format"], type=click.Choice(FORMATS), help="Form of the result (default table).", **shared),
+        click.Option(["--format"], type=click.Choice(formats), help="Form of the result (default table).", **shared),
         click.Option(["--json"], is_flag=True, help="Same as --format json.", **shared),
+        click.Option(["--wide"], is_flag=True, help="On a terminal: every column, and no line broken.", **shared),
         click.Option(["-v", "verbose"], is_flag=True, help="Show the traceback of an error.", **shared),
         click.Option(
             ["--version"], is_flag=True, is_eager=True, expose_value=False, callback=_show_version, help="Version."
@@ -120,12 +138,14 @@ def global_options() -> list[click.Option]:
 
 
 class _WithGlobalOptions(click.Command):
-    """Adds the global options to a command and lists them separately in its help."""
+    """Adds the global options to a command and lists them separately in its help. `formats` are those of its result."""
+
+    formats: Sequence[str] = FORMATS
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         own = {word for param in self.params for word in param.opts}
-        self.shared = [option for option in global_options() if not own & set(option.opts)]
+        self.shared = [option for option in global_options(self.formats) if not own & set(option.opts)]
         self.params.extend(self.shared)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -140,6 +160,13 @@ class _WithGlobalOptions(click.Command):
 
 class HybridCommand(_WithGlobalOptions):
     """A command that takes the global options."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command. UsageError, before it does anything, for a format that stands before it and it has not."""
+        chosen = Cli.of(ctx).format
+        if chosen not in self.formats:
+            raise click.UsageError(f"Only rows of a query have the format '{chosen}'.", ctx)
+        return super().invoke(ctx)
 
 
 @dataclass(frozen=True)
@@ -164,6 +191,8 @@ class HybridGroup(_WithGlobalOptions, click.Group):
     group_class = type
 
     def __init__(self, *args: Any, nouns: Mapping[str, Noun] | None = None, **kwargs: Any) -> None:
+        if nouns:  # any command may follow
+            self.formats = FILE_FORMATS
         super().__init__(*args, **kwargs)
         self.nouns = nouns or {}
 

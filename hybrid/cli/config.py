@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import click
 
+from hybrid.cli.cells import CellKind, View
 from hybrid.cli.command import Cli, HybridGroup, pass_cli
 from hybrid.config.settings import Setting, Value
 
 _SECRET = ("token",)
+_SETTINGS = View(("name", "value", "source", "meaning"), below=("source",), kinds={"meaning": CellKind.PROSE})
 
 
 @click.group(cls=HybridGroup)
@@ -34,7 +36,7 @@ def show(cli: Cli) -> None:
         {"name": name, "value": value, "source": str(settings.home / "hybrid.toml"), "meaning": "passed to Spark"}
         for name, value in settings.spark.items()
     ]
-    cli.emit(rows, ["name", "value", "source", "meaning"])
+    cli.emit(rows, _SETTINGS)
 
 
 def _shown(setting: Setting) -> Value:

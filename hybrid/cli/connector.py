@@ -6,10 +6,11 @@ from typing import Any
 
 import click
 
+from hybrid.cli.cells import View
 from hybrid.cli.command import Cli, HybridGroup, pass_cli
 from hybrid.cli.dispatch import ask, confirm, tell
 
-_SHOWN = ["name", "state", "detail", "transport", "records", "lag", "errors"]
+_SHOWN = View(("name", "state", "detail", "transport", "records", "lag", "errors"), drop=("transport",))
 
 
 @click.group(cls=HybridGroup)
@@ -22,7 +23,8 @@ def connector() -> None:
 @pass_cli
 def list_(cli: Cli, table: str) -> None:
     """List the connectors of a table, with their state."""
-    cli.emit(ask(cli, "connectors", table=table), _SHOWN)
+    empty = f"Table '{table}' has no connectors. A config or DDL names them, and is applied by: hybrid table apply"
+    cli.emit(ask(cli, "connectors", table=table), _SHOWN, empty=empty)
 
 
 @connector.command()

@@ -15,6 +15,7 @@ from hybrid.errors import UsageError
 
 if TYPE_CHECKING:
     from hybrid.api.hybrid import Hybrid
+    from hybrid.rpc.client import Client
 
 
 # Verbs that may create a home, or need none.
@@ -23,11 +24,9 @@ _NEW_HOME = frozenset({"table_create", "table_apply", "table_add", "table_valida
 
 def ask(cli: Cli, verb: str, **arguments: Any) -> Any:
     """Call a verb of `hybrid.rpc.verbs` on the named server or the server of this home, else in this process."""
-    url = server_url(cli)
-    if url is not None:
-        from hybrid.rpc.client import Client
-
-        return Client(url, cli.progress, _secret_for(cli, url)).call(verb, arguments)
+    client = client_of(cli)
+    if client is not None:
+        return client.call(verb, arguments)
     from hybrid.rpc.verbs import VERBS
 
     if cli.settings.token is not None:
@@ -39,6 +38,14 @@ def ask(cli: Cli, verb: str, **arguments: Any) -> Any:
             if VERBS[verb].run_type is not None and verb != "backfill_run":  # backfill_run prints more itself
                 cli.say("What was committed stays. Run it again: it continues with what is missing.")
             raise
+
+
+def client_of(cli: Cli) -> Client | None:
+    """The client of the named server or of the server of this home; None without either."""
+    from hybrid.rpc.client import Client
+
+    url = server_url(cli)
+    return None if url is None else Client(url, cli.progress, _secret_for(cli, url))
 
 
 def server_url(cli: Cli) -> str | None:

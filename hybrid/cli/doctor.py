@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hybrid.cli.cells import printable
 from hybrid.cli.command import Cli, HybridCommand, pass_cli
 from hybrid.cli.dispatch import dispatcher, refuse_server, require_right
-from hybrid.cli.output import printable
 from hybrid.errors import SpecError
 
 if TYPE_CHECKING:

@@ -6,11 +6,15 @@ from pathlib import Path
 
 import click
 
+from hybrid.cli.cells import View
 from hybrid.cli.command import Cli, HybridGroup, pass_cli
 from hybrid.cli.dispatch import ask, confirm, dispatcher, refuse_server, require_right
 from hybrid.cli.job import read_variables
 
-COLUMNS = ("target", "flow", "type", "state", "last_run", "rows", "rejected", "files", "refreshes", "result")
+_LISTED = View(
+    ("target", "flow", "type", "state", "last_run", "rows", "rejected", "files", "refreshes", "result"),
+    drop=("refreshes", "files", "type"),
+)
 _EVERYTHING = "\0"
 
 
@@ -58,4 +62,4 @@ def run(cli: Cli, file: Path, variables: tuple[str, ...], refresh: str | None, y
 @pass_cli
 def list_(cli: Cli) -> None:
     """List flows: rows loaded, last run and its result."""
-    cli.emit(ask(cli, "flows"), COLUMNS)
+    cli.emit(ask(cli, "flows"), _LISTED, empty="No flow has run yet. Run one with: hybrid flow run FILE")

@@ -7,10 +7,12 @@ from typing import IO
 
 import click
 
+from hybrid.cli.cells import View
 from hybrid.cli.command import Cli, HybridGroup, pass_cli
 from hybrid.cli.dispatch import refuse_server, require_home
 
 UNHEALTHY = 3
+_TOPICS = View(("name", "partitions", "id"))
 _kafka_option = click.option("--kafka", "brokers", metavar="ADDR", help="Brokers, host:port (default: the local one).")
 
 
@@ -71,7 +73,7 @@ def list_(cli: Cli, brokers: str | None) -> None:
         {"name": entry.name, "partitions": len(entry.partitions), "id": entry.id}
         for entry in list_topics(_brokers(cli, brokers))
     ]
-    cli.emit(rows, ["name", "partitions", "id"])
+    cli.emit(rows, _TOPICS, empty="There are no topics yet. Create one with: hybrid kafka topic create NAME")
 
 
 @topic.command()

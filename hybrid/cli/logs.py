@@ -8,9 +8,10 @@ from typing import Any
 
 import click
 
+from hybrid.cli.cells import printable
 from hybrid.cli.command import Cli, HybridCommand, pass_cli
 from hybrid.cli.dispatch import refuse_server, require_home, require_right
-from hybrid.cli.output import emit, printable
+from hybrid.cli.output import emit
 from hybrid.errors import UsageError
 
 _KEYS = ("ts", "level", "role", "logger", "message", "table", "request_id", "run_id", "error", "account")

@@ -1,9 +1,11 @@
-"""Output of commands: results on stdout as table, JSON, JSON lines or CSV; messages and progress on stderr."""
+"""Output of commands: results on stdout as table, JSON, JSON lines, CSV, Markdown; messages, progress on stderr.
+
+On a terminal `hybrid.cli.terminal` lays tables and objects out for its width. It is imported only there.
+"""
 
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import sys
 import time
@@ -12,38 +14,34 @@ from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import TextIO
 
+from hybrid.cli.cells import CONTROL, MESSAGE, Row, View, csv_cell, printable, text
 from hybrid.runtime.json_values import json_value
 
-FORMATS = ("table", "json", "jsonl", "csv")
-Row = Mapping[str, object]
+FORMATS = ("table", "json", "jsonl", "csv", "markdown")
+FILE_FORMATS = (*FORMATS, "parquet", "arrow")  # of a query, whose rows are written as they come
 
 _LINE_S = 5.0  # off a terminal: at most one progress line in so many seconds
 _REDRAW_S = 0.1
 _BAR_CHARS = 24
-_COLUMN_MIN = 8
-_CSV_PLAIN = re.compile(r"[^,\"\r\n]+")
-_CSV_EDGE = " \t\ufeff"  # readers trim blanks, and a byte order mark
-# C0 and C1 controls move the cursor and start sequences; bidirectional ones show a text in another order than it has.
-_BIDIRECTIONAL = (0x061C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A))
-_CONTROL = {
-    **{code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))},
-    **{code: f"\\u{code:04x}" for code in _BIDIRECTIONAL},
-    **{9: "\\t", 10: "\\n", 13: "\\r"},
-}
-_MESSAGE = {code: shown for code, shown in _CONTROL.items() if code != 10}
 
 
 def emit(
-    data: Row | Sequence[Row], columns: Sequence[str] | None = None, fmt: str = "table", stream: TextIO | None = None
+    data: Row | Sequence[Row],
+    columns: View | Sequence[str] | None = None,
+    fmt: str = "table",
+    stream: TextIO | None = None,
+    *,
+    wide: bool = False,
 ) -> None:
     """Print a list of rows, or one object, as `fmt`. `columns` sets names and order; default: the first row's.
 
-    A table fits the width of a terminal; elsewhere it is neither wrapped nor shortened. JSON is one array for a list
-    and one object for an object, and keeps keys that are not among `columns`.
+    A table fits the width of a terminal, unless it is asked for `wide`; elsewhere it is neither wrapped nor shortened.
+    JSON is one array for a list and one object for an object, and keeps keys that are not among `columns`.
     """
     out = stream or sys.stdout
     rows = [data] if isinstance(data, Mapping) else list(data)
-    names = list(columns) if columns is not None else list(rows[0]) if rows else []
+    view = columns if isinstance(columns, View) else View(_names(columns, rows), kinds={})
+    names = view.columns
     if fmt == "json":
         print(json.dumps(json_value(data if isinstance(data, Mapping) else rows), ensure_ascii=False), file=out)
     elif fmt == "jsonl":
@@ -53,6 +51,15 @@ def emit(
         print(",".join(csv_cell(name) for name in names), file=out)
         for row in rows:
             print(",".join(csv_cell(row.get(name)) for name in names), file=out)
+    elif fmt == "markdown":
+        _print_markdown(data, rows, names, out)
+    elif out.isatty():
+        from hybrid.cli.terminal.show import show_object, show_table
+
+        if isinstance(data, Mapping):
+            show_object(data, names, out, wide=wide)
+        else:
+            show_table(rows, view, out, wide=wide)
     elif isinstance(data, Mapping):
         _print_object(data, names, out)
     else:
@@ -60,70 +67,42 @@ def emit(
     out.flush()
 
 
-def text(value: object) -> str:
-    """A value in a table or CSV cell: None is empty, bytes are hex, times ISO 8601, a float its shortest decimal."""
-    match json_value(value):
-        case None:
-            return ""
-        case bool() as flag:
-            return "true" if flag else "false"
-        case dict() | list() as nested:
-            return json.dumps(nested, ensure_ascii=False)
-        case plain:
-            return str(plain)
+def _names(columns: Sequence[str] | None, rows: Sequence[Row]) -> tuple[str, ...]:
+    return tuple(columns) if columns is not None else tuple(rows[0]) if rows else ()
 
 
-def csv_cell(value: object) -> str:
-    """A value in a CSV cell: nothing for None, `""` for an empty text; in quotes where it needs them."""
-    if value is None:
-        return ""
-    cell = text(value)
-    if cell and _CSV_PLAIN.fullmatch(cell) and cell[0] not in _CSV_EDGE and cell[-1] not in _CSV_EDGE:
-        return cell
-    return '"' + cell.replace('"', '""') + '"'
+def _print_markdown(data: Row | Sequence[Row], rows: Sequence[Row], names: Sequence[str], out: TextIO) -> None:
+    """A list is a table of its columns, an object a table of its names and values."""
+    from hybrid.files.results.markdown_cells import markdown_cell, markdown_head, markdown_row
+
+    if isinstance(data, Mapping):
+        rows = [{"name": name, "value": data.get(name)} for name in names]
+        names = ("name", "value")
+    if not names:
+        return
+    out.write(markdown_head(names, [_is_number(list(rows), name) for name in names]))
+    for row in rows:
+        out.write(markdown_row([markdown_cell(text(row.get(name))) for name in names]))
 
 
-def printable(text: str) -> str:
-    """A text as one line that is safe for a terminal: control characters are escaped."""
-    return text.translate(_CONTROL)
-
-
-def _print_object(row: Row, names: list[str], out: TextIO) -> None:
+def _print_object(row: Row, names: Sequence[str], out: TextIO) -> None:
     wide = max((_width(name) for name in names), default=0)
     for name in names:
-        print(f"{_padded(name, wide)}  {text(row.get(name)).translate(_CONTROL)}".rstrip(), file=out)
+        print(f"{_padded(name, wide)}  {text(row.get(name)).translate(CONTROL)}".rstrip(), file=out)
 
 
-def _print_table(rows: list[Row], names: list[str], out: TextIO) -> None:
-    cells = [[text(row.get(name)).translate(_CONTROL) for name in names] for row in rows]
+def _print_table(rows: list[Row], names: Sequence[str], out: TextIO) -> None:
+    cells = [[text(row.get(name)).translate(CONTROL) for name in names] for row in rows]
     widths = [max([_width(name), *(_width(line[at]) for line in cells)]) for at, name in enumerate(names)]
     right = [_is_number(rows, name) for name in names]
-    if out.isatty():
-        widths = _fitted(widths, shutil.get_terminal_size().columns)
     for line in [names, ["-" * wide for wide in widths], *cells] if names else []:
         shown = zip(line, widths, right, strict=True)
-        print("  ".join(_padded(_shortened(cell, wide), wide, at) for cell, wide, at in shown).rstrip(), file=out)
+        print("  ".join(_padded(cell, wide, at) for cell, wide, at in shown).rstrip(), file=out)
 
 
 def _is_number(rows: list[Row], name: str) -> bool:
     values = [row.get(name) for row in rows if row.get(name) is not None]
     return bool(values) and all(isinstance(v, int | float | Decimal) and not isinstance(v, bool) for v in values)
-
-
-def _fitted(widths: list[int], width_max: int) -> list[int]:
-    """Take from the widest column until all fit, but leave each readable."""
-    fitted = list(widths)
-    while sum(fitted) + 2 * (len(fitted) - 1) > width_max and max(fitted) > _COLUMN_MIN:
-        fitted[fitted.index(max(fitted))] -= 1
-    return fitted
-
-
-def _shortened(cell: str, wide: int) -> str:
-    if _width(cell) <= wide:
-        return cell
-    while _width(cell) > wide - 1:
-        cell = cell[:-1]
-    return cell + "…"
 
 
 def _padded(cell: str, wide: int, right: bool = False) -> str:
@@ -153,7 +132,13 @@ class TerminalProgress:
     def say(self, message: str) -> None:
         """Print a milestone or a warning on a line of its own."""
         self._erase()
-        print(message.translate(_MESSAGE), file=self._stream, flush=True)
+        safe = message.translate(MESSAGE)
+        if self._stream.isatty():
+            from hybrid.cli.terminal.show import show_message
+
+            show_message(safe, self._stream)
+        else:
+            print(safe, file=self._stream, flush=True)
 
     def step(self, label: str, done: int, total: int | None) -> None:
         """`done` of `total` units of `label`; a stretch ends when `done == total`."""

@@ -6,13 +6,14 @@ from typing import Any
 
 import click
 
+from hybrid.cli.cells import View
 from hybrid.cli.command import Cli, HybridCommand, pass_cli
 from hybrid.cli.dispatch import ask, confirm, tell
 from hybrid.cli.replacement import os_user
 from hybrid.errors import UsageError
 
-_READINGS = ("place", "current", "files", "rows", "matching", "shown")
-_LISTED = ("id", "created_at", "columns", "reason", "user", "sentence")
+_READINGS = View(("place", "current", "files", "rows", "matching", "shown"))
+_LISTED = View(("id", "created_at", "columns", "reason", "user", "sentence"), drop=("user",))
 
 
 @click.command(cls=HybridCommand)
@@ -56,4 +57,6 @@ def purge(
 
 def _list(cli: Cli, table: str) -> None:
     report: list[dict[str, Any]] = ask(cli, "purges", table=table)
-    cli.emit(report, _LISTED)
+    cli.emit(
+        report, _LISTED, empty=f"Table '{table}' was never purged. To purge: hybrid purge {table} --where \"id = 7\""
+    )

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import click
 
+from hybrid.cli.cells import View
 from hybrid.cli.command import Cli, HybridGroup, pass_cli
 from hybrid.cli.dispatch import ask, tell
 
 _COLUMNS = ("topic", "partition", "offset", "reason", "value")
+_REASONS = View(("rows", "reason"))
 
 
 @click.group(cls=HybridGroup)
@@ -24,7 +26,8 @@ def list_(cli: Cli, table: str, limit: int, everything: bool) -> None:
     """List rejected messages: position, reason and original bytes."""
     more = {"everything": True} if everything else {}
     report = ask(cli, "rejected", table=table, limit=limit, **more)
-    cli.emit(report, [*_COLUMNS, "state"] if everything else list(_COLUMNS))
+    empty = f"Table '{table}' has no rejected messages. Those that were replayed: hybrid rejected list {table} --all"
+    cli.emit(report, View((*_COLUMNS, "state") if everything else _COLUMNS), empty=empty)
 
 
 @rejected.command()
@@ -36,4 +39,4 @@ def replay(cli: Cli, table: str, dry_run: bool) -> None:
     report = ask(cli, "rejected_replay", table=table, dry_run=dry_run)
     tell(cli, report)
     if report["reasons"] and not cli.is_machine_read:
-        cli.emit(report["reasons"], ["rows", "reason"])
+        cli.emit(report["reasons"], _REASONS)

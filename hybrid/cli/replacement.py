@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import getpass
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
+from hybrid.cli.cells import View
 from hybrid.cli.command import Cli, HybridGroup, pass_cli
 from hybrid.cli.dispatch import ask, confirm, tell
+
+_LISTED = View(("id", "created_at", "kind", "state", "user", "reason", "result"), drop=("user",))
+_EXPECTATIONS = View(("name", "on_failure", "state", "rows", "sentence"), drop=("on_failure",))
 
 
 @click.group(cls=HybridGroup)
@@ -21,7 +26,8 @@ def replacement() -> None:
 @pass_cli
 def list_(cli: Cli, table: str) -> None:
     """List replacements and reverts: IN_PROGRESS first, then newest first."""
-    cli.emit(ask(cli, "replacements", table=table), ["id", "created_at", "kind", "state", "user", "reason", "result"])
+    empty = f"Nothing in table '{table}' was replaced yet. Load corrected rows with: hybrid job run SPEC.yml"
+    cli.emit(ask(cli, "replacements", table=table), _LISTED, empty=empty)
 
 
 @replacement.command()
@@ -53,10 +59,22 @@ def tell_job(cli: Cli, report: dict[str, Any]) -> None:
     tell(cli, report)
     if report["dry_run"] and report["expectations"] and not cli.is_machine_read:
         cli.say("Expectations:")
-        cli.emit(report["expectations"], ["name", "on_failure", "state", "rows", "sentence"])
+        cli.emit(report["expectations"], _EXPECTATIONS)
     if report["dry_run"] and report["samples"] and not cli.is_machine_read:
         cli.say("Samples:")
-        cli.emit(report["samples"])
+        tell_samples(cli, report["table"], report["samples"])
+
+
+def tell_samples(cli: Cli, table: str, samples: Sequence[dict[str, Any]]) -> None:
+    """Print sample rows of a difference: on a terminal by their keys (else their times) and the columns that change."""
+    if not cli.is_terminal:
+        cli.emit(samples)
+        return
+    from hybrid.cli.terminal.differences import difference_table
+
+    shown = ask(cli, "table_show", table=table)
+    keys = shown["primary_key"] or [name for name in [shown["time_column"]] if name]
+    cli.emit(*difference_table(samples, keys, shown["columns"]))
 
 
 def os_user() -> str:

@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import click
 
+from hybrid.cli.cells import View
 from hybrid.cli.command import Cli, HybridGroup, pass_cli
 from hybrid.cli.dispatch import ask, tell
+
+_LISTED = View(
+    ("name", "half", "state", "rows", "bytes", "start", "end", "created_at"),
+    drop=("half", "created_at", "bytes"),
+    below=(("start", "end"),),
+)
 
 
 @click.group(cls=HybridGroup)
@@ -18,8 +25,8 @@ def segment() -> None:
 @pass_cli
 def list_(cli: Cli, table: str) -> None:
     """List segments, offline ones first."""
-    shown = ["name", "half", "state", "rows", "bytes", "start", "end", "created_at"]
-    cli.emit(ask(cli, "segments", table=table), shown)
+    empty = f"Table '{table}' has no segments yet. Rows come by: hybrid ingest {table}, or hybrid job run SPEC.yml"
+    cli.emit(ask(cli, "segments", table=table), _LISTED, empty=empty)
 
 
 @segment.command()

@@ -2,20 +2,54 @@
 
 from __future__ import annotations
 
+import time
+from typing import Any
+
 import click
 
+from hybrid.cli.cells import View
 from hybrid.cli.command import Cli, HybridCommand, pass_cli
 from hybrid.cli.dispatch import ask
+from hybrid.errors import UsageError
 
 UNHEALTHY = 3
-_SHOWN = ["table", "state", "offline_rows", "realtime_rows", "boundary", "behind", "rejected", "last_task"]
+_SHOWN = View(
+    ("table", "state", "offline_rows", "realtime_rows", "boundary", "behind", "rejected", "last_task"),
+    drop=("boundary", "realtime_rows", "offline_rows"),
+    more=("offline_segments", "realtime_segments", "consuming_segments"),
+)
+_EVERY_S = 2.0
 
 
 @click.command(cls=HybridCommand)
+@click.option(
+    "--watch",
+    is_flag=False,
+    flag_value=_EVERY_S,
+    type=click.FloatRange(min=0.5),
+    metavar="[SECONDS]",
+    help="On a terminal: show it again every 2 (or so many) seconds, until Ctrl-C.",
+)
 @pass_cli
-def status(cli: Cli) -> int:
+def status(cli: Cli, watch: float | None) -> int:
     """Show every table: rows, boundary, lag behind Kafka, errors (exit code 3 then)."""
-    report = ask(cli, "status")
+    if watch is None:
+        return _show(cli, ask(cli, "status"))
+    if not cli.is_terminal:
+        raise UsageError("--watch shows a page on a terminal.", hint="hybrid status --json, as often as it is needed")
+    code = 0
+    try:
+        while True:
+            report = ask(cli, "status")
+            click.clear()
+            code = _show(cli, report)
+            time.sleep(watch)
+    except KeyboardInterrupt:
+        return code
+
+
+def _show(cli: Cli, report: dict[str, Any]) -> int:
+    """Print the report, and return the exit code."""
     cli.say(f"home: {report['home']}")
     if not report["tables"] and not cli.is_machine_read:
         cli.say("No tables yet. Try: hybrid demo orders, or hybrid table create --help")

@@ -8,10 +8,14 @@ from typing import Any
 
 import click
 
+from hybrid.cli.cells import View
 from hybrid.cli.command import Cli, HybridGroup, pass_cli
 from hybrid.cli.dispatch import ask, confirm, tell
 from hybrid.errors import UsageError
 
+_LISTED = View(
+    ("name", "halves", "time_column", "primary_key", "topic", "brokers"), drop=("brokers", "primary_key", "time_column")
+)
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
 
@@ -72,7 +76,9 @@ def validate(cli: Cli, /, **given: Any) -> None:
 @pass_cli
 def list_(cli: Cli) -> None:
     """List tables."""
-    cli.emit(ask(cli, "table_list"), ["name", "halves", "time_column", "primary_key", "topic", "brokers"])
+    cli.emit(
+        ask(cli, "table_list"), _LISTED, empty="No tables yet. Try: hybrid demo orders, or hybrid table create --help"
+    )
 
 
 @table.command()

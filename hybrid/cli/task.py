@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import click
 
+from hybrid.cli.cells import View
 from hybrid.cli.command import Cli, HybridGroup, pass_cli
 from hybrid.cli.dispatch import ask, tell
 from hybrid.operations.tasks import TASK_TYPES
+
+_RUNS = View(
+    ("id", "created_at", "table", "type", "state", "result"),
+    below=("type", "table", "created_at"),
+    notes=("hint",),
+)
+_SCHEDULES = View(("table", "type", "schedule", "next_run", "state", "result"), below=("schedule",))
 
 
 @click.group(cls=HybridGroup)
@@ -35,7 +46,11 @@ def run(cli: Cli, name: str, type_: str, dry_run: bool, yes: bool) -> None:
 @pass_cli
 def list_(cli: Cli, name: str | None) -> None:
     """List runs, newest first: ingestions, moves, retention, jobs, reverts."""
-    cli.emit(ask(cli, "runs", table=name), ["id", "created_at", "table", "type", "state", "result"])
+    runs = ask(cli, "runs", table=name)
+    if cli.is_terminal:
+        runs = _with_hints(cli, runs, name)
+    empty = "Nothing has run yet. The types of tasks are listed by: hybrid task run --help"
+    cli.emit(runs, _RUNS, empty=empty)
 
 
 @task.command()
@@ -43,7 +58,11 @@ def list_(cli: Cli, name: str | None) -> None:
 @pass_cli
 def show(cli: Cli, run_id: str) -> None:
     """Show a run."""
-    cli.emit(ask(cli, "run", run=run_id))
+    found = ask(cli, "run", run=run_id)
+    if cli.is_terminal and found["state"] == "FAILED":
+        hints = ask(cli, "run_hints", table=found["table"])
+        found = {**found, "hint": _hint(hints, found)}
+    cli.emit(found)
 
 
 @task.command()
@@ -52,4 +71,24 @@ def show(cli: Cli, run_id: str) -> None:
 def schedule(cli: Cli, name: str | None) -> None:
     """Show when scheduled tasks run next (on a server), the last result, and why a task waits."""
     schedules = ask(cli, "schedules", table=name)
-    cli.emit(schedules, ["table", "type", "schedule", "next_run", "state", "result"])
+    empty = (
+        "No task has a schedule. A table config sets one under task.taskTypeConfigsMap, applied by: hybrid table apply"
+    )
+    cli.emit(schedules, _SCHEDULES, empty=empty)
+
+
+def _with_hints(cli: Cli, runs: list[dict[str, Any]], table: str | None) -> list[dict[str, Any]]:
+    """The runs, newest first; failed ones with what to do, unless a later run of the same kind did not fail."""
+    is_newest, seen = list[bool](), set[tuple[str, str]]()
+    for run in runs:
+        is_newest.append((run["table"], run["type"]) not in seen)
+        seen.add((run["table"], run["type"]))
+    failed = [run["state"] == "FAILED" and newest for run, newest in zip(runs, is_newest, strict=True)]
+    hints = ask(cli, "run_hints", table=table) if any(failed) else {}
+    return [
+        {**run, "hint": _hint(hints, run)} if needs_hint else run for run, needs_hint in zip(runs, failed, strict=True)
+    ]
+
+
+def _hint(hints: Mapping[str, str], run: Mapping[str, Any]) -> str:
+    return hints.get(run["id"], f"hybrid doctor {run['table']}")

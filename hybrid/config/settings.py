@@ -53,6 +53,7 @@ KEYS = (
     Key("query_memory_bytes", 1024**3, int, "memory of a server's statement over files, bytes; 0: no bound"),
     Key("query_memory_total_bytes", 0, int, "memory of all such statements at once, bytes; 0: half of the machine's"),
     Key("query_running_max", 0, int, "statements of one account that a server runs at once; 0: one for each processor"),
+    Key("query_export_timeout_s", 3600, int, "how long a server works on one export, seconds; 0: no bound"),
     Key("disk_reserve_bytes", 1024**3, int, "bytes of the disk that statements, uploads and jobs leave free"),
     Key("upload_bytes_max", 1024**3, int, "longest file that a server takes by HTTP, bytes"),
     Key("job_sql_timeout_s", 3600, int, "how long a server's job works on its statement, seconds"),
@@ -135,6 +136,11 @@ class Settings:
     def query_result_bytes_max(self) -> int:
         """The most bytes of a result that a server returns."""
         return int(self._value("query_result_bytes_max") or 0)
+
+    @property
+    def query_export_timeout_s(self) -> int:
+        """Timeout of an export on a server, seconds; 0: no limit."""
+        return int(self._value("query_export_timeout_s") or 0)
 
     @property
     def disk_reserve_bytes(self) -> int:

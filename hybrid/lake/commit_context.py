@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 from hybrid.config.table_config import Half
 from hybrid.errors import OvertakenError
-from hybrid.lake.commit import commit_state
 from hybrid.lake.delta_errors import is_missing_file
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.lock import half_lock
@@ -41,6 +40,8 @@ class LockedHalf:
 
     def commit_state(self, state: HalfState, *, planned: int) -> int:
         """Make `state` the half's state, without rows; see `hybrid.lake.commit.commit_state`."""
+        from hybrid.lake.commit import commit_state  # imports Delta, which starting a command must not
+
         return commit_state(self.path, state, planned=planned, start_spark=self.start_spark)
 
 

@@ -101,9 +101,6 @@ def answered(
             options = replace(options, spill=folder / "spill")
         options = replace(options, sink=spool)
         result = Queries(home).query(sql, options if tail is None else replace(options, tail=tail))
-        if result.rows:  # EXPLAIN returns its rows and bypasses the sink
-            spool.begin(result.column_names, result.column_types)
-            spool.take(result.rows)
         spool.close()
         versions = [read.offline for read in result.revision.tables if read.table == table and not is_past]
         yield path, AnsweredStatement(sql, str(result.revision), versions[0] if versions else None, seen_version)

@@ -19,7 +19,7 @@ from hybrid.query.explain import Explanation, explain_plan, explanation_rows
 from hybrid.query.memory_budget import MemoryBudget
 from hybrid.query.plan import PinnedTable, QueryPlan, QueryTable, TableSource, plan_query
 from hybrid.query.result import QueryResult, QueryStats
-from hybrid.query.spool import RowSink, spool
+from hybrid.query.spool import BatchSink, pass_rows, spool
 from hybrid.query.tail import KafkaTail, TailSource
 from hybrid.query.time_travel import AS_OF_OPTION
 from hybrid.runtime.json_values import epoch_ms
@@ -61,7 +61,7 @@ class QueryOptions:
     cache: CachedAnswers | None = None
     as_of: str | None = None
     began: float | None = None
-    sink: RowSink | None = None
+    sink: BatchSink | None = None
     bytes_max: int | None = None
     timeout_max_ms: int | None = None
     budget: MemoryBudget | None = None
@@ -165,7 +165,11 @@ def _explain(plan: QueryPlan, options: QueryOptions) -> Explanation:
 
 def _explained(plan: QueryPlan, options: QueryOptions) -> QueryResult:
     names, rows = explanation_rows(_explain(plan, options))
-    return QueryResult(names, ["STRING"] * len(names), rows, plan.revision, list(plan.warnings))
+    result = QueryResult(names, ["STRING"] * len(names), rows, plan.revision, list(plan.warnings))
+    if options.sink is None:
+        return result
+    pass_rows(result, options.sink)
+    return replace(result, rows=())
 
 
 @contextmanager
@@ -186,14 +190,15 @@ def _fetch(connection: DuckDBPyConnection, plan: QueryPlan, options: QueryOption
     import duckdb
 
     def take(sql: str) -> Fetched:
-        statement = parsed(connection, sql)
         if options.sink is not None:
-            return spool(connection, statement, options.rows_max, plan.rewritten, options.sink)
-        return fetch(connection, statement, options.rows_max, (), options.bytes_max)
+            return spool(connection, sql, plan, options.rows_max, options.sink)
+        return fetch(connection, parsed(connection, sql), options.rows_max, (), options.bytes_max)
 
     for pinned in plan.tables:
         if pinned.tail_rows is not None:
             pinned.tail_rows.load(connection, pinned.tail_name)
+    if options.sink is not None and not options.sink.can_restart:
+        return take(plan.full_sql(evolved=True))  # there can be no second attempt once rows were sent
     try:
         return take(plan.full_sql())
     except duckdb.Error as error:

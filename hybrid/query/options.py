@@ -41,10 +41,15 @@ def apply_options(result: QueryResult, options: Mapping[str, str], specs: Specs)
     if not options:
         return result
     warnings = tuple(warning for warning in option_warnings(options, specs) if warning not in result.warnings)
-    rows = () if _is_on(options, DROP_RESULTS) else result.rows
+    rows = () if drops_rows(options) else result.rows
     if not warnings and rows is result.rows:
         return result
     return replace(result, rows=rows, warnings=(*result.warnings, *warnings))
+
+
+def drops_rows(options: Mapping[str, str]) -> bool:
+    """Whether the options, by lower-case name, ask for columns without rows."""
+    return _is_on(options, DROP_RESULTS)
 
 
 def option_warnings(options: Mapping[str, str], specs: Specs) -> Iterator[str]:

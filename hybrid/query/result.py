@@ -87,18 +87,19 @@ def _arrow_array(wire: str, values: Sequence[object]) -> pa.Array:
     import pyarrow as pa
 
     try:
-        return pa.array(list(values), _arrow_type(wire))
+        return pa.array(list(values), arrow_type(wire))
     except pa.ArrowInvalid:
         if wire != "BIG_DECIMAL":
             raise
         return pa.array(list(values))  # more digits before the point than a table's column can have
 
 
-def _arrow_type(wire: str) -> pa.DataType:
+def arrow_type(wire: str) -> pa.DataType:
+    """Arrow's type of a column of a Pinot type."""
     import pyarrow as pa
 
     if wire.endswith("_ARRAY"):
-        return pa.list_(_arrow_type(wire.removesuffix("_ARRAY")))
+        return pa.list_(arrow_type(wire.removesuffix("_ARRAY")))
     return {
         "INT": pa.int32(),
         "LONG": pa.int64(),

@@ -8,15 +8,19 @@ from __future__ import annotations
 import base64
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from hybrid.errors import HybridError, MachineError, QueryError, UsageError, known_kinds
 from hybrid.jvm.process import read_record
 from hybrid.progress import Progress
 from hybrid.runtime.backoff import Backoff
+
+if TYPE_CHECKING:
+    from http.client import HTTPConnection, HTTPResponse
 
 SERVER_FILE = "server.json"
 _CONNECT_S = 30.0  # a server that restarts its query process accepts at once and answers some seconds later
@@ -89,37 +93,83 @@ class Client:
                 self._progress.say(last_progress)
             if run["state"] not in {"QUEUED", "RUNNING"}:
                 if run["error"]:
-                    raise _error(run["error"])
+                    raise error_of(run["error"])
                 return run["report"]
             time.sleep(backoff.next_s())
 
+    @contextmanager
+    def stream(self, path: str, body: Any, accept: str) -> Iterator[HTTPResponse]:
+        """The response to a POST, for reading it as it comes. Raises the server's error.
+
+        MachineError when the server does not answer, or ends the response before its end.
+        """
+        connection = self._connection()
+        try:
+            with self._unreachable():
+                self._send(connection, "POST", path, body, {**self._headers, "Accept": accept})
+                response = connection.getresponse()
+                document = json.loads(response.read()) if response.status >= 400 else None
+            if document is not None:
+                raise error_of(document)
+            yield response
+        finally:
+            connection.close()
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Maps errors of reading a response that has begun."""
+        import http.client
+
+        try:
+            yield
+        except (OSError, http.client.HTTPException) as error:
+            raise MachineError(
+                f"The server at {self._url} ended its answer too early ({type(error).__name__}).",
+                hint="Its log says why: hybrid logs. Run it again.",
+            ) from error
+
     def _request(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+        connection = self._connection()
+        try:
+            with self._unreachable():
+                self._send(connection, method, path, body, self._headers)
+                response = connection.getresponse()
+                text = response.read()
+                answer = json.loads(text) if text else None
+        finally:
+            connection.close()
+        if response.status >= 400:
+            raise error_of(answer if isinstance(answer, dict) else {"error": str(answer), "kind": "machine"})
+        return response.status, answer
+
+    def _connection(self) -> HTTPConnection:
         import http.client
 
         kind = http.client.HTTPSConnection if self._parts.scheme == "https" else http.client.HTTPConnection
-        connection = kind(self._parts.hostname or "", self._parts.port, timeout=None)
+        return kind(self._parts.hostname or "", self._parts.port, timeout=None)
+
+    def _send(self, connection: HTTPConnection, method: str, path: str, body: Any, headers: Mapping[str, str]) -> None:
+        payload = None if body is None else json.dumps(body)
+        connection.timeout = _CONNECT_S
+        connection.connect()
+        connection.sock.settimeout(None)
+        connection.request(method, self._parts.path.rstrip("/") + path, payload, dict(headers))
+
+    @contextmanager
+    def _unreachable(self) -> Iterator[None]:
+        import http.client
+
         try:
-            payload = None if body is None else json.dumps(body)
-            connection.timeout = _CONNECT_S
-            connection.connect()
-            connection.sock.settimeout(None)
-            connection.request(method, self._parts.path.rstrip("/") + path, payload, self._headers)
-            response = connection.getresponse()
-            text = response.read()
-            answer = json.loads(text) if text else None
+            yield
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise MachineError(
                 f"The server at {self._url} does not answer ({type(error).__name__}).",
                 hint="hybrid serve, or leave --server (HYBRID_SERVER) away to work without one.",
             ) from error
-        finally:
-            connection.close()
-        if response.status >= 400:
-            raise _error(answer if isinstance(answer, dict) else {"error": str(answer), "kind": "machine"})
-        return response.status, answer
 
 
-def _error(answer: Mapping[str, Any]) -> HybridError:
+def error_of(answer: Mapping[str, Any]) -> HybridError:
+    """The error in a server's error document."""
     kind = known_kinds().get(str(answer.get("kind")), HybridError)
     message, hint = str(answer.get("error")), answer.get("hint")
     if issubclass(kind, QueryError):

@@ -16,6 +16,7 @@ from hybrid.home.accounts import Right
 from hybrid.operations.backfill_change import BackfillChange
 from hybrid.operations.backfill_documents import plan_document
 from hybrid.operations.clock_guard import accept_clock
+from hybrid.operations.run_views import visible_run
 from hybrid.operations.segment_replacement import REPLACE, REVERT
 from hybrid.operations.tables.drop import copy_names
 from hybrid.operations.tasks import TASK_TYPES, check_task
@@ -202,6 +203,12 @@ def runs(home: Hybrid, *, table: str | None = None) -> Json:
 def run(home: Hybrid, *, run: str) -> Json:
     """One run."""
     return views.run_view(home.run(run))
+
+
+def run_hints(home: Hybrid, *, table: str | None = None) -> Json:
+    """What to do about failed runs, by their ids: the hint of each error that has one."""
+    errors = {run.id: visible_run(run).error for run in home.runs(table) if run.state == "FAILED"}
+    return {run_id: error["hint"] for run_id, error in errors.items() if error and error.get("hint")}
 
 
 def flows(home: Hybrid) -> Json:
@@ -421,6 +428,7 @@ VERBS: Mapping[str, Verb] = {
     "pause_status": Verb(pause_status, READ),
     "runs": Verb(runs, READ),
     "run": Verb(run, READ),
+    "run_hints": Verb(run_hints, READ),
     "schedules": Verb(schedules, READ),
     "flows": Verb(flows, READ),
     "ingest": Verb(ingest, OPERATE, INGEST),

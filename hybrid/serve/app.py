@@ -21,6 +21,7 @@ from hybrid.serve import (
     connectors,
     consumption,
     discovery,
+    exports,
     flows,
     health,
     ingest_files,
@@ -49,7 +50,7 @@ from hybrid.serve.middleware import Middleware
 _ROUTERS = tuple(
     noun.router
     for noun in (
-        queries, health, table_configs, schemas, consumption, connectors, discovery, tables, sizes, boundaries,
+        queries, exports, health, table_configs, schemas, consumption, connectors, discovery, tables, sizes, boundaries,
         replacing, segments, tasks, jobs, ingest_files, replacements, backfills, purges, flows, verbs, openapi,
     )
 )  # fmt: skip

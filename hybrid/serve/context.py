@@ -27,6 +27,7 @@ from hybrid.runtime.backoff import Backoff
 from hybrid.serve.admission import RUNNING_OF_ONE, Admission
 from hybrid.serve.authentication import who_asks
 from hybrid.serve.commit_waits import CommitWaits
+from hybrid.serve.export_slots import ExportSlots
 from hybrid.serve.metrics import Metrics
 from hybrid.serve.query_registry import Callers, RunningQueries
 from hybrid.serve.status_cache import StatusCache
@@ -50,7 +51,7 @@ class ServerLimits:
     """`body_bytes` bounds JSON bodies, `upload_bytes` uploaded files; `query_timeout_ms`, `query_rows`,
     `query_bytes` and `query_memory_bytes` a statement's time, the rows and bytes of its result, and its memory where
     files answer, `query_memory_total_bytes` that of all at once (0: half of the machine's); `query_running` how many of
-    one account run at once.
+    one account run at once; `export_timeout_s` the time of an export, seconds (0: no limit).
     """
 
     body_bytes: int = 16 * 1024 * 1024
@@ -61,6 +62,7 @@ class ServerLimits:
     query_memory_bytes: int = 1024 * 1024 * 1024
     query_memory_total_bytes: int = 0
     query_running: int = RUNNING_OF_ONE
+    export_timeout_s: int = 3600
     run_wait_s: float = 600.0
 
 
@@ -77,6 +79,7 @@ class ServerContext:
     admission: Admission = field(default_factory=Admission)
     uploads: Uploads = field(default_factory=Uploads)
     commit_waits: CommitWaits = field(default_factory=CommitWaits)
+    exports: ExportSlots = field(default_factory=ExportSlots)
 
     @cached_property
     def status(self) -> StatusCache:

@@ -49,6 +49,7 @@ def run_query(home: Hybrid, address: Address, options: Sequence[str]) -> int:
         query_memory_bytes=settings.query_memory_bytes,
         query_memory_total_bytes=settings.query_memory_total_bytes,
         query_running=settings.query_running_max or RUNNING_OF_ONE,
+        export_timeout_s=settings.query_export_timeout_s,
     )
     _ = home.context.catalog, home.context.definitions  # created before threads start
     import_clients()

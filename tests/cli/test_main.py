@@ -167,7 +167,12 @@ def test_help_imports_no_noun() -> None:
         "sys.exit(' '.join(m for m in sys.modules if m.startswith('hybrid.cli.')) )"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert set(done.stderr.split()) == {"hybrid.cli.main", "hybrid.cli.command", "hybrid.cli.output"}
+    assert set(done.stderr.split()) == {
+        "hybrid.cli.main",
+        "hybrid.cli.command",
+        "hybrid.cli.output",
+        "hybrid.cli.cells",
+    }
 
 
 @pytest.mark.process

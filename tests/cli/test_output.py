@@ -9,16 +9,12 @@ import pytest
 
 from hybrid.cli import output
 from hybrid.cli.output import TerminalProgress, emit
+from tests.cli.terminals import Terminal
 
 ROWS = [
     {"name": "a", "n": 1, "x": None, "raw": b"\x00\xff"},
     {"name": 'long name, with "all"', "n": 20, "x": 0.1, "raw": b""},
 ]
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
 
 
 def printed(data: object, fmt: str, columns: list[str] | None = None, stream: io.StringIO | None = None) -> str:
@@ -36,13 +32,6 @@ def test_table_off_a_terminal_is_whole() -> None:
     ]
     wide = [{"a": "x" * 500, "b": "y" * 500}]
     assert printed(wide, "table").splitlines()[2] == "x" * 500 + "  " + "y" * 500
-
-
-def test_table_fits_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "40")
-    lines = printed([{"a": "x" * 90, "b": "short"}], "table", stream=Terminal()).splitlines()
-    assert max(map(len, lines)) == 40
-    assert "…" in lines[2] and lines[2].endswith("short")
 
 
 def test_one_row_is_one_line_and_no_escape_reaches_the_terminal() -> None:

@@ -4,7 +4,8 @@ import io
 
 import pytest
 
-from hybrid.cli.output import TerminalProgress, emit, printable
+from hybrid.cli.cells import printable
+from hybrid.cli.output import TerminalProgress, emit
 
 HOSTILE = "a\x9b31mb\x1b]0;t\x07c\u202ed\u2066e\u200ff\x85g\u2028h"
 

@@ -23,23 +23,24 @@ bound brings broker by can cannot case change changed changing check churn clear
 combine command committed compare compared condition connection container converted coordinates copy correct corrected
 correcting correction cost could count cover crash create created csv data day debezium decided default deleted delta
 demo dependencies details did differences disk document documentation does doing done down drop dropped duckdb during
-each early else empty end engine erase error even event events every everything example existing exit expired failures
-false far fast fenced fetch few fields file find first fit flag folder follow followed for format found free from full
-function generated get getting give glance global glossary good growth halves hand happened has have headers here high
-history holds hour how http hybrid if in incrementally ingest ingesting inputs insert inspect instants into is it jars
-java just jvm kafka keep keeping kept key kills kind lag large last late latency layout leaps left less level limit
-line list live load loaded local long look lost low machine made make manage manual many may meanwhile measure measured
-memory million minute missing mode month more most much name named need nested network new newest next no not number of
-offline old older on once one only open operation option or orders other out output outside over own packages page part
-path pause per pinot place plain play point position power prefix prepare print private problem processes processor
-produce producing product prove public push put python queries query question range reach read reading ready realtime
-reason records recreated reference refuse refused reload remark remote remove removed repair replaced request reset
-response rest resume right rounded rounding rule running safe same save saved seal second secrets secured see serial
-serve session set settings setup several share short show side simple size slow small some somebody sources space spark
-spec special sql stage start started state statement status step stop stopped stretch take ten tenth text that the then
-these they thing this those through throughput to together toml true truncated tutorial two type under undo until up
-update use used user using value verify version via visible warm warning was watch way week went were what when where
-whether which while who whole whom why widen with without word works write written wrong year yet your
+each early else empty end engine erase error even event events every everything example existing exit expired export
+failures false far fast fenced fetch few fields file find first fit flag folder follow followed for format found free
+from full function generated get getting give glance global glossary good growth halves hand happened has have headers
+here high history holds hour how http hybrid if in incrementally ingest ingesting inputs insert inspect instants into
+is it jars java just jvm kafka keep keeping kept key kills kind lag large last late latency layout leaps left less
+level limit line list live load loaded local long look lost low machine made make manage manual many may meanwhile
+measure measured memory million minute missing mode month more most much name named need nested network new newest next
+no not number of offline old older on once one only open operation option or orders other out output outside over own
+packages page part path pause per pinot place plain play point position power prefix prepare print private problem
+processes processor produce producing product prove public push put python queries query question range reach read
+reading ready realtime reason records recreated reference refuse refused reload remark remote remove removed repair
+replaced request reset response rest results resume right rounded rounding rule running safe same save saved seal
+second secrets secured see serial serve session set settings setup several share short show side simple size slow small
+some somebody sources space spark spec special sql stage start started state statement status step stop stopped stretch
+take ten tenth terminal text that the then these they thing this those through throughput to together toml true
+truncated tutorial two type under undo until up update use used user using value verify version via visible warm
+warning was watch way week went were what when where whether which while who whole whom why widen with without word
+works write written wrong year yet your
 """
 
 

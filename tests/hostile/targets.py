@@ -18,9 +18,9 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from hybrid.api.hybrid import Hybrid
+from hybrid.cli.cells import printable
 from hybrid.cli.logs import _row
 from hybrid.cli.logs import _text as log_text
-from hybrid.cli.output import printable
 from hybrid.config.ddl import parse_ddl
 from hybrid.config.job_spec import job_document, parse_job_spec
 from hybrid.config.overrides import parse_document

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from hybrid.errors import DataError, MachineError, QueryError, UsageError
 from hybrid.operations.job_rows import ParquetSpool
 from hybrid.query.engine import QueryOptions
+from hybrid.query.result import QueryResult
 from hybrid.query.tail import NoTail
 from hybrid.runtime import disk
 from tests.serve.app import App, lay_orders
@@ -29,14 +32,24 @@ def app(tmp_path: Path) -> Iterator[App]:
     made.close()
 
 
+def begin(spool: ParquetSpool, names: Sequence[str], types: Sequence[str]) -> None:
+    spool.begin(QueryResult(names, types, ()).arrow().schema, "", [])
+
+
+def take(spool: ParquetSpool, rows: list[Any], names: Sequence[str], types: Sequence[str]) -> None:
+    for batch in QueryResult(names, types, rows).arrow().to_batches():
+        spool.take(batch)
+
+
 def test_batches_become_one_file(tmp_path: Path) -> None:
     spool = ParquetSpool(tmp_path / "a.parquet", group_rows=10)
-    spool.begin(["old"], ["LONG"])
-    spool.take([(1,)] * 20)
-    spool.begin([f"c{place}" for place in range(6)], TYPES)  # the statement was run again
+    begin(spool, ["old"], ["LONG"])
+    take(spool, [(1,)] * 20, ["old"], ["LONG"])
+    names = [f"c{place}" for place in range(6)]
+    begin(spool, names, TYPES)  # the statement was run again
     for _ in range(7):
-        spool.take([ROW] * 4)
-    spool.take([(None,) * 6])
+        take(spool, [ROW] * 4, names, TYPES)
+    take(spool, [(None,) * 6], names, TYPES)
     spool.close()
     found = pq.read_table(tmp_path / "a.parquet")
     assert found.num_rows == 29 and found.num_columns == 6
@@ -45,7 +58,7 @@ def test_batches_become_one_file(tmp_path: Path) -> None:
 
 def test_no_rows_are_a_file_with_columns(tmp_path: Path) -> None:
     spool = ParquetSpool(tmp_path / "a.parquet")
-    spool.begin(["a"], ["LONG"])
+    begin(spool, ["a"], ["LONG"])
     spool.close()
     assert pq.read_table(tmp_path / "a.parquet").column_names == ["a"]
 
@@ -53,15 +66,15 @@ def test_no_rows_are_a_file_with_columns(tmp_path: Path) -> None:
 def test_what_cannot_be_written_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     spool = ParquetSpool(tmp_path / "a.parquet")
     with pytest.raises(UsageError, match="gives column 'a' twice"):
-        spool.begin(["a", "a"], ["LONG", "LONG"])
-    spool.begin(["a"], ["BIG_DECIMAL"])
-    spool.take([(Decimal(1),)])
-    spool.take([(Decimal("9" * 37),)])
+        begin(spool, ["a", "a"], ["LONG", "LONG"])
+    spool.begin(pa.schema([("a", pa.decimal128(38, 0))]), "", [])
+    spool.take(pa.RecordBatch.from_pydict({"a": pa.array([Decimal(1)], pa.decimal128(38, 0))}))
+    spool.take(pa.RecordBatch.from_pydict({"a": pa.array([Decimal("9" * 37)], pa.decimal128(38, 0))}))
     with pytest.raises(DataError, match="more digits"):
         spool.close()
     disk.keep_free(tmp_path, 2**62)
-    spool.begin(["a"], ["LONG"])
-    spool.take([(1,)])
+    begin(spool, ["a"], ["LONG"])
+    take(spool, [(1,)], ["a"], ["LONG"])
     with pytest.raises(MachineError, match="would fill the disk"):
         spool.close()
 

@@ -130,13 +130,23 @@ class Halves:
         self.realtime = replace(
             self.realtime, act=act("ingest", self.realtime.act.number + 1), offsets={row.key: count}
         )
-        stored = {**row.stored(), "_hy_offset": pa.array(range(count)), **columns}
+        columns = {"_hy_offset": pa.array(range(count)), **columns}
+        return self._write(Half.REALTIME, self._filled(Half.REALTIME, row.stored(), columns))
+
+    def commit_columns(self, row: Row, columns: Mapping[str, pa.Array]) -> int:
+        """Appends offline rows that are like `row` but for these columns."""
+        newest = open_half(self.layout.half(Half.OFFLINE)).offline
+        self.offline = replace(newest, act=act("move", newest.act.number + 1, segments=[row.segment]))
+        return self._write(Half.OFFLINE, self._filled(Half.OFFLINE, row.stored(), columns))
+
+    def _filled(self, half: Half, stored: Mapping[str, object], columns: Mapping[str, pa.Array]) -> pa.Table:
+        count, schema = len(next(iter(columns.values()))), arrow_schema(self.spec, half)
         found = {
             field.name: value if isinstance(value, pa.Array) else pa.array([value] * count, field.type)
-            for field in arrow_schema(self.spec, Half.REALTIME)
-            for value in [stored.get(field.name)]
+            for field in schema
+            for value in [columns.get(field.name, stored.get(field.name))]
         }
-        return self._write(Half.REALTIME, pa.table(found).cast(arrow_schema(self.spec, Half.REALTIME)))
+        return pa.table(found).cast(schema)
 
     def commit_offline(
         self, rows: Sequence[Row], boundary: Boundary | None = None, kind: str = "move", **detail: object

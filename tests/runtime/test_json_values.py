@@ -8,7 +8,8 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from hybrid.cli.output import emit, text
+from hybrid.cli.cells import text
+from hybrid.cli.output import emit
 from hybrid.runtime.json_values import json_document, json_value, shown_stamps, stamp, utc
 
 AT = datetime(2026, 11, 4, 11, 30)

@@ -43,6 +43,7 @@ COUNT = {"sql": "select count(*) from orders"}
 # Each is declared beside its route. Here all are listed once more: to change one is a decision.
 PATH_RIGHTS = {
     "POST /query/sql": Right.READ,
+    "POST /query/export": Right.READ,
     "POST /query": Right.READ,
     "POST /sql": Right.READ,
     "DELETE /query/{request_id}": Right.READ,
@@ -91,7 +92,7 @@ PATH_RIGHTS = {
 READING_VERBS = {
     *("table_list", "table_show", "table_view", "table_validate", "table_copies", "query", "explain", "status"),
     *("segments", "segment", "boundary", "replacements", "replacement", "rejected", "backfills", "backfill", "purges"),
-    *("connector_reset_plan", "pause_status", "runs", "run", "schedules", "connectors", "flows"),
+    *("connector_reset_plan", "pause_status", "runs", "run", "run_hints", "schedules", "connectors", "flows"),
 }
 
 

@@ -15,7 +15,7 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.exc import DatabaseError
 
-from hybrid.api.hybrid import TableDocuments
+from hybrid.api.hybrid import Hybrid, TableDocuments
 from hybrid.operations.tables.create import _definition
 from hybrid.serve.queries import ARROW
 from tests.query.halves import Halves, Row
@@ -77,7 +77,13 @@ MANY_ROWS = 4**8
 
 @pytest.fixture
 def things(orders: App) -> App:
-    """Over a home with the tables orders and things; things has every type, with nulls."""
+    """Over a home with the tables orders and things."""
+    lay_things(orders.home)
+    return orders
+
+
+def lay_things(home: Hybrid) -> None:
+    """The table things: a column of every type, with nulls."""
     fields = [(name, kind[0]) for name, kind in TYPES.items() if name != "ts"]
     schema: dict[str, object] = {
         "schemaName": "things",
@@ -96,12 +102,11 @@ def things(orders: App) -> App:
         "tableType": "OFFLINE",
         "segmentsConfig": {"timeColumnName": "ts", "schemaName": "things"},
     }
-    spec = orders.home.validate(TableDocuments((schema, "schema"), [(offline, "offline")]))
-    halves = Halves.create(orders.home.settings.warehouse, spec)
+    spec = home.validate(TableDocuments((schema, "schema"), [(offline, "offline")]))
+    halves = Halves.create(home.settings.warehouse, spec)
     rows = [Row(row, row["ts"], offset, segment="things_1") for offset, row in enumerate((FIRST, NULLS, EDGES))]
     halves.commit_offline(rows)
-    orders.home.context.definitions.add(_definition(spec))
-    return orders
+    home.context.definitions.add(_definition(spec))
 
 
 @pytest.fixture

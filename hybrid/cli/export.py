@@ -1,0 +1,90 @@
+"""`hybrid query -o`: write the rows of a statement to a file or to standard output."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from hybrid.cli.command import Cli
+from hybrid.cli.dispatch import client_of, dispatcher, require_right
+from hybrid.errors import UsageError
+from hybrid.files.results.output_file import OutputStream, open_output
+from hybrid.files.results.result_format import ResultFormat, format_named, format_of_file
+from hybrid.progress import Progress, Silent
+
+if TYPE_CHECKING:
+    from hybrid.files.results.result_sink import ExportReport
+
+STDOUT = "-"
+
+
+def export(cli: Cli, sql: str, path: str, *, as_of: str | None, force: bool) -> None:
+    """Write all rows of a statement to a file, and say on stderr what was written. A failed run leaves no file."""
+    fmt = _format(cli, path)
+    with _ended_by_signals():
+        output = _stdout() if path == STDOUT else open_output(Path(path), force=force)
+        report = _exported(cli, sql, output, fmt, as_of)
+    for warning in report.warnings:
+        cli.say(f"warning: {warning}")
+    cli.say(report.sentence)
+
+
+def _exported(cli: Cli, sql: str, output: OutputStream, fmt: ResultFormat, as_of: str | None) -> ExportReport:
+    progress: Progress = cli.progress if sys.stderr.isatty() else Silent()
+    try:
+        client = client_of(cli)
+        if client is not None:
+            from hybrid.rpc.exports import export_from
+
+            return export_from(client, sql, as_of, output, fmt, progress)
+        require_right(cli, "read", "'query'")
+        from hybrid.operations.exports import export_to
+
+        with dispatcher(cli) as home:
+            return export_to(home.context, sql, output, fmt, as_of=as_of, progress=progress)
+    except BaseException:
+        output.discard()  # an error before the first row
+        raise
+
+
+def _format(cli: Cli, path: str) -> ResultFormat:
+    """The format: --format, else the suffix of the file. UsageError for a table, and for bytes on a terminal."""
+    name = cli.given.get("format")
+    if name == "table":
+        raise UsageError("A table is for a terminal.", hint=f"--format {'|'.join(ResultFormat)}")
+    if path != STDOUT:
+        return format_of_file(path, name)
+    if name is None:
+        raise UsageError("-o - needs a format.", hint=f"--format {'|'.join(ResultFormat)}")
+    fmt = format_named(name)
+    if fmt.is_binary and sys.stdout.isatty():
+        raise UsageError(f"{fmt} is not for a terminal.", hint=f"-o FILE.{fmt}, or send it to a program: ... | program")
+    return fmt
+
+
+def _stdout() -> OutputStream:
+    return OutputStream(sys.stdout.buffer, "standard output")
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """Lets a request to end (SIGTERM, SIGHUP) clean up as Ctrl-C does."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():  # where Python takes no handlers
+        yield
+        return
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

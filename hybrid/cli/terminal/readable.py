@@ -1,0 +1,78 @@
+"""Values as people read them: `196,443`, `2.8 kB`, one form of time. For terminals; elsewhere values are exact.
+
+The kind of a value follows from its key, because a key means the same in every command.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from hybrid.cli.cells import CellKind, printable, text
+
+_NAMES = {
+    CellKind.STAMP: "created_at started_at finished_at last_run next_run ts",
+    CellKind.TIME: "start end boundary time limit override",
+    CellKind.STATE: "state",
+    CellKind.COUNT: "rows records behind lag rejected errors files rows_before rows_after added removed changed "
+    "offline_rows realtime_rows offline_segments realtime_segments consuming_segments buckets_done buckets_total "
+    "refreshes matching shown rows_written taken",
+    CellKind.BYTES: "bytes",
+    CellKind.PROSE: "result sentence reason message last_task detail change meaning error comment value latest_error",
+    CellKind.COMMAND: "hint",
+}
+_KINDS: Mapping[str, CellKind] = {name: kind for kind, names in _NAMES.items() for name in names.split()}
+_UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
+_STEP = 1000
+_WORDS_OF_STATES = {
+    "green": "OK ACTIVE RUNNING DONE COMPLETED OFFLINE running",
+    "yellow": "PAUSED WAITING QUEUED INTERRUPTED REFUSED PLANNED IN_PROGRESS CANCELLED CONSUMING",
+    "red": "FAILED STOPPED stopped",
+}
+_COLOURS = {word: colour for colour, words in _WORDS_OF_STATES.items() for word in words.split()}
+NOT_OK = "NOT OK"
+
+
+def kind_of(name: str) -> CellKind:
+    """The kind of the values of a key."""
+    return _KINDS.get(name, CellKind.PLAIN)
+
+
+def readable(value: object, kind: CellKind) -> str:
+    """A value as one line for people; free of control characters."""
+    match kind, value:
+        case CellKind.COUNT, int() if not isinstance(value, bool):
+            return f"{value:,}"
+        case CellKind.BYTES, int() if not isinstance(value, bool):
+            return size(value)
+        case ((CellKind.STAMP | CellKind.TIME), str()):
+            return printable(_time(value, exact=kind is CellKind.TIME))
+        case _, list() | tuple() if all(not isinstance(item, Mapping | list | tuple) for item in value):
+            return printable(", ".join(map(text, value)))
+    return printable(text(value))
+
+
+def size(count: int) -> str:
+    """A number of bytes with its decimal unit: `848 B`, `2.8 kB`, `28 MB`."""
+    amount, unit = float(count), 0
+    while round(amount, 1 if amount < 10 else 0) >= _STEP and unit < len(_UNITS) - 1:
+        amount, unit = amount / _STEP, unit + 1
+    return f"{amount:.1f} {_UNITS[unit]}" if unit and round(amount, 1) < 10 else f"{amount:.0f} {_UNITS[unit]}"
+
+
+def colour_of(state: str) -> str:
+    """The colour of a state; empty for a state that has none."""
+    return "red" if state == NOT_OK else _COLOURS.get(state, "")
+
+
+def _time(value: str, *, exact: bool) -> str:
+    """ISO 8601 in UTC with a Z; text that is no time is unchanged."""
+    try:
+        at = datetime.fromisoformat(value)
+    except ValueError:
+        return value
+    if at.tzinfo is None:
+        return value
+    at = at.astimezone(UTC).replace(tzinfo=None)
+    spec = "seconds" if not exact or not at.microsecond else "microseconds" if at.microsecond % 1000 else "milliseconds"
+    return f"{at.isoformat(timespec=spec)}Z"

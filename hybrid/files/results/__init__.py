@@ -1,0 +1,1 @@
+"""Results of statements as files: formats, writers, and files that are complete or absent."""

@@ -1,0 +1,274 @@
+"""Answers of verbs, prepared: what commands print is tested without a server, a home or a JVM."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hybrid.errors import NotFoundError
+
+_PLAN_ID = "backfill-5f0c1d2e3a4b5c6d"
+_MOVE = "RealtimeToOfflineSegmentsTask"
+_RIDE = {
+    "ride_id": "r-000017",
+    "started_ms": 1764045855732,
+    "city": "Amsterdam",
+    "tags": ["late", "night"],
+    "fare": "763.000000000000000000",
+    "distance_km": 12.5,
+    "note": None,
+}
+_SQL = (
+    'SELECT "city", COUNT(*) AS "count(*)" FROM (SELECT "city", "fare" FROM "rides_offline" WHERE '
+    '"_hy_time" < 1764028800000 UNION ALL SELECT "city", "fare" FROM "rides_realtime" WHERE "_hy_time" >= '
+    '1764028800000 OR "_hy_offset" >= 120000) AS "rides" WHERE "fare" > 100 GROUP BY "city" LIMIT 10'
+)
+_LINES = [
+    ["revision", "rides:OFFLINE@12,REALTIME@48,0@196443"],
+    ["rides: table", "rides"],
+    ["rides: boundary", "T 2025-11-25T00:00:00Z (1764028800000), F rides/0/0@120000, rides/0/1@119873"],
+    ["rides: limit", "2025-11-25T00:00:00Z (1764028800000), by mode exact"],
+    ["rides: OFFLINE", "4 files of 3 segments, 180211 rows; 9 files pruned: statistics of fare"],
+    ["rides: REALTIME", "2 files of 2 segments, 16232 rows"],
+    ["rides: tail", "11 rows up to rides/0/0@120411, rides/0/1@120204"],
+    ["rides: filters on statistics", "fare > '100'"],
+    ["rides: relation", 'SELECT "city", "fare" FROM "rides_offline" WHERE "_hy_time" < 1764028800000'],
+    ["statement", _SQL],
+]
+
+
+def _run(run_id: str, created_at: str, kind: str, state: str, result: str | None) -> dict[str, Any]:
+    return {
+        "id": run_id,
+        "created_at": created_at,
+        "finished_at": "2025-11-25T05:39:41.102Z",
+        "table": "rides",
+        "type": kind,
+        "state": state,
+        "result": result,
+    }
+
+
+_RUNS = [
+    _run("run-2d20809138da44e1", "2025-11-25T05:39:39.213Z", "ingest", "FAILED", "Kafka at localhost:9092 does not "
+         "answer within 3 s. What was committed before stays; nothing of this run was."),
+    _run(f"Task_{_MOVE}_1764045855732", "2025-11-25T04:44:15.732+00:00", _MOVE, "DONE",
+         "Moved 12,031 rows of 1 bucket (2025-11-24T00:00:00Z to 2025-11-25T00:00:00Z) to 1 segment."),
+    _run("run-8800aa3138da44e1", "2025-11-25T04:40:02Z", "ingest", "FAILED", "The topic 'rides' does not exist."),
+]  # fmt: skip
+_SEGMENTS = [
+    ("rides_2025-11-23T00:00:02Z_2025-11-23T23:59:58Z_0", "OFFLINE", "OFFLINE", 180211, 28480213, None),
+    ("rides__0__3__20251125T0438Z", "REALTIME", "SEALED", 16001, 1203355, 104000),
+    ("rides__1__3__20251125T0438Z", "REALTIME", "CONSUMING", 231, 2848, 119973),
+]
+
+
+def _segment(name: str, half: str, state: str, rows: int, size: int, offset: int | None) -> dict[str, Any]:
+    return {
+        "name": name,
+        "half": half,
+        "state": state,
+        "rows": rows,
+        "bytes": size,
+        "files": 1,
+        "start": "2025-11-23T00:00:02.125Z",
+        "end": "2025-11-23T23:59:58Z",
+        "start_ms": 1763856002125,
+        "end_ms": 1763942398000,
+        "partition": None if offset is None else 0,
+        "start_offset": offset,
+        "end_offset": None if offset is None else offset + rows,
+        "created_at": "2025-11-25T04:38:10.001Z",
+    }
+
+
+def _bucket(day: int, unit: int | None, samples: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "start": f"2025-11-{day}T00:00:00Z",
+        "end": f"2025-11-{day + 1}T00:00:00Z",
+        "state": "present",
+        "rows_before": 98021,
+        "rows_after": 98021,
+        "added": 0,
+        "removed": 0,
+        "changed": 1204 if unit is not None else 0,
+        "changed_columns": {"fare": 1204} if unit is not None else {},
+        "swap": unit,
+        "samples": samples,
+    }
+
+
+_SAMPLES = [
+    {"change": "changed", "before": _RIDE, "after": {**_RIDE, "fare": "7.630000000000000000"}},
+    {
+        "change": "changed",
+        "before": {**_RIDE, "ride_id": "r-000018"},
+        "after": {**_RIDE, "ride_id": "r-000018", "fare": "0.500000000000000000", "note": "corrected by hand"},
+    },
+    {"change": "removed", "before": {**_RIDE, "ride_id": "r-000019"}, "after": None},
+]
+_PLAN = {
+    "id": _PLAN_ID,
+    "table": "rides",
+    "base_revision": "rides:OFFLINE@12,REALTIME@48",
+    "created_at": "2025-11-25T05:41:00.5Z",
+    "change": "update fare = fare / 100 where fare > 100",
+    "reason": None,
+    "user": "ada",
+    "sentence": "Corrects 1,204 of 196,042 rows in 1 of 2 buckets of 'rides'.",
+    "rows": 98021,
+    "bytes": 14240106,
+    "seconds": 1.75,
+    "checks": [],
+    "failed_checks": [],
+    "warnings": [],
+    "inputs": [],
+    "buckets": [_bucket(23, 0, _SAMPLES), _bucket(24, None, [])],
+}
+_BACKFILL = {
+    "id": _PLAN_ID,
+    "table": "rides",
+    "created_at": "2025-11-25T05:41:00.5Z",
+    "state": "PLANNED",
+    "buckets_done": 0,
+    "buckets_total": 1,
+    "change": "update fare = fare / 100 where fare > 100",
+    "result": "Corrects 1,204 of 196,042 rows in 1 of 2 buckets of 'rides'.",
+    "reason": "fares were in cents",
+    "user": "ada",
+    "error": None,
+    "taken": 0,
+}
+_REPLACEMENT = {
+    "id": "replace-1f2e3d4c5b6a7988",
+    "kind": "replace",
+    "created_at": "2025-11-25T05:50:12.875Z",
+    "state": "ACTIVE",
+    "version": 13,
+    "segments_from": ["rides_2025-11-23T00:00:02Z_2025-11-23T23:59:58Z_0"],
+    "segments_to": ["rides_2025-11-23T00:00:02Z_2025-11-23T23:59:58Z_0"],
+    "rows_before": 180211,
+    "rows_after": 180211,
+    "changed": 1204,
+    "user": "ada",
+    "reason": "prices were net",
+    "result": "Replaced 1 segment: 180,211 rows became 180,211; 1,204 changed in fare.",
+    "inputs": [{"path": "/data/corrected/rides.parquet", "size": 14240106, "sha256": "9f86d081884c7d65"}],
+}
+_TABLE = {
+    "name": "rides",
+    "halves": ["REALTIME", "OFFLINE"],
+    "time_column": "started_ms",
+    "primary_key": ["ride_id"],
+    "topic": "rides",
+    "brokers": "kafka-1.example:9092,kafka-2.example:9092",
+}
+_STATUS = {
+    "table": "rides",
+    "state": "OK",
+    "offline_rows": 180211,
+    "offline_segments": 3,
+    "realtime_rows": 16232,
+    "realtime_segments": 2,
+    "consuming_segments": 1,
+    "boundary": "2025-11-25T00:00:00Z",
+    "override": None,
+    "behind": 0,
+    "rejected": 3,
+    "last_task": f"{_MOVE} DONE: Moved 12,031 rows of 1 bucket (2025-11-24T00:00:00Z to 2025-11-25T00:00:00Z) to 1 "
+    "segment.",
+}
+_STOPPED = {
+    **_STATUS,
+    "table": "orders",
+    "state": "Kafka at localhost:9092 does not answer within 1.5 s: nothing is ingested.",
+    "behind": None,
+    "boundary": "2021-09-26T16:00:00.001Z",
+    "override": "2021-09-26T16:00:00.001Z",
+    "last_task": None,
+}
+
+ANSWERS: Mapping[str, Any] = {
+    "status": {"home": "/data/hybrid", "tables": [_STOPPED, _STATUS], "healthy": False},
+    "table_list": [_TABLE, {**_TABLE, "name": "cities", "halves": ["OFFLINE"], "topic": None, "brokers": None}],
+    "table_show": {
+        **_TABLE,
+        "columns": {
+            "ride_id": "STRING", "started_ms": "LONG", "city": "STRING", "tags": "STRING[]", "fare": "BIG_DECIMAL",
+            "distance_km": "FLOAT", "note": "STRING",
+        },
+        "move": {"bucket_ms": 86400000, "buffer_ms": 7200000, "merge": "concat", "round_ms": None, "aggregations": {}},
+        "revert_window_ms": 2592000000,
+        "retention_ms": {},
+        "merge_levels": [],
+    },
+    "runs": _RUNS,
+    "run": _RUNS[0],
+    "run_hints": {_RUNS[0]["id"]: "hybrid kafka start", _RUNS[2]["id"]: "hybrid kafka topic create rides"},
+    "schedules": [
+        {"table": "rides", "type": _MOVE, "schedule": "0 */10 * * * ?", "next_run": "2025-11-25T05:50:00Z",
+         "state": "WAITING", "result": "Nothing to move: the bucket from 2025-11-25T00:00:00Z is not closed yet."},
+    ],
+    "segments": [_segment(*segment) for segment in _SEGMENTS],
+    "segment": _segment(*_SEGMENTS[1]),
+    "boundary": {
+        "table": "rides", "mode": "exact", "time_column": "started_ms", "time": "2025-11-25T00:00:00Z",
+        "time_ms": 1764028800000, "frontier": {"rides/0/0": 120000, "rides/0/1": 119873},
+        "limit": "2025-11-25T00:00:00Z", "limit_ms": 1764028800000, "override": None, "override_ms": None,
+        "time_value": "1764028799999",
+    },
+    "replacements": [_REPLACEMENT],
+    "replacement": _REPLACEMENT,
+    "backfills": [_BACKFILL],
+    "backfill": {**_BACKFILL, "plan": _PLAN},
+    "backfill_plan": _PLAN,
+    "connectors": [
+        {"name": "rides.stream", "state": "RUNNING", "detail": None, "transport": "kafka_input", "records": 196443,
+         "lag": 12031, "errors": 0},
+        {"name": "rides.historical", "state": "FAILED", "detail": "s3://archive/rides/2024 cannot be read: access is "
+         "denied. It is tried again in 60 s.", "transport": "delta_table_input", "records": 0, "lag": None,
+         "errors": 4},
+    ],
+    "flows": [
+        {"target": "rides_by_city", "flow": "load_archive", "type": "append", "state": "DONE",
+         "last_run": "2025-11-25T05:12:00.001Z", "rows": 1204311, "rejected": 2, "files": 31, "refreshes": 0,
+         "result": "Loaded 1,204,311 rows of 31 files; 2 were rejected."},
+    ],
+    "rejected": [
+        {"topic": "rides", "partition": 1, "offset": 118201, "reason": "fare: 'n/a' is no BIG_DECIMAL",
+         "value": '{"ride_id": "r-000401", "started_ms": 1764045855732, "city": "Zürich", "fare": "n/a", "tags": []}'},
+    ],
+    "purges": [
+        {"id": "purge-00aa11bb22cc33dd", "created_at": "2025-11-25T06:00:00Z", "columns": ["ride_id"],
+         "reason": "request 4711", "user": "ada", "sentence": "Removed 17 rows from 4 places; none is left."},
+    ],
+    "explain": {"plan": {}, "lines": _LINES},
+    "query": {
+        "columns": ["city", "rides", "last", "remark"], "types": ["STRING", "LONG", "TIMESTAMP", "STRING"],
+        "rows": [
+            ["Amsterdam", 120034, "2025-11-25T05:39:39.213Z", None],
+            ["日本", 7, "2025-11-25T05:39:40Z", "No ride of this city has ended yet, so that it has no fare at all; "
+             "see the column of states in the table of rides."],
+        ],
+        "warnings": [], "revision": "", "tables": ["rides"], "source": "files",
+    },
+}  # fmt: skip
+_EXPLAINED = {**ANSWERS["query"], "columns": ["Subject", "Plan"], "types": ["STRING", "STRING"], "rows": _LINES}
+
+
+class PreparedClient:
+    """Stands in for the client of a server: answers each verb from `ANSWERS`, or with nothing when `is_empty`."""
+
+    is_empty = False
+
+    def __init__(self, *_: object) -> None:
+        pass
+
+    def call(self, verb: str, arguments: Mapping[str, Any]) -> Any:
+        """The prepared answer."""
+        if verb not in ANSWERS:
+            raise NotFoundError(f"No answer is prepared for '{verb}'.")
+        answer = ANSWERS[verb]
+        if verb == "query" and "EXPLAIN" in arguments["sql"]:
+            return _EXPLAINED
+        return [] if self.is_empty and isinstance(answer, list) else answer
