@@ -11,6 +11,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
@@ -26,7 +27,7 @@ from hybrid.progress import Silent
 from hybrid.query.memory_budget import default_total
 from hybrid.rpc.client import Client
 from hybrid.rpc.exports import export_from
-from hybrid.serve import byte_channel
+from hybrid.serve import exports
 from hybrid.serve.byte_channel import ByteChannel, ReaderGone
 from hybrid.serve.context import ServerLimits
 from hybrid.serve.export_slots import ExportSlots
@@ -251,7 +252,7 @@ def test_a_client_that_leaves_before_the_first_row(app: App) -> None:
 
 
 def test_a_client_that_stops_reading_is_left(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(byte_channel, "STALL_S", 0.5)
+    monkeypatch.setattr(exports, "ByteChannel", partial(ByteChannel, stall_s=0.5))
     connection, _ = begun(app)
     assert_freed(app)
     connection.close()

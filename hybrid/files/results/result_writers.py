@@ -68,7 +68,7 @@ class _TextWriter:
         stream.write(head.encode())
 
     def write(self, batch: pa.RecordBatch) -> None:
-        for part in _parts(batch):
+        for part in text_parts(batch):
             self._stream.write(self._rows(part))
 
     def close(self) -> None:
@@ -86,7 +86,7 @@ class _JsonWriter:
         stream.write(b"[")
 
     def write(self, batch: pa.RecordBatch) -> None:
-        for part in _parts(batch):
+        for part in text_parts(batch):
             rows = joined_lines([",\n{", *_json_members(part), "}"], "null")
             self._stream.write(rows if self._begun else rows[1:])
             self._begun = True
@@ -205,15 +205,15 @@ class _ArrowOutput:
         return False
 
 
-def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+def text_parts(batch: pa.RecordBatch, bytes_max: int = _TEXT_BYTES) -> Iterator[pa.RecordBatch]:
     """The batch in parts whose texts fit into memory."""
-    if batch.nbytes <= _TEXT_BYTES or batch.num_rows <= 1:
+    if batch.nbytes <= bytes_max or batch.num_rows <= 1:
         if batch.num_rows:
             yield batch
         return
     half = batch.num_rows // 2
-    yield from _parts(batch.slice(0, half))
-    yield from _parts(batch.slice(half))
+    yield from text_parts(batch.slice(0, half), bytes_max=bytes_max)
+    yield from text_parts(batch.slice(half), bytes_max=bytes_max)
 
 
 def _csv_head(schema: pa.Schema) -> str:

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -15,7 +16,7 @@ import pytest
 from hybrid.files.results import result_writers
 from hybrid.files.results.output_file import OutputStream
 from hybrid.files.results.result_format import ResultFormat
-from hybrid.files.results.result_writers import ERROR_KEY, open_writer
+from hybrid.files.results.result_writers import ERROR_KEY, open_writer, text_parts
 from tests.files.results.test_text_columns import COLUMNS
 
 NAMES = [name for name in COLUMNS if name != "nothing"]
@@ -106,7 +107,7 @@ def test_names_are_written_as_values_are() -> None:
 
 
 def test_large_values_are_written_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(result_writers, "_TEXT_BYTES", 1000)
+    monkeypatch.setattr(result_writers, "text_parts", partial(text_parts, bytes_max=1000))
     batch = pa.RecordBatch.from_pydict({"a": ["x" * 600] * 50, "n": list(range(50))})
     assert len(json.loads(written(ResultFormat.JSON, [batch], batch.schema))) == 50
     assert written(ResultFormat.CSV, [batch], batch.schema).count(b"\n") == 51
