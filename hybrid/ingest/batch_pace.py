@@ -3,8 +3,8 @@
     a message arrives | the batch that runs | the rest | its own batch | it is committed
 
 So it waits for two batches and a rest at most. While rows keep coming, the rest is what two batches leave of the lag. A
-backlog is read in batches of some seconds. Its messages are late anyway, and each commit has a fixed cost, but a batch
-of the whole backlog would show nothing for long. No row depends on these numbers.
+backlog is read in batches of up to ten seconds. Its messages are late anyway, and each commit has a fixed cost, but a
+batch of the whole backlog would show nothing for long. No row depends on these numbers.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ LAG_S = 2.0
 # For planning, and for batches that take longer than the one before, s.
 _MARGIN_S = 0.2
 # A batch near the end of a stream, and one of a long backlog, s. The share of a backlog that one batch takes.
-_BATCH_S, _BACKLOG_S, _SHARE = 1.0, 5.0, 0.5
+_BATCH_S, _BACKLOG_S, _SHARE = 1.0, 10.0, 1.0
 # Statements see rows before they are committed, so commits more frequent than needed would only take processors from
 # statements and make small files: the rest is this multiple of a batch, if the lag allows it.
 _REST = 3.0
 # The first batch is small enough for an early commit. A batch grows by this factor at most.
-_FIRST_OFFSETS, _OFFSETS_MIN, _GROWTH_MAX = 100_000, 20_000, 4.0
+_FIRST_OFFSETS, _OFFSETS_MIN, _GROWTH_MAX = 100_000, 20_000, 8.0
 
 
 @dataclass(frozen=True)

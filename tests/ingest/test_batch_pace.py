@@ -19,17 +19,17 @@ def test_the_first_batch_is_small() -> None:
     [
         (2.0, 0, 50_000),
         (0.5, 0, 200_000),
-        (0.1, 0, 400_000),
+        (0.1, 0, 800_000),
         (1.0, 100_000, 100_000),
-        (1.0, 300_000, 150_000),
-        (1.0, 700_000, 350_000),
-        (1.0, 10**9, 400_000),
-        (2.0, 10**9, 250_000),
+        (1.0, 300_000, 300_000),
+        (1.0, 700_000, 700_000),
+        (1.0, 10**9, 800_000),
+        (2.0, 10**9, 500_000),
         (100.0, 0, 20_000),
     ],
 )
 def test_a_full_batch_sizes_the_next_one_by_time(took_s: float, behind: int, offsets_max: int) -> None:
-    """A second near the end of the stream, five behind a long backlog; at most four times as many offsets."""
+    """A second near the end of the stream, ten behind a long backlog; at most eight times as many offsets."""
     assert BatchPace().after(100_000, took_s, behind).offsets_max == offsets_max
 
 
