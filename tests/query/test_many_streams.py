@@ -28,6 +28,7 @@ from hybrid.query.execution import Limits
 from hybrid.query.plan import QueryTable
 from hybrid.table.boundary import Boundary, PartitionKey
 from tests.query.halves import Halves, Row, orders_spec
+from tests.query.test_cache_kafka import awaited
 from tests.query.test_tail import produce, value
 
 pytestmark = pytest.mark.kafka
@@ -114,13 +115,6 @@ def shown(cache: Cache, name: str) -> list[Any] | None:
     sql = f"select order_id from {name} order by 1 limit 100"
     found = CachedAnswers(cache).answer(sql, 0, Limits(), lambda interrupt: None)
     return None if found is None else [row[0] for row in found.rows]
-
-
-def awaited(look: Callable[[], Any], expected: Any) -> None:
-    deadline = time.monotonic() + WAIT_S
-    while (seen := look()) != expected:
-        assert time.monotonic() < deadline, (seen, expected)
-        time.sleep(0.01)
 
 
 def threads_and_files() -> tuple[int, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from typing import Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -99,69 +99,56 @@ class _JsonWriter:
         pass
 
 
-class _Gathered:
-    """Batches until they are enough for a group."""
+class _GroupedWriter:
+    """Gathers batches until they are enough for a group, and writes each group in one piece."""
 
-    def __init__(self, rows_max: int, bytes_max: int) -> None:
+    def __init__(self, stream: ByteStream, rows_max: int, bytes_max: int) -> None:
+        self._stream, self._output = stream, _ArrowOutput(stream)
         self._rows_max, self._bytes_max = rows_max, bytes_max
         self._batches: list[pa.RecordBatch] = []
         self._rows = self._bytes = 0
+        self._writer: Any
 
-    def add(self, batch: pa.RecordBatch) -> bool:
-        """Whether the group is full now."""
+    def write(self, batch: pa.RecordBatch) -> None:
         self._batches.append(batch)
         self._rows += batch.num_rows
         self._bytes += batch.nbytes
-        return self._rows >= self._rows_max or self._bytes >= self._bytes_max
-
-    def taken(self) -> pa.Table | None:
-        """The group, in one piece; None when it has no rows."""
-        batches, self._batches, self._rows, self._bytes = self._batches, [], 0, 0
-        return pa.Table.from_batches(batches) if batches else None
-
-
-class _ParquetWriter:
-    def __init__(self, stream: ByteStream, schema: pa.Schema) -> None:
-        self._stream = stream
-        self._output = _ArrowOutput(stream)
-        self._writer = pq.ParquetWriter(self._output, schema)
-        self._group = _Gathered(_GROUP_ROWS, _GROUP_BYTES)
-
-    def write(self, batch: pa.RecordBatch) -> None:
-        if self._group.add(batch):
+        if self._rows >= self._rows_max or self._bytes >= self._bytes_max:
             self._flush()
 
     def close(self) -> None:
         self._flush()
         self._writer.close()
         self._stream.flush()
+
+    def _flush(self) -> None:
+        batches, self._batches, self._rows, self._bytes = self._batches, [], 0, 0
+        if batches:
+            self._write_group(pa.Table.from_batches(batches))
+
+    def _write_group(self, table: pa.Table) -> None:
+        raise NotImplementedError
+
+
+class _ParquetWriter(_GroupedWriter):
+    def __init__(self, stream: ByteStream, schema: pa.Schema) -> None:
+        super().__init__(stream, _GROUP_ROWS, _GROUP_BYTES)
+        self._writer = pq.ParquetWriter(self._output, schema)
 
     def abandon(self, error: Mapping[str, object] | None = None) -> None:
         self._output.is_closed = True  # the footer would make a part of a result a whole file
         with suppress(Exception):
             self._writer.close()
 
-    def _flush(self) -> None:
-        table = self._group.taken()
-        if table is not None:
-            self._writer.write_table(table, row_group_size=table.num_rows)
+    def _write_group(self, table: pa.Table) -> None:
+        self._writer.write_table(table, row_group_size=table.num_rows)
 
 
-class _ArrowWriter:
+class _ArrowWriter(_GroupedWriter):
     def __init__(self, stream: ByteStream, schema: pa.Schema, seekable: bool) -> None:
-        self._stream, self._schema = stream, schema
-        self._output, self._is_stream = _ArrowOutput(stream), not seekable
+        super().__init__(stream, _ARROW_ROWS, _ARROW_BYTES)
+        self._schema, self._is_stream = schema, not seekable
         self._writer = (pa.ipc.new_file if seekable else pa.ipc.new_stream)(self._output, schema)
-        self._group = _Gathered(_ARROW_ROWS, _ARROW_BYTES)
-
-    def write(self, batch: pa.RecordBatch) -> None:
-        if self._group.add(batch):
-            self._flush()
-
-    def close(self) -> None:
-        self._flush()
-        self._writer.close()
-        self._stream.flush()
 
     def abandon(self, error: Mapping[str, object] | None = None) -> None:
         with suppress(Exception):
@@ -172,10 +159,8 @@ class _ArrowWriter:
             self._output.is_closed = True
             self._writer.close()
 
-    def _flush(self) -> None:
-        table = self._group.taken()
-        if table is not None:
-            self._writer.write_table(table.combine_chunks(), max_chunksize=max(1, table.num_rows))
+    def _write_group(self, table: pa.Table) -> None:
+        self._writer.write_table(table.combine_chunks(), max_chunksize=max(1, table.num_rows))
 
 
 class _ArrowOutput:
