@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from benchmarks.serving.http import Client, Endpoint, rows_of
+from benchmarks.serving.http import Client, Endpoint
 from benchmarks.serving.product import Product
 from benchmarks.serving.stream import Feeder, send
 from benchmarks.serving.tables import Table
@@ -110,7 +110,7 @@ def _read(endpoint: Endpoint, base: int, seed: int, stop: Event, out: Connection
         except OSError:  # a server that starts
             client, _ = Client(endpoint), time.sleep(0.05)
             continue
-        rows = rows_of(answer)
+        rows = endpoint.rows(answer)
         if rows is None:
             took["failed"] += 1
             continue

@@ -17,8 +17,8 @@ from hybrid.ingest.batch import BATCH_OFFSETS_MAX
 LAG_S = 2.0
 # For planning, and for batches that take longer than the one before, s.
 _MARGIN_S = 0.2
-# A batch near the end of a stream, and one of a long backlog, s. The share of a backlog that one batch takes.
-_BATCH_S, _BACKLOG_S, _SHARE = 1.0, 10.0, 1.0
+# A batch near the end of a stream, and one of a long backlog, s.
+_BATCH_S, _BACKLOG_S = 1.0, 10.0
 # Statements see rows before they are committed, so commits more frequent than needed would only take processors from
 # statements and make small files: the rest is this multiple of a batch, if the lag allows it.
 _REST = 3.0
@@ -40,7 +40,7 @@ class BatchPace:
         """
         if offsets <= 0 or took_s <= 0:
             return self
-        target_s = min(_BACKLOG_S, max(_BATCH_S, _SHARE * behind * took_s / offsets))
+        target_s = min(_BACKLOG_S, max(_BATCH_S, behind * took_s / offsets))
         if offsets < self.offsets_max and took_s <= target_s:
             return replace(self, took_s=took_s)
         wanted = offsets * min(target_s / took_s, _GROWTH_MAX)

@@ -48,7 +48,7 @@ def export_to(
     """Writes the rows of a statement to an output, as `export_to_file` does."""
     from hybrid.query.engine import QueryOptions
 
-    with abandoned_on_error(ResultSink(output, fmt, progress, seekable=output.can_restart)) as sink:
+    with abandoned_on_error(ResultSink(output, fmt, progress)) as sink:
         options = QueryOptions(whole=True, memory_bytes=EXPORT_MEMORY_BYTES, spill=home.settings.spill, sink=sink)
         Queries(home).query(sql, options, as_of=as_of)
         return sink.complete()

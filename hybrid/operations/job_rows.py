@@ -28,6 +28,7 @@ class ParquetSpool:
         self._path, self._group_rows = path, group_rows
         self._schema: pa.Schema | None = None
         self._batches: list[pa.RecordBatch] = []
+        self._rows = self._bytes = 0
         self._writer: pq.ParquetWriter | None = None
 
     def begin(self, schema: pa.Schema, revision: str, warnings: Sequence[str]) -> None:
@@ -39,12 +40,14 @@ class ParquetSpool:
         if self._writer is not None:
             self._writer.close()
         self._schema, self._batches, self._writer = _with_stored_decimals(schema), [], None
+        self._rows = self._bytes = 0
 
     def take(self, batch: pa.RecordBatch) -> None:
         """Appends rows. MachineError when they would fill the disk."""
         self._batches.append(batch)
-        count = sum(part.num_rows for part in self._batches)
-        if count >= self._group_rows or sum(part.nbytes for part in self._batches) >= _GROUP_BYTES:
+        self._rows += batch.num_rows
+        self._bytes += batch.nbytes
+        if self._rows >= self._group_rows or self._bytes >= _GROUP_BYTES:
             self._flush()
 
     def close(self) -> None:
@@ -72,7 +75,7 @@ class ParquetSpool:
         except pa.ArrowInvalid as error:
             raise DataError(f"--sql: a number has more digits than a column can have: {error}") from error
         self._writer.write_table(table)
-        self._batches = []
+        self._batches, self._rows, self._bytes = [], 0, 0
 
 
 def _with_stored_decimals(schema: pa.Schema) -> pa.Schema:

@@ -26,7 +26,7 @@ def export_from(
 ) -> ExportReport:
     """Writes the rows of a statement that the server answers to an output. Raises the server's error."""
     body = {"sql": sql, **({} if as_of is None else {"asOf": as_of})}
-    with abandoned_on_error(ResultSink(output, fmt, progress, seekable=output.can_restart)) as sink:
+    with abandoned_on_error(ResultSink(output, fmt, progress)) as sink:
         with client.stream(PATH, body, ResultFormat.ARROW.media_type) as response:
             _receive(client, response, sink)
         return sink.complete()
@@ -46,7 +46,7 @@ def _receive(client: Client, response: HTTPResponse, sink: BatchSink) -> None:
         sink.begin(reader.schema.remove_metadata(), revision, warnings)
         while True:
             with client.reading():
-                found = next(_batches(reader), None)
+                found = _next_batch(reader)
             if found is None:
                 break
             batch, error = found
@@ -59,11 +59,12 @@ def _receive(client: Client, response: HTTPResponse, sink: BatchSink) -> None:
         raise MachineError(f"The server's answer is no stream of Arrow: {error}.", hint="hybrid logs") from error
 
 
-def _batches(reader: Any) -> Any:
+def _next_batch(reader: Any) -> Any:
+    """A batch and its metadata; None at the end."""
     try:
-        yield reader.read_next_batch_with_custom_metadata()
+        return reader.read_next_batch_with_custom_metadata()
     except StopIteration:
-        return
+        return None
 
 
 class _Readable:

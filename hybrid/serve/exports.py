@@ -9,7 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import copy_context
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Annotated, Any
 from urllib.parse import quote
 
@@ -85,25 +85,6 @@ async def get_export(
     return await _Export(request, ExportBody(sql=sql, format=format, asOf=as_of, queryOptions=options)).response()
 
 
-@dataclass
-class _Head:
-    revision: str = ""
-    warnings: list[str] = field(default_factory=list)
-
-
-class _HeadedSink(ResultSink):
-    """Keeps what the head of the response says."""
-
-    def __init__(self, channel: ByteChannel, fmt: ResultFormat) -> None:
-        super().__init__(channel, fmt, Silent(), seekable=False)
-        self.head = _Head()
-
-    def begin(self, schema: Any, revision: str, warnings: Any) -> None:
-        """See `BatchSink`."""
-        self.head = _Head(revision, list(warnings))
-        super().begin(schema, revision, warnings)
-
-
 class _Export:
     """One request for an export. A thread runs the statement; the event loop sends what it writes."""
 
@@ -116,7 +97,7 @@ class _Export:
         self._account = who_asks()
         self._began = time.monotonic()
         self._channel = ByteChannel(asyncio.get_running_loop())
-        self._sink = _HeadedSink(self._channel, self._format)
+        self._sink = ResultSink(self._channel, self._format, Silent())
 
     async def response(self) -> Response:
         """The response, once the first bytes are there. Raises the error of a statement that fails before them."""
@@ -194,14 +175,14 @@ class _Export:
         )
 
     def _headers(self) -> dict[str, str]:
-        head = self._sink.head
+        sink = self._sink
         name = f"result.{'md' if self._format is ResultFormat.MARKDOWN else self._format.value}"
         kind = self._format.media_type + ("; charset=utf-8" if self._format.media_type.startswith("text/") else "")
         return {
             "Content-Type": kind,
             "Content-Disposition": f'attachment; filename="{name}"',
-            "X-Hybrid-Revision": quote(head.revision, safe=_SAFE),
-            **({"X-Hybrid-Warnings": quote("\n".join(head.warnings), safe=_SAFE)} if head.warnings else {}),
+            "X-Hybrid-Revision": quote(sink.revision, safe=_SAFE),
+            **({"X-Hybrid-Warnings": quote("\n".join(sink.warnings), safe=_SAFE)} if sink.warnings else {}),
         }
 
 

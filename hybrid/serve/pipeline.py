@@ -7,7 +7,6 @@ RUNNING when a pipeline starts was therefore interrupted by a crash, and is resu
 from __future__ import annotations
 
 import logging
-import os
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -29,7 +28,7 @@ from hybrid.runtime import durable
 from hybrid.runtime.file_lock import try_lock
 from hybrid.serve.ingester import Ingester
 from hybrid.serve.loader import Loader
-from hybrid.serve.priority import Priority
+from hybrid.serve.priority import Priority, session_of
 from hybrid.serve.scheduler import Scheduler
 from hybrid.serve.supervisor import BEAT_FILE
 from hybrid.table.state import RESET
@@ -105,7 +104,7 @@ class Pipeline:
 
     def _jvm_sessions(self) -> list[int]:
         """The session that the JVM leads; none where the system, or a user's own Spark, put it elsewhere."""
-        if self._jvm is None or not self._jvm.is_alive() or os.getsid(self._jvm.pid) != self._jvm.pid:
+        if self._jvm is None or not self._jvm.is_alive() or session_of(self._jvm.pid) != self._jvm.pid:
             return []
         return [self._jvm.pid]
 

@@ -12,7 +12,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -89,20 +89,21 @@ class Priority:
         self._set(self._base)
 
     def _set(self, niceness: int) -> None:
-        for leader in self._sessions():
+        leaders = self._sessions()
+        for leader in leaders:
             set_session_niceness(leader, niceness, str(self._proc / "{}" / "autogroup"))
         if self._is_raisable:
             for _ in range(_ROUNDS_MAX):
-                if not sum(_renice(thread, niceness) for thread in self._threads()):
+                if not sum(_renice(thread, niceness) for thread in self._threads(leaders)):
                     break
         _LOG.debug("The pipeline has niceness %d", niceness)
 
-    def _threads(self) -> Iterator[int]:
+    def _threads(self, leaders: Sequence[int]) -> Iterator[int]:
         """The threads of this process, and of all processes of the sessions."""
-        leaders, own = set(self._sessions()), os.getpid()
+        own = os.getpid()
         for folder in self._proc.glob("[0-9]*"):
             process = int(folder.name)
-            if process == own or (leaders and _session_of(process) in leaders):
+            if process == own or (leaders and session_of(process) in leaders):
                 yield from (int(task.name) for task in _entries(folder / "task"))
 
 
@@ -157,7 +158,8 @@ def _renice(thread: int, niceness: int) -> bool:
     return True
 
 
-def _session_of(process: int) -> int | None:
+def session_of(process: int) -> int | None:
+    """The session of a process; None when it has ended."""
     try:
         return os.getsid(process)
     except OSError:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from hybrid.config.table_config import Half, StreamConfig, TableSpec, UpsertConfig
 from hybrid.query.cache.stream_batch import _KEPT, StreamBatch
+from hybrid.query.cache.table_snapshot import among
 from hybrid.query.connection import locked_connection
 from hybrid.query.scan import winners_sql
 from hybrid.query.tail import TailMessage
@@ -157,7 +158,7 @@ def test_those_win_that_the_window_says(
             expected = connection.execute(f"SELECT k, fresh, {columns.OFFSET} FROM ({both})").fetchall()
             if by_scan:
                 incoming.contend_by_scan(come, ["live", "marks"])
-                beaten, near = (), incoming.among_keys(come)
+                beaten, near = (), among(incoming._spec, come)
             else:
                 beaten = incoming.contend(come, ["live", "marks"], connection.execute)
                 near = incoming.near(beaten) if beaten else "FALSE"

@@ -74,19 +74,18 @@ class OutputFile(OutputStream):
         with _named(name):
             file = open(self._part, "xb", buffering=_BUFFER)  # noqa: SIM115
         super().__init__(file, name)
-        self._file = file
 
     def restart(self) -> None:
         """Takes back what was written."""
         with _named(self.name):
-            self._file.seek(0)
-            self._file.truncate()
+            self._stream.seek(0)
+            self._stream.truncate()
         self.bytes = 0
 
     def complete(self) -> None:
         """Gives the file its name. ConflictError if another file has it by now."""
         with _named(self.name):
-            self._file.close()
+            self._stream.close()
             durable.sync(self._part)
             if self._force:
                 durable.rename(self._part, self._path)
@@ -96,7 +95,7 @@ class OutputFile(OutputStream):
     def discard(self) -> None:
         """Removes what was written."""
         with suppress(OSError):  # what is buffered may not fit onto a full disk
-            self._file.close()
+            self._stream.close()
         self._part.unlink(missing_ok=True)
 
     def _name_if_free(self) -> None:

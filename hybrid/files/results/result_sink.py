@@ -44,15 +44,15 @@ class ExportReport:
 class ResultSink:
     """Writes the rows of a statement to an output. In Parquet and Arrow the file names the revision it was read from.
 
-    A repeated column name gets a number.
+    A repeated column name gets a number. `revision` and `warnings` are those of the rows received last.
     """
 
-    def __init__(self, output: OutputStream, fmt: ResultFormat, progress: Progress, *, seekable: bool) -> None:
-        self._output, self._format, self._progress, self._seekable = output, fmt, progress, seekable
+    def __init__(self, output: OutputStream, fmt: ResultFormat, progress: Progress) -> None:
+        self._output, self._format, self._progress = output, fmt, progress
         self._started = time.monotonic()
         self._writer: ResultWriter | None = None
         self._schema: pa.Schema | None = None
-        self._rows, self._revision, self._warnings = 0, "", list[str]()
+        self._rows, self.revision, self.warnings = 0, "", list[str]()
 
     @property
     def can_restart(self) -> bool:
@@ -68,8 +68,8 @@ class ResultSink:
             self._output.restart()
         named = [field.with_name(name) for field, name in zip(schema, distinct_names(schema.names), strict=True)]
         self._schema = schema_of(named, revision)
-        self._rows, self._revision, self._warnings = 0, revision, list(warnings)
-        self._writer = open_writer(self._format, self._output, self._schema, seekable=self._seekable)
+        self._rows, self.revision, self.warnings = 0, revision, list(warnings)
+        self._writer = open_writer(self._format, self._output, self._schema, seekable=self._output.can_restart)
 
     def take(self, batch: pa.RecordBatch) -> None:
         """Receives some rows."""
@@ -85,7 +85,7 @@ class ResultSink:
         self._output.complete()
         seconds = time.monotonic() - self._started
         name, count = self._output.name, self._output.bytes
-        return ExportReport(name, self._format.value, self._rows, count, seconds, self._revision, self._warnings)
+        return ExportReport(name, self._format.value, self._rows, count, seconds, self.revision, self.warnings)
 
     def abandon(self, error: Mapping[str, object] | None = None) -> None:
         """Leaves the output incomplete: a file is removed. `error` says why to readers that can learn it."""

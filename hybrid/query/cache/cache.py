@@ -67,9 +67,8 @@ class CachedTable(threading.Thread):
         Returns the instant up to which everything is in the rows, epoch ms; None: the files must answer. Under heavy
         load that instant is long ago. Nobody waits for the end of the stream then, but committed rows are included.
         """
-        is_quiet = self._is_quiet
         until = min(until, time.monotonic() + self._await_fresh_s_max)
-        if is_quiet and not self.follower.await_end(_left_s(until)):
+        if self._is_quiet and not self.follower.await_end(_left_s(until)):
             return None
         self.used_at = time.monotonic()
         is_there = self.follower.await_noted(_left_s(until)) and self.follower.await_commits(_left_s(until))

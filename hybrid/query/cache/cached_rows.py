@@ -220,7 +220,8 @@ class CachedRows:
         self._docs += sum(file.rows for file in commit.added)
         with self._commit():
             if moved is not None:
-                return moved.renumber(self._laid, self._run)
+                moved.renumber(self._laid, self._run)
+                return True
             if removed:
                 self._docs -= self._delete(f"{FILE} IN ({', '.join(map(str, removed))})")
             if effective is not None:
@@ -419,7 +420,7 @@ class CachedRows:
         if not has_index or self._laid.rows <= count * self.tuning.scanned_rows_of_one:
             self._incoming.contend_by_scan(self._come, self._laid.relations)
             if self._incoming.count:
-                self._laid = self._laid.delete(self._incoming.among_keys(self._come), self._incoming.run)
+                self._laid = self._laid.delete(among(self._spec, self._come), self._incoming.run)
         elif beaten := self._incoming.contend(self._come, self._laid.relations, self._run):
             self._delete(self._incoming.near(beaten), beaten)
         if self._incoming.count:

@@ -54,3 +54,8 @@ class EndSamples:
 
 def _are_reached(sample: EndOffsets, positions: Offsets) -> bool:
     return all(positions.get(key, 0) >= end for key, end in sample.ends.items())
+
+
+def offsets_beyond(positions: Offsets, ends: Offsets) -> int:
+    """How many offsets lie between positions and later ends."""
+    return sum(max(0, end - positions.get(key, 0)) for key, end in ends.items())

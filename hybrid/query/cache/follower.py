@@ -16,7 +16,7 @@ from hybrid.lake.lock import last_holder
 from hybrid.lake.log import open_half
 from hybrid.lake.log_entries import Commit, has_entry, is_followed, read_commit
 from hybrid.query.cache.cached_rows import CachedRows
-from hybrid.query.cache.end_samples import EndSamples
+from hybrid.query.cache.end_samples import EndSamples, offsets_beyond
 from hybrid.query.cache.moved_rows import read_version
 from hybrid.query.cache.stream import Polled, Stream
 from hybrid.query.cache.tail_mode import TailMode, TailStatus
@@ -109,7 +109,7 @@ class Follower:
         noted = self._noted
         if not noted:  # nearly always: each statement asks
             return True
-        if self.mode.decoding_s(_offsets_beyond(self.rows.shown, self._noted_ends)) > timeout_s:
+        if self.mode.decoding_s(offsets_beyond(self.rows.shown, self._noted_ends)) > timeout_s:
             timeout_s = 0.0
         with self._stepped:
             self._stepped.wait_for(
@@ -351,7 +351,7 @@ class Follower:
         if stream is None:
             return
         ends = self.rows.table.shown(polled.newest.ends)
-        unread = _offsets_beyond(positions, ends)
+        unread = offsets_beyond(positions, ends)
         has_noted = self._has_noted(self._noted)
         if has_noted and unread > self.mode.files_limit:
             self._is_shown = True  # a statement over files would show less than memory holds
@@ -364,7 +364,7 @@ class Follower:
             _LOG.info("Table '%s': %s", self.rows.table.spec.name, self.mode.status(time.monotonic()).words)
         elif not self.mode.is_awaiting:
             # A few messages are dropped sooner than a new fetch would begin.
-            ahead = _offsets_beyond(polled.positions, {key: positions.get(key, 0) for key in ends})
+            ahead = offsets_beyond(polled.positions, {key: positions.get(key, 0) for key in ends})
             if ahead > self.rows.tuning.tail_offsets_min:
                 stream.move_to(positions)
 
@@ -457,8 +457,8 @@ class Follower:
             if not self.rows.follow_realtime(commit):
                 return False
             if commit.state is not None and commit.state.act.kind == _INGEST:
-                advanced += _offsets_beyond(before, self._stream_offsets)
-                overtaken += _offsets_beyond(positions, self._stream_offsets)
+                advanced += offsets_beyond(before, self._stream_offsets)
+                overtaken += offsets_beyond(positions, self._stream_offsets)
             realtime = commit.version
         self.offsets_from["files"] += overtaken
         self.mode.committed(time.monotonic(), advanced, overtaken)
@@ -481,10 +481,6 @@ class Follower:
         """Whether a log was cleaned or restored, so that commits after `version` may have been missed."""
         path = self._layout.half(half)
         return version is not None and not has_entry(path, version) and open_half(path).version != version
-
-
-def _offsets_beyond(positions: Offsets, ends: Offsets) -> int:
-    return sum(max(0, end - positions.get(key, 0)) for key, end in ends.items())
 
 
 def _brings_only(commit: Commit, positions: Offsets) -> bool:

@@ -43,11 +43,10 @@ class MovedRows:
     where: str
     number: str
 
-    def renumber(self, snapshot: TableSnapshot, run: Callable[[str], DuckDBPyConnection]) -> bool:
-        """Give the rows the numbers of their files. True: nothing else is to do."""
-        for relation in _relations(snapshot):
+    def renumber(self, snapshot: TableSnapshot, run: Callable[[str], DuckDBPyConnection]) -> None:
+        """Give the rows the numbers of their files."""
+        for relation in snapshot.relations:
             run(f"UPDATE {relation} SET {FILE} = {self.number} WHERE {self.where}")
-        return True
 
 
 def read_version(commit: Commit) -> int | None:
@@ -89,7 +88,7 @@ def moved_rows(
     number = f"(CASE {cases} END)"
     moved = MovedRows(f"{FILE} = 0 AND NOT ({visible_realtime_sql(after)})", number)
     found: dict[int | None, int] = {}
-    for relation in _relations(snapshot):
+    for relation in snapshot.relations:
         inside = f"CASE WHEN {TIME} >= (CASE {number} {lows} END) THEN {number} END"
         for file, rows in run(f"SELECT {inside}, count(*) FROM {relation} WHERE {moved.where} GROUP BY 1").fetchall():
             found[file] = found.get(file, 0) + rows
@@ -98,10 +97,6 @@ def moved_rows(
         # Rows that were beaten before the move are in its files only.
         return moved if all(found[number] <= expected.get(number or 0, 0) for number in found) else None
     return moved if found == expected else None
-
-
-def _relations(snapshot: TableSnapshot) -> list[str]:
-    return [snapshot.relation, snapshot.marks] if snapshot.marked else [snapshot.relation]
 
 
 def _in_order(files: Sequence[DataFile], first: int) -> list[tuple[tuple[int, int], int, DataFile]] | None:

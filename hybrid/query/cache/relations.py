@@ -22,6 +22,7 @@ from hybrid.query.cache.tuning import CacheTuning
 from hybrid.query.connection import identifier, quoted
 from hybrid.query.partial_upsert import folded_sql
 from hybrid.query.plan import Relation, Rewritten
+from hybrid.query.scan import winners_sql
 from hybrid.query.tailrows import TailRows, types_of
 from hybrid.schema.types import DataType
 from hybrid.sql.predicates import Comparison, Constant, comparisons_on
@@ -238,12 +239,10 @@ def _rivals(spec: TableSpec, served: ReadView, types: Mapping[str, str]) -> tupl
 
 def _winners(spec: TableSpec, by_key: LookUp, stored: str) -> str:
     """The rows of `stored` that win their key, without delete markers."""
-    order = winners_first_sql(spec, identifier)
     if len(by_key.values) == 1 and len(spec.primary_key) == 1:  # planning a window takes DuckDB longer
-        best = f"SELECT * FROM {stored} ORDER BY {order} LIMIT 1"
+        best = f"SELECT * FROM {stored} ORDER BY {winners_first_sql(spec, identifier)} LIMIT 1"
     else:
-        key = ", ".join(identifier(name) for name in spec.primary_key)
-        best = f"SELECT * FROM {stored} QUALIFY row_number() OVER (PARTITION BY {key} ORDER BY {order}) = 1"
+        best = f"SELECT * FROM {stored}{winners_sql(spec)}"
     return f"SELECT * FROM ({best}) WHERE {OP} <> '{OP_DELETE}'"
 
 

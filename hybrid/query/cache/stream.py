@@ -16,14 +16,14 @@ from hybrid.errors import StreamError
 from hybrid.kafka.broker_clients import BrokerClients
 from hybrid.kafka.broker_watch import WatchedStream
 from hybrid.kafka.readers import DEDICATED_POLL_S, DedicatedConsumer, FetchedMessages, PartitionReader
-from hybrid.query.cache.end_samples import EndOffsets, EndSamples
+from hybrid.query.cache.end_samples import EndOffsets, EndSamples, offsets_beyond
 from hybrid.query.cache.stream_pace import StreamPace
 from hybrid.query.tail import TailMessage
 from hybrid.table.boundary import Offsets, PartitionKey, TopicPartition, current_keys, read_places
 from hybrid.table.state import RealtimeState
 
-# How often Kafka is asked for its end offsets: while rows arrive or statements ask, once the last ones are reached, and
-# else. Rows of a table that nobody asks have to stay fresh too.
+# How often Kafka is asked for its end offsets: while rows arrive or statements ask and the last ones are reached, and
+# otherwise. Rows of a table that nobody asks have to stay fresh too.
 _ENDS_S, _IDLE_ENDS_S = 0.3, 1.0
 _ACTIVE_S = 3.0
 # One answer may be late; after so many in a row Kafka is silent.
@@ -102,7 +102,7 @@ class KafkaStream:
         # The keys by what a message names: the partition's number suffices for a single topic, and is the quickest.
         self._is_alone = len(self._stream.topics) == 1
         self._by_message: dict[int | tuple[str, int], PartitionKey] = {}
-        self._newest, self._samples = _NO_ENDS, EndSamples()
+        self._samples = EndSamples()
         self._unread = 0
         self._active_at = 0.0
         self._reader: PartitionReader | None = None
@@ -138,7 +138,7 @@ class KafkaStream:
         complete_at = self._complete_at(now)
         self._pace.read(now, len(messages), self._unread)
         self._exchange_readers()
-        return Polled(messages, dict(self._positions), complete_at, starts, self._newest)
+        return Polled(messages, dict(self._positions), complete_at, starts, self._samples.newest)
 
     def ends(self) -> Mapping[PartitionKey, int]:
         """See `Stream`: the last stable offsets."""
@@ -288,10 +288,10 @@ class KafkaStream:
 
     def _add_ends(self, watched: WatchedStream) -> None:
         answer, keys = watched.newest, self._keys
-        if answer.at > self._newest.at and answer.ends.keys() == keys.keys():
-            self._newest = EndOffsets(answer.at, {keys[place]: end for place, end in answer.ends.items()})
-            self._samples.add(self._newest)
-            self._unread = sum(max(0, end - self._positions[key]) for key, end in self._newest.ends.items())
+        if answer.at > self._samples.newest.at and answer.ends.keys() == keys.keys():
+            ends = {keys[place]: end for place, end in answer.ends.items()}
+            self._samples.add(EndOffsets(answer.at, ends))
+            self._unread = offsets_beyond(self._positions, ends)
 
     def _check_identity(self) -> None:
         """StreamError when a topic was recreated or deleted."""
@@ -317,12 +317,12 @@ class KafkaStream:
             found_partitions = {topic: watch.partitions(topic) for topic in self._stream.topics}
         if (needed := self._needed(found_partitions)) is not None:
             raise StreamError(f"Topic '{needed}' is not there.")
-        gone = [topic for topic, numbers in found_partitions.items() if not numbers]
         places = [
             place for topic, numbers in found_partitions.items() for place in read_places(self._stream, topic, numbers)
         ]
-        for topic in found_partitions.keys() - set(gone):
-            self._check_id(topic)
+        for topic, numbers in found_partitions.items():
+            if numbers:
+                self._check_id(topic)
         if len(places) == len(self._keys):
             return
         is_first = not self._keys
@@ -331,7 +331,7 @@ class KafkaStream:
         for key in keys.values():
             self._positions.setdefault(key, 0)
         watched.places = places
-        self._newest, self._samples = _NO_ENDS, EndSamples()  # earlier answers cover the previous partitions only
+        self._samples = EndSamples()  # earlier answers cover the previous partitions only
         try:
             self.ends()
         except StreamError:  # a new partition may have no leader yet: until an answer has all, nothing is complete

@@ -12,6 +12,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from hybrid.config.table_config import TableSpec
+from hybrid.query.cache.table_snapshot import among
 from hybrid.query.connection import identifier
 from hybrid.query.tailrows import TailRows, arrow_schema, types_of
 from hybrid.table.upsert_order import winners_first_sql, winning_order
@@ -93,13 +94,13 @@ class StreamBatch:
     def contend_by_scan(self, come: str, relations: Sequence[str]) -> None:
         """The same as `contend` by a scan of the relations' keys, which takes no longer for many rows than for few.
 
-        The key may have several columns. `among_keys` selects the rows that the winners replace.
+        The key may have several columns. `among` selects the rows that the winners replace.
         """
         import pyarrow as pa
 
         key = ", ".join(map(identifier, self._spec.primary_key))
         stored = (
-            f"SELECT {self._comparable()}, -1 AS {_PLACE} FROM {relation} WHERE {self.among_keys(come)}"
+            f"SELECT {self._comparable()}, -1 AS {_PLACE} FROM {relation} WHERE {among(self._spec, come)}"
             for relation in relations
         )
         both = " UNION ALL ".join((*stored, f"SELECT {self._comparable()}, {_PLACE} FROM {come}"))
@@ -133,11 +134,6 @@ class StreamBatch:
             self._come.rows = self._come.rows.take(pa.array(won, pa.int64()))
         is_any_beaten = len(winners) - len(won) < len(there)
         return self._keys(won) if is_any_beaten else ()
-
-    def among_keys(self, come: str) -> str:
-        """A condition for the rows whose keys are in the batch, without parameters."""
-        key = ", ".join(map(identifier, self._spec.primary_key))
-        return f"({key}) IN (SELECT ({key}) FROM {come})"
 
     @property
     def count(self) -> int:

@@ -32,7 +32,7 @@ class WriteBuffer:
     def __init__(self, tuning: CacheTuning) -> None:
         self._rows_max, self._s_max = tuning.buffered_rows_max, tuning.buffered_s_max
         # A flush is due at so many rows.
-        self.due_rows = self._due_rows_max = max(1, tuning.buffered_rows_max // 2)
+        self._due_rows = self._due_rows_max = max(1, tuning.buffered_rows_max // 2)
         self._unbuffered_s = tuning.unbuffered_s
         # The rows; replaced and never changed, because readers hold references.
         self.rows: TailRows | None = None
@@ -44,7 +44,7 @@ class WriteBuffer:
 
     def bound_flush(self, rows_max: int | None) -> None:
         """Has a flush due at so many rows at most, where each of them takes long; None: they take little."""
-        self.due_rows = self._due_rows_max if rows_max is None else min(rows_max, self._due_rows_max)
+        self._due_rows = self._due_rows_max if rows_max is None else min(rows_max, self._due_rows_max)
 
     def has_room(self, rows: TailRows) -> bool:
         """Whether these rows may be buffered too."""
@@ -69,7 +69,7 @@ class WriteBuffer:
         if self.rows is None:
             return False
         now = time.monotonic()
-        return self.rows.count >= self.due_rows or now >= self._since + self._s_max or now < self._laid_until
+        return self.rows.count >= self._due_rows or now >= self._since + self._s_max or now < self._laid_until
 
     @property
     def patience_s(self) -> float:
