@@ -89,8 +89,13 @@ def commit_state(
 
 
 def _start(spark: SparkSession, half: Path) -> Any:
-    """A Delta transaction on the newest version of a half."""
+    """A Delta transaction on the newest version of a half, for this thread.
+
+    Delta looks for its settings in the thread's active session. Operations of a DataFrame set it for as long as they
+    take, so a thread that only changes columns would have none.
+    """
     jvm: Any = spark._jvm
+    jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(spark._jsparkSession)
     return jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, str(half)).startTransaction()
 
 

@@ -98,6 +98,18 @@ def test_rows_get_the_numbers_of_their_files(
     assert table.read == 1, "rows that memory does not hold are read"
 
 
+@pytest.mark.parametrize("upsert", [False, True])
+def test_a_move_of_an_empty_bucket_moves_the_boundary_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, upsert: bool
+) -> None:
+    table = Moved(tmp_path, monkeypatch, upsert, [(1, 2000)])
+    table.move(1000)
+    table.check()
+    table.move(3000, [0])
+    table.check()
+    assert table.read == 0 and table.files == {1: 1}
+
+
 def test_winners_stay_and_so_do_delete_markers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Files hold losers of other buckets, and markers; the winner at 2000 stays in REALTIME."""
     table = Moved(tmp_path, monkeypatch, True, [(1, 10), (2, 20), (-3, 30), (1, 40), (2, 2000)])

@@ -75,7 +75,7 @@ def moved_rows(
     if spec.picks_winners and spec.holds_several(Half.REALTIME):
         return None  # rows of a message may be equal in the order, so the file may have another one than memory
     if (
-        len(commit.added) > _FILES_MAX
+        not 0 < len(commit.added) <= _FILES_MAX  # a move of an empty bucket moves the boundary only
         or commit.removed
         or any(end > positions.get(key, 0) for key, end in state.boundary.frontier.items())
     ):
