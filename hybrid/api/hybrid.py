@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from hybrid.flow.declared.runner import FlowReport
     from hybrid.flow.declared.session import FlowSession
     from hybrid.operations.backfills import Backfills
+    from hybrid.operations.backups.backups import Backups
     from hybrid.operations.flows import FlowStatus
     from hybrid.operations.schedules import Schedule
     from hybrid.operations.tables.creation import Creation
@@ -248,6 +249,13 @@ class Hybrid:
         from hybrid.operations.backfills import Backfills
 
         return Backfills(self.context)
+
+    @property
+    def backups(self) -> Backups:
+        """The backups of this home: create, list, verify, restore, delete."""
+        from hybrid.operations.backups.backups import Backups
+
+        return Backups(self.context)
 
     def runs(self, table: str | None = None) -> list[RunRecord]:
         """The newest runs of tasks and jobs, of one table or of all, newest first."""

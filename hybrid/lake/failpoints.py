@@ -3,6 +3,8 @@
 `HYBRID_FAILPOINT=move.commit.inside` ends this process with SIGKILL at that point; `NAME@3` at the third pass. `before`
 is after planning and staging. `inside` is when data files are written and the log entry is not. `after` is when the log
 entry is written and nothing else has been notified.
+
+Work that commits nothing has steps instead (`STEPS`), which are named alike: `HYBRID_FAILPOINT=backup.object@7`.
 """
 
 from __future__ import annotations
@@ -21,6 +23,11 @@ ACT_KINDS = (
     "reset",
 )  # fmt: skip
 POSITIONS = ("before", "inside", "after")
+# The steps of backups, in which a kill must leave every earlier backup, and no half of a restored home.
+STEPS = (
+    "backup.pinned", "backup.part", "backup.object", "backup.copied", "backup.manifest", "backup.published",
+    "backup.withdrawn", "backup.removed", "restore.file", "restore.copied", "restore.renamed",
+)  # fmt: skip
 
 _passed: dict[str, int] = {}
 
@@ -33,6 +40,13 @@ def names() -> tuple[str, ...]:
 def failpoint(kind: str, position: str) -> None:
     """Kill the process here when the environment names this point."""
     if _armed(kind, position):
+        _die()
+
+
+def step(name: str) -> None:
+    """Kill the process at this step of work that commits nothing, when the environment names it."""
+    assert name in STEPS, f"unlisted step {name}"
+    if _is_due(name):
         _die()
 
 
@@ -66,8 +80,12 @@ def _files(half: Path) -> set[Path]:
 
 def _armed(kind: str, position: str) -> bool:
     assert kind in ACT_KINDS and position in POSITIONS, f"unlisted failpoint {kind}.commit.{position}"
+    return _is_due(f"{kind}.commit.{position}")
+
+
+def _is_due(name: str) -> bool:
+    """Whether the environment names this point, at this pass."""
     armed_name, _, time = os.environ.get("HYBRID_FAILPOINT", "").partition("@")
-    name = f"{kind}.commit.{position}"
     if armed_name != name:
         return False
     _passed[name] = _passed.get(name, 0) + 1

@@ -33,6 +33,8 @@ from hybrid.jvm.spark_errors import unexpected_words
 from hybrid.lake.log import open_half
 from hybrid.lake.log_entries import own_states
 from hybrid.logs import log_context
+from hybrid.operations.backups.backup_create import check_directory
+from hybrid.operations.backups.backups import ALL_TABLES
 from hybrid.operations.schedules import SCHEDULE
 from hybrid.operations.tables.schemas import users_of
 from hybrid.operations.tasks import TASK_TYPES
@@ -175,6 +177,11 @@ def _sentence(report: Any) -> str:
 
 def _table_of(home: Hybrid, verb: str, arguments: Mapping[str, Any], rules: InputRules) -> str:
     """The table of a run. RightError when its input may not be read."""
+    if "directory" in arguments:
+        check_directory(home.context, Path(arguments["directory"]), rules)
+        for name in arguments.get("tables") or ():
+            home.spec(name)
+        return ALL_TABLES
     if VERBS[verb].run_type == JOB:
         job = from_flat(JobRequest, arguments).parse(home.context.now_ms())
         if arguments.get("sql") is None:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 Json = Any
 READ, OPERATE, ADMIN = Right.READ, Right.OPERATE, Right.ADMIN
 INGEST, JOB, SEAL, BOUNDARY, BACKFILL = "ingest", "job", "seal", "boundary", "backfill"
-REPLAY, PURGE, EVOLVE = "replay", "purge", "evolve"
+REPLAY, PURGE, EVOLVE, BACKUP = "replay", "purge", "evolve", "backup"
 
 
 @dataclass(frozen=True)
@@ -382,6 +382,26 @@ def backfill_revert(home: Hybrid, *, backfill: str, reason: str | None = None, u
     return json_document(home.backfills.revert(backfill, reason=reason, user=user).to_json())
 
 
+def backup_create(home: Hybrid, *, directory: str, tables: Sequence[str] | None = None) -> Json:
+    """Backs up all tables, or the named ones, into a directory."""
+    return json_document(home.backups.create(directory, tables).to_json())
+
+
+def backup_list(home: Hybrid, *, directory: str) -> Json:
+    """The backups in a directory, newest first."""
+    return [json_document(found.to_json()) for found in home.backups.list(directory)]
+
+
+def backup_verify(home: Hybrid, *, directory: str, backup: str | None = None) -> Json:
+    """Compares every byte of a backup, or of all, with its checksum."""
+    return json_document(home.backups.verify(directory, backup).to_json())
+
+
+def backup_delete(home: Hybrid, *, directory: str, backup: str) -> Json:
+    """Deletes a backup, and the files that no other backup needs."""
+    return json_document(vars(home.backups.delete(directory, backup)))
+
+
 def revert(
     home: Hybrid, *, table: str, entry: str, dry_run: bool = False, reason: str | None = None, user: str | None = None
 ) -> Json:
@@ -448,6 +468,10 @@ VERBS: Mapping[str, Verb] = {
     "backfill": Verb(backfill, READ),
     "backfill_pause": Verb(backfill_pause, OPERATE),
     "backfill_cancel": Verb(backfill_cancel, OPERATE),
+    "backup_create": Verb(backup_create, ADMIN, BACKUP),
+    "backup_list": Verb(backup_list, ADMIN),
+    "backup_verify": Verb(backup_verify, ADMIN, BACKUP),
+    "backup_delete": Verb(backup_delete, ADMIN, BACKUP),
     "purge": Verb(purge, ADMIN, PURGE),
     "purges": Verb(purges, READ),
     "seal": Verb(seal, OPERATE, SEAL),

@@ -17,6 +17,7 @@ from hybrid.api.hybrid import Hybrid
 from hybrid.logs import Audit
 from hybrid.serve import (
     backfills,
+    backups,
     boundaries,
     connectors,
     consumption,
@@ -51,7 +52,8 @@ _ROUTERS = tuple(
     noun.router
     for noun in (
         queries, exports, health, table_configs, schemas, consumption, connectors, discovery, tables, sizes, boundaries,
-        replacing, segments, tasks, jobs, ingest_files, replacements, backfills, purges, flows, verbs, openapi,
+        replacing, segments, tasks, jobs, ingest_files, replacements, backfills, backups, purges, flows, verbs,
+        openapi,
     )
 )  # fmt: skip
 RIGHTS = RouteRights(route for router in _ROUTERS for route in router.routes)

@@ -25,9 +25,9 @@ _KINDS: Mapping[str, CellKind] = {name: kind for kind, names in _NAMES.items() f
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 _STEP = 1000
 _WORDS_OF_STATES = {
-    "green": "OK ACTIVE RUNNING DONE COMPLETED OFFLINE running",
-    "yellow": "PAUSED WAITING QUEUED INTERRUPTED REFUSED PLANNED IN_PROGRESS CANCELLED CONSUMING",
-    "red": "FAILED STOPPED stopped",
+    "green": "OK ACTIVE RUNNING DONE COMPLETED OFFLINE WHOLE running",
+    "yellow": "PAUSED WAITING QUEUED INTERRUPTED REFUSED PLANNED IN_PROGRESS CANCELLED CONSUMING PARTIAL",
+    "red": "FAILED STOPPED DAMAGED stopped",
 }
 _COLOURS = {word: colour for colour, words in _WORDS_OF_STATES.items() for word in words.split()}
 NOT_OK = "NOT OK"

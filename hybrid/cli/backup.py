@@ -1,0 +1,107 @@
+"""`hybrid backup`: back up a home while it is used, and restore it as a new one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from hybrid.cli.cells import View
+from hybrid.cli.command import Cli, HybridGroup, pass_cli
+from hybrid.cli.dispatch import ask, confirm, refuse_server, require_right, tell
+
+_LISTED = View(
+    ("id", "state", "created_at", "tables", "files", "bytes", "home", "result"), drop=("home", "result", "tables")
+)
+_TABLES = View(("table", "revision"))
+_FINDINGS = View(("kind", "path", "file", "backups"))
+_UNSOUND = 3
+
+
+@click.group(cls=HybridGroup)
+def backup() -> None:
+    """Back up all tables of a home while they are used, and restore them into a new home."""
+
+
+@backup.command()
+@click.argument("directory", metavar="DIR")
+@click.option("--table", "tables", metavar="TABLE", multiple=True, help="Only this table; may be repeated.")
+@pass_cli
+def create(cli: Cli, directory: str, tables: tuple[str, ...]) -> None:
+    """Back up the tables, definitions, plans, catalog and accounts; copy only files that DIR lacks."""
+    report = ask(cli, "backup_create", directory=_absolute(directory), tables=list(tables) or None)
+    tell(cli, report)
+    if not cli.is_machine_read:
+        cli.emit([{"table": name, "revision": text} for name, text in report["tables"].items()], _TABLES)
+        for what in report["left_out"]:
+            cli.say(f"Not in the backup: {what}.")
+
+
+@backup.command("list")
+@click.argument("directory", metavar="DIR")
+@pass_cli
+def list_(cli: Cli, directory: str) -> None:
+    """List the backups in DIR, newest first."""
+    from hybrid.operations.backups.backups import list_backups
+
+    _check(cli, "list")
+    empty = f"There is no backup in {directory}. To make one: hybrid backup create {directory}"
+    found = [summary.to_json() for summary in list_backups(Path(_absolute(directory)))]
+    cli.emit(found, _LISTED, empty=empty)
+
+
+@backup.command()
+@click.argument("directory", metavar="DIR")
+@click.argument("backup_id", metavar="ID", required=False)
+@pass_cli
+def verify(cli: Cli, directory: str, backup_id: str | None) -> int:
+    """Read every byte of a backup, or of all in DIR, and compare it with its checksum (exit 3: damage)."""
+    from hybrid.operations.backups.backup_verify import verify_backups
+
+    _check(cli, "verify")
+    report = verify_backups(Path(_absolute(directory)), backup_id, cli.progress)
+    tell(cli, report.to_json())
+    if not cli.is_machine_read and report.findings:
+        cli.emit([vars(finding) for finding in report.findings], _FINDINGS)
+    return 0 if report.sound else _UNSOUND
+
+
+@backup.command()
+@click.argument("directory", metavar="DIR")
+@click.argument("backup_id", metavar="ID", required=False)
+@click.option("--table", "tables", metavar="TABLE", multiple=True, help="Only this table; may be repeated.")
+@pass_cli
+def restore(cli: Cli, directory: str, backup_id: str | None, tables: tuple[str, ...]) -> None:
+    """Restore a backup, by default the newest, as the new home that --home names."""
+    from hybrid.cli.dispatch import dispatcher
+
+    refuse_server(cli, "hybrid backup restore", "Run it on the machine of the new home.", flag_only=True)
+    if "home" not in cli.given:
+        raise click.UsageError("A backup is restored into a new home: name it with --home DIR.")
+    with dispatcher(cli, may_create=True) as home:
+        report = home.backups.restore(_absolute(directory), backup_id, list(tables) or None)
+    tell(cli, report.to_json())
+
+
+@backup.command()
+@click.argument("directory", metavar="DIR")
+@click.argument("backup_id", metavar="ID")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@pass_cli
+def delete(cli: Cli, directory: str, backup_id: str, yes: bool) -> None:
+    """Delete a backup, and the files that no other backup in DIR needs."""
+    from hybrid.operations.backups.backup_delete import delete_backup
+
+    _check(cli, "delete")
+    confirm(f"Delete backup '{backup_id}' in {directory}? It cannot be taken back.", yes)
+    tell(cli, vars(delete_backup(Path(_absolute(directory)), backup_id, cli.progress)))
+
+
+def _absolute(directory: str) -> str:
+    """The directory for whichever process does the work."""
+    return str(Path(directory).expanduser().absolute())
+
+
+def _check(cli: Cli, verb: str) -> None:
+    refuse_server(cli, f"hybrid backup {verb}", "Leave --server out: DIR is a folder of this machine.", flag_only=True)
+    require_right(cli, "admin", f"'backup {verb}'")

@@ -1,0 +1,64 @@
+"""The catalog in a backup: copied while it is used, and made that of another home when it is restored."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+
+from hybrid.runtime.disk import sqlite_error
+
+CATALOG = "catalog.db"
+_UNFINISHED = (
+    "It had not ended when the backup was made that this home was restored from. "
+    "The segments tell what it committed; run it again if it is wanted."
+)
+# Rows that name a table, and are left out when the table is not restored.
+_OF_TABLES = ("runs", "pauses", "connectors")
+_PROCESSES = ("roles", "ingestion", "origin")
+
+
+def copy_catalog(home: Path, target: Path) -> bool:
+    """Copy a home's catalog, as it is at one moment, to a new file. False when the home has none."""
+    path = home / CATALOG
+    if not path.exists():
+        return False
+    try:
+        with closing(sqlite3.connect(path, timeout=30)) as source, closing(sqlite3.connect(target)) as copy:
+            source.backup(copy)
+    except sqlite3.Error as error:
+        raise sqlite_error(error, path) or error from error
+    return True
+
+
+def adapt_catalog(path: Path, pinned_at: Mapping[str, str], *, whole: bool) -> None:
+    """Make a copied catalog that of a restored home.
+
+    It forgets the original's processes. Runs that had not ended, or that ended after their table was pinned
+    (`pinned_at`, by table), become INTERRUPTED. Unless `whole`, rows of other tables are removed.
+    """
+    with closing(sqlite3.connect(path)) as connection, connection:
+        present = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        for table in _PROCESSES:
+            if table in present:
+                connection.execute(f"DELETE FROM {table}")
+        if not whole:
+            for table in present.intersection(_OF_TABLES):
+                _keep_tables(connection, table, list(pinned_at))
+        if "runs" in present:
+            ends = [(name, moment) for name, moment in pinned_at.items()]
+            connection.execute(f"{_INTERRUPT} state IN ('QUEUED', 'RUNNING')", (_UNFINISHED,))
+            connection.executemany(
+                f"{_INTERRUPT} table_name = ? AND finished_at > ?", [(_UNFINISHED, *end) for end in ends]
+            )
+
+
+_INTERRUPT = (
+    "UPDATE runs SET state = 'INTERRUPTED', result = ?, only_one = NULL, report = NULL, error = NULL, verb = NULL WHERE"
+)
+
+
+def _keep_tables(connection: sqlite3.Connection, table: str, names: Sequence[str]) -> None:
+    marks = ", ".join("?" * len(names))
+    connection.execute(f"DELETE FROM {table} WHERE table_name NOT IN ({marks})", list(names))

@@ -1,0 +1,114 @@
+"""The manifest of a backup: its tables, and each file with size and SHA-256. Its text is canonical JSON.
+
+    {"backup": {...}, "sha256": "<SHA-256 of the text of `backup`>"}
+
+The text of a manifest follows from its content alone. So every changed byte is found: by the digest, or because the
+text is not the one that the content gives.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hybrid.errors import DataError
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class BackupFile:
+    """A file of a backup. `path` is relative to the home; `modified_ns` is its time there.
+
+    `reused` files may be taken from this manifest by a later backup without being read, if size and time are the same.
+    """
+
+    path: str
+    size: int
+    sha256: str
+    modified_ns: int
+    reused: bool = True
+
+
+@dataclass(frozen=True)
+class BackupTable:
+    """A table of a backup at one revision: the versions of its halves, and what followed from them.
+
+    `ids` are the ids of the Delta tables by half. `boundary` None: the table has one half. `offsets` are the next
+    offsets by partition, `rows` the stored rows by half. `pinned_at` is when the versions were pinned (ISO 8601).
+    """
+
+    name: str
+    pinned_at: str
+    versions: Mapping[str, int]
+    ids: Mapping[str, str]
+    revision: str
+    boundary: Mapping[str, Any] | None
+    offsets: Mapping[str, int]
+    rows: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class BackupManifest:
+    """A backup. `whole`: it holds all tables of the home, not only named ones.
+
+    `act` is the id of the run that made it; `home` and `product` are the folder and the version of the original.
+    `left_out` are sentences on what is not in it.
+    """
+
+    id: str
+    act: str
+    created_at: str
+    product: str
+    home: str
+    whole: bool
+    tables: tuple[BackupTable, ...]
+    files: tuple[BackupFile, ...]
+    left_out: tuple[str, ...]
+
+    @property
+    def bytes(self) -> int:
+        """The size of all files together."""
+        return sum(file.size for file in self.files)
+
+    def table(self, name: str) -> BackupTable | None:
+        """The table of that name, if the backup has it."""
+        return next((table for table in self.tables if table.name == name), None)
+
+    def to_text(self) -> str:
+        """The manifest as it is stored."""
+        document = {
+            "format": FORMAT,
+            **vars(self),
+            "tables": [vars(table) for table in self.tables],
+            "files": [[file.path, file.size, file.sha256, file.modified_ns, file.reused] for file in self.files],
+        }
+        body = _canonical(document)
+        return f'{{"backup":{body},"sha256":"{hashlib.sha256(body.encode()).hexdigest()}"}}\n'
+
+    @classmethod
+    def from_text(cls, text: str, source: str) -> BackupManifest:
+        """The inverse of `to_text`; DataError, which names `source`, for any other text."""
+        try:
+            document = json.loads(text)
+            fields = dict(document["backup"])
+            found = fields.pop("format")
+            if isinstance(found, int) and found > FORMAT:
+                raise DataError(
+                    f"{source} has format {found}; this version reads {FORMAT}.", hint="Use a newer version of hybrid."
+                )
+            tables = tuple(BackupTable(**table) for table in fields.pop("tables"))
+            files = tuple(BackupFile(*file) for file in fields.pop("files"))
+            manifest = cls(**{**fields, "left_out": tuple(fields["left_out"]), "tables": tables, "files": files})
+            if manifest.to_text() == text:
+                return manifest
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise DataError(f"{source} is damaged: {error!r}.") from error
+        raise DataError(f"{source} is damaged: its content does not have its checksum.")
+
+
+def _canonical(document: object) -> str:
+    return json.dumps(document, sort_keys=True, separators=(",", ":"))

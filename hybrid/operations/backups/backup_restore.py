@@ -1,0 +1,178 @@
+"""Restores a backup into a new home. See docs/adr/0052-backups.md.
+
+copy into a folder beside the new home, checking every digest      the home does not exist
+adapt the catalog, open each half at its version, sync             the home does not exist
+rename the folder                                                  the home is there, whole
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from hybrid.config.table_config import Half
+from hybrid.errors import ConflictError, DataError, HybridError, NotFoundError
+from hybrid.kafka.clients import CHECK_TIMEOUT_MS
+from hybrid.kafka.streams import SilentBrokers
+from hybrid.lake.failpoints import step
+from hybrid.lake.layout import TableLayout
+from hybrid.lake.log import open_half
+from hybrid.operations.backups.backup_catalog import CATALOG, adapt_catalog
+from hybrid.operations.backups.backup_manifest import BackupFile, BackupManifest
+from hybrid.operations.backups.backup_store import BackupStore
+from hybrid.operations.backups.stream_gaps import stream_warnings
+from hybrid.progress import counted
+from hybrid.runtime import durable
+from hybrid.runtime.file_lock import file_lock
+
+if TYPE_CHECKING:
+    from hybrid.home.home import Home
+
+_THREADS = 4
+_WAREHOUSE, _SCHEMAS, _LOGS = "warehouse", ".schemas", "logs"
+
+
+@dataclass(frozen=True)
+class RestoreReport:
+    """A restored home: its tables with the revisions that they were restored at.
+
+    `warnings` say how ingestion will not continue where it stopped, and what was not in the backup.
+    """
+
+    id: str
+    home: str
+    tables: dict[str, str]
+    files: int
+    bytes: int
+    warnings: tuple[str, ...]
+    sentence: str
+
+    def to_json(self) -> dict[str, object]:
+        """The report as a JSON value."""
+        return {**vars(self), "warnings": list(self.warnings)}
+
+
+def restore_backup(
+    home: Home, directory: Path, backup_id: str | None = None, tables: Sequence[str] | None = None
+) -> RestoreReport:
+    """Restore a backup, or some of its tables, as the new home that `home` names. None: the newest backup.
+
+    ConflictError when there is something at that place; DataError when a file is damaged. No home is made then.
+    """
+    target = home.folder
+    _require_empty(target)
+    store = BackupStore.open(directory.expanduser().absolute())
+    durable.make_folder(target.parent)
+    with store.reading():
+        manifest = store.newest() if backup_id is None else store.read(backup_id)
+        names = _chosen(manifest, tables)
+        part = target.with_name(f".{target.name}.restoring")
+        with file_lock(target.parent):  # two restores to one place take turns
+            shutil.rmtree(part, ignore_errors=True)  # of a restore that was killed
+            files = [file for file in manifest.files if _is_chosen(file.path, names, whole=tables is None)]
+            home.progress.say(f"Restoring {counted(len(files), 'file')} of backup {manifest.id}.")
+            try:
+                _fill(home, store, part, files)
+                _complete(part, manifest, names, whole=manifest.whole and tables is None)
+                step("restore.copied")
+                _require_empty(target)
+                if (target / _LOGS).is_dir():
+                    (target / _LOGS).rename(part / _LOGS)
+                durable.rename(part, target)
+            except BaseException:
+                shutil.rmtree(part, ignore_errors=True)
+                raise
+        step("restore.renamed")
+    return _report(home, manifest, names, files)
+
+
+def _require_empty(target: Path) -> None:
+    """ConflictError unless there is nothing at a place but logs, which a command may have written there."""
+    is_folder = target.is_dir() and not target.is_symlink()
+    if any(path.name != _LOGS for path in target.iterdir()) if is_folder else os.path.lexists(target):
+        raise ConflictError(
+            f"{target} is not empty: a backup is restored into a new home. Nothing was changed.",
+            hint="Name another with --home DIR.",
+        )
+
+
+def _chosen(manifest: BackupManifest, tables: Sequence[str] | None) -> list[str]:
+    known = [table.name for table in manifest.tables]
+    for name in tables or ():
+        if name not in known:
+            raise NotFoundError.named("Table", name, known)
+    return known if tables is None else list(dict.fromkeys(tables))
+
+
+def _is_chosen(path: str, names: Sequence[str], *, whole: bool) -> bool:
+    parts = path.split("/")
+    if whole or parts[0] != _WAREHOUSE:
+        return True
+    return parts[1] in names or (parts[1] == _SCHEMAS and parts[-1].removesuffix(".json") in names)
+
+
+def _fill(home: Home, store: BackupStore, part: Path, files: Sequence[BackupFile]) -> None:
+    part.mkdir(mode=0o700)
+    targets = [part / _safe(file.path) for file in files]
+    for folder in sorted({parent for target in targets for parent in target.parents if part in parent.parents}):
+        folder.mkdir(mode=0o700, exist_ok=True)
+
+    def copy(file: BackupFile, target: Path) -> None:
+        store.copy_out(file.sha256, target)
+        os.utime(target, ns=(file.modified_ns, file.modified_ns))
+        step("restore.file")
+
+    pool = ThreadPoolExecutor(_THREADS)
+    try:
+        for number, _ in enumerate(pool.map(copy, files, targets), 1):
+            home.progress.step("restoring files", number, len(files))
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _safe(path: str) -> PurePosixPath:
+    """A path of a manifest. DataError when it leads out of the home: a manifest may come from elsewhere."""
+    relative = PurePosixPath(path)
+    if relative.is_absolute() or not relative.parts or ".." in relative.parts:
+        raise DataError(f"The backup holds a file {path[:200]!r}, which would lie outside of the home.")
+    return relative
+
+
+def _complete(part: Path, manifest: BackupManifest, names: Sequence[str], *, whole: bool) -> None:
+    """Adapt the catalog, and make sure that every half can be read at its version."""
+    pinned_at = {name: table.pinned_at for name in names if (table := manifest.table(name)) is not None}
+    if (part / CATALOG).exists():
+        adapt_catalog(part / CATALOG, pinned_at, whole=whole)
+    for name in names:
+        table = manifest.table(name)
+        assert table is not None
+        for half, version in table.versions.items():
+            snapshot = open_half(TableLayout(part / _WAREHOUSE / name).half(Half(half)))
+            missing = next((file.path for file in snapshot.files if not os.path.exists(file.path)), None)
+            if snapshot.version != version or missing is not None:
+                raise DataError(f"Backup '{manifest.id}' does not hold {half} of '{name}' at version {version}.")
+            _ = snapshot.state
+    durable.sync_tree(part)
+
+
+def _report(home: Home, manifest: BackupManifest, names: Sequence[str], files: Sequence[BackupFile]) -> RestoreReport:
+    home.progress.say("Asking Kafka what it still holds.")
+    brokers, warnings = SilentBrokers(CHECK_TIMEOUT_MS), list[str]()
+    for name in names:
+        try:
+            warnings += stream_warnings(home, name, brokers)
+        except HybridError as error:
+            warnings.append(f"Table '{name}': {error}")
+    warnings += [f"Not in the backup: {what}." for what in manifest.left_out]
+    size = sum(file.size for file in files)
+    sentence = (
+        f"Restored {counted(len(names), 'table')} of backup {manifest.id} as the home {home.folder}: "
+        f"{counted(len(files), 'file')} ({counted(size, 'byte')})."
+    )
+    revisions = {table.name: table.revision for table in manifest.tables if table.name in names}
+    return RestoreReport(manifest.id, str(home.folder), revisions, len(files), size, tuple(warnings), sentence)
