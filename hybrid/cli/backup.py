@@ -20,7 +20,7 @@ _UNSOUND = 3
 
 @click.group(cls=HybridGroup)
 def backup() -> None:
-    """Back up all tables of a home while they are used, and restore them into a new home."""
+    """Back up a home while it is used, and restore a backup as a new home."""
 
 
 @backup.command()

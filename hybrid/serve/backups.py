@@ -35,7 +35,17 @@ class BackupBody(BaseModel):
     )
 
     directory: str = Field(min_length=1, max_length=_PATH_MAX)
-    tables: list[str] | None = Field(default=None, max_length=1000)
+    tables: list[str] | None = Field(default=None, min_length=1, max_length=1000)
+
+
+class DirectoryBody(BaseModel):
+    """A directory of backups."""
+
+    model_config = ConfigDict(
+        extra="forbid", strict=True, json_schema_extra={"examples": [{"directory": "/backups/hybrid"}]}
+    )
+
+    directory: str = Field(min_length=1, max_length=_PATH_MAX)
 
 
 class VerificationBody(BaseModel):
@@ -56,11 +66,12 @@ async def create_backup(request: Request, wanted: BackupBody) -> Any:
     return await context_of(request).carried_out("backup_create", wanted.model_dump())
 
 
-@router.get("/backups", summary="List backups", responses=shown([_CREATED]))
+# A POST, because every account may GET, and a directory of the machine is an administrator's.
+@router.post("/backups/list", summary="List backups", responses=shown([_CREATED]))
 @needs(Right.ADMIN)
-def list_backups(request: Request, directory: Directory) -> Any:
+def list_backups(request: Request, wanted: DirectoryBody) -> Any:
     """Returns the backups in a directory, newest first."""
-    return VERBS["backup_list"].call(context_of(request).home, directory=directory)
+    return VERBS["backup_list"].call(context_of(request).home, directory=wanted.directory)
 
 
 @router.post("/backups/verify", summary="Verify backups", responses=shown(_VERIFIED))

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hybrid.errors import NotFoundError
+from hybrid.operations.backups.backups import BackupSummary
 
 _PLAN_ID = "backfill-5f0c1d2e3a4b5c6d"
 _MOVE = "RealtimeToOfflineSegmentsTask"
@@ -254,6 +255,21 @@ ANSWERS: Mapping[str, Any] = {
     },
 }  # fmt: skip
 _EXPLAINED = {**ANSWERS["query"], "columns": ["Subject", "Plan"], "types": ["STRING", "STRING"], "rows": _LINES}
+
+
+def prepared_backups() -> list[BackupSummary]:
+    """The backups of a directory."""
+    revision = "rides[OFFLINE=31 REALTIME=20417 boundary=2025-11-24T00:00:00Z{kafka/rides/0/0@118201}]"
+    damaged = (
+        "/backups/hybrid/backups/20251124T020000117Z-0c4d5e.json is damaged: its content does not have its checksum."
+    )
+    return [
+        BackupSummary(
+            "20251125T020000213Z-3f2a1b", "WHOLE", "2025-11-25T02:00:00.213Z", ("rides", "rides_by_city"), 1204,
+            734003211, "/data/hybrid", "1.0.0", revision,
+        ),
+        BackupSummary("20251124T020000117Z-0c4d5e", "DAMAGED", None, (), None, None, None, None, damaged),
+    ]  # fmt: skip
 
 
 class PreparedClient:

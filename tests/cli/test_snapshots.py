@@ -14,7 +14,7 @@ import pytest
 
 from hybrid.cli.main import run
 from hybrid.config.settings import Setting, Settings
-from tests.cli.prepared_answers import PreparedClient
+from tests.cli.prepared_answers import PreparedClient, prepared_backups
 from tests.cli.terminals import Terminal
 from tests.docs.test_reference import CODE
 
@@ -44,13 +44,14 @@ COMMANDS = {
     "query": "query SELECT",
     "query explained": "query EXPLAIN\tPLAN\tFOR\tSELECT",
     "query --explain": "query --explain SELECT",
+    "backup list": "backup list /backups/hybrid",
     "access list": "access list",
     "config show": "config show",
     "kafka status": "kafka status",
     "kafka topic list": "kafka topic list",
 }
 EMPTY = ["table list", "task list", "task schedule", "segment list", "replacement list", "backfill list"]
-EMPTY += ["connector list", "flow list", "rejected list", "purge list"]
+EMPTY += ["connector list", "flow list", "rejected list", "purge list", "backup list"]
 
 
 @pytest.fixture(autouse=True)
@@ -66,7 +67,12 @@ def prepared(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hybrid.cli.command.load_settings", lambda **_: _settings())
     for module in ("access", "kafka"):
         monkeypatch.setattr(f"hybrid.cli.{module}.require_home", lambda cli: None)
-    monkeypatch.setattr("hybrid.cli.access.require_right", lambda *_: None)
+    for module in ("access", "backup"):
+        monkeypatch.setattr(f"hybrid.cli.{module}.require_right", lambda *_: None)
+    monkeypatch.setattr(
+        "hybrid.operations.backups.backups.list_backups",
+        lambda _: [] if PreparedClient.is_empty else prepared_backups(),
+    )
     accounts = [
         Account("ada", Right.ADMIN, "", "2025-11-25T05:39:39.213+00:00"),
         Account("ci", Right.READ, "", "2025-11-25T06:00:00Z"),

@@ -37,16 +37,17 @@ def printed(broker: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[d
     (folder / "bad.txt").write_text("no JSON\n", encoding="utf-8")
     found: dict[str, Any] = {}
 
-    def play(name: str, *args: str, code: int = 0) -> Any:
+    def play(name: str, *args: str, code: int = 0, home: str = "home") -> Any:
         out = io.StringIO()
         with contextlib.redirect_stdout(out):
-            assert run([*name.split(), *args, "--json", "--home", str(folder / "home")]) == code, name
+            assert run([*name.split(), *args, "--json", "--home", str(folder / home)]) == code, name
         found[name] = json.loads(out.getvalue()) if out.getvalue() else None
         return found[name]
 
     play_tables(play, broker, folder)
     play_work(play)
     play_machine(play)
+    play_backup(play, str(folder / "backups"))
     yield found
 
 
@@ -135,6 +136,14 @@ def play_machine(play: Any) -> None:
     play("kafka stop")
     play("table drop", "orders")
     play("table undrop", "orders")
+
+
+def play_backup(play: Any, directory: str) -> None:
+    backup = play("backup create", directory)["id"]
+    play("backup list", directory)
+    play("backup verify", directory)
+    play("backup restore", directory, home="restored")
+    play("backup delete", directory, backup, "--yes")
 
 
 def test_every_command_is_listed() -> None:

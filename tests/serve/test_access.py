@@ -69,6 +69,9 @@ PATH_RIGHTS = {
     "DELETE /tables/{table}/timeBoundary": Right.OPERATE,
     "POST /tables/{table}/replacements/{entry}/revert": Right.OPERATE,
     "POST /tables/{table}/purges": Right.ADMIN,
+    **dict.fromkeys(
+        ("POST /backups", "POST /backups/list", "POST /backups/verify", "DELETE /backups/{backup}"), Right.ADMIN
+    ),
     "POST /tables/{table}/rejected/replay": Right.OPERATE,
     "POST /backfills": Right.OPERATE,
     "POST /backfills/{backfill}/resume": Right.OPERATE,

@@ -17,16 +17,26 @@ _UNFINISHED = (
 # Rows that name a table, and are left out when the table is not restored.
 _OF_TABLES = ("runs", "pauses", "connectors")
 _PROCESSES = ("roles", "ingestion", "origin")
+_UNENDED = "state IN ('QUEUED', 'RUNNING')"
+_INTERRUPT = (
+    "UPDATE runs SET state = 'INTERRUPTED', result = ?, only_one = NULL, report = NULL, error = NULL, verb = NULL WHERE"
+)
 
 
 def copy_catalog(home: Path, target: Path) -> bool:
-    """Copy a home's catalog, as it is at one moment, to a new file. False when the home has none."""
+    """Copy a home's catalog, as it is at one moment, to a new file. False when the home has none.
+
+    Runs that have not ended lose their arguments, which may hold secrets: a restored home does not run them.
+    """
     path = home / CATALOG
     if not path.exists():
         return False
     try:
         with closing(sqlite3.connect(path, timeout=30)) as source, closing(sqlite3.connect(target)) as copy:
             source.backup(copy)
+            with copy:
+                copy.execute("PRAGMA secure_delete = ON")  # no value may remain in a free page
+                copy.execute(f"UPDATE runs SET arguments = '{{}}' WHERE {_UNENDED}")
     except sqlite3.Error as error:
         raise sqlite_error(error, path) or error from error
     return True
@@ -48,15 +58,10 @@ def adapt_catalog(path: Path, pinned_at: Mapping[str, str], *, whole: bool) -> N
                 _keep_tables(connection, table, list(pinned_at))
         if "runs" in present:
             ends = [(name, moment) for name, moment in pinned_at.items()]
-            connection.execute(f"{_INTERRUPT} state IN ('QUEUED', 'RUNNING')", (_UNFINISHED,))
+            connection.execute(f"{_INTERRUPT} {_UNENDED}", (_UNFINISHED,))
             connection.executemany(
                 f"{_INTERRUPT} table_name = ? AND finished_at > ?", [(_UNFINISHED, *end) for end in ends]
             )
-
-
-_INTERRUPT = (
-    "UPDATE runs SET state = 'INTERRUPTED', result = ?, only_one = NULL, report = NULL, error = NULL, verb = NULL WHERE"
-)
 
 
 def _keep_tables(connection: sqlite3.Connection, table: str, names: Sequence[str]) -> None:

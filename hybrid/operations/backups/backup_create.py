@@ -2,7 +2,7 @@
 
 pin every table, then copy the catalog      nothing is written but the catalog's object
 copy files that the store lacks             objects without a manifest: surplus, used by the next backup
-a file is gone                              its table is pinned anew, and the catalog copied again
+a file is gone                              its table is pinned again, and the catalog copied again
 sync, write the manifest, rename it         the backup exists
 """
 
@@ -12,7 +12,7 @@ import os
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,7 +26,7 @@ from hybrid.operations.backups.backup_catalog import CATALOG, copy_catalog
 from hybrid.operations.backups.backup_manifest import BackupFile, BackupManifest
 from hybrid.operations.backups.backup_store import BackupStore, StoredObject
 from hybrid.operations.backups.home_settings import portable_settings
-from hybrid.operations.backups.pinned_table import PinnedTable, pin_table
+from hybrid.operations.backups.pinned_table import BackupSource, pin_table
 from hybrid.progress import counted
 from hybrid.runtime.json_values import stamp
 
@@ -98,6 +98,8 @@ def create_backup(home: Home, directory: Path, tables: Sequence[str] | None = No
     NotFoundError for an unknown table; ConflictError when another backup is being made there. No backup is made then.
     """
     home.require_folder()
+    if tables is not None and not tables:
+        raise UsageError("Which tables? Name at least one, or leave the list out for all.")
     folder = check_directory(home, directory)
     names = None if tables is None else [home.spec(name).name for name in dict.fromkeys(tables)]
     store, act = BackupStore.prepare(folder), home.act_id("backup")
@@ -108,7 +110,7 @@ def create_backup(home: Home, directory: Path, tables: Sequence[str] | None = No
             return _report(made, store, {})
         store.sweep_parts()
         earlier = next((one for one in reversed(manifests) if one.home == str(home.folder)), None)
-        known = {} if earlier is None else {file.path: file for file in earlier.files if file.reused}
+        known = {} if earlier is None else {file.path: file for file in earlier.files}
         return _Creation(home, store, names, act, known).run()
 
 
@@ -140,14 +142,14 @@ class _Creation:
             if not gone:
                 break
             for name in gone:
-                home.progress.say(f"Files of '{name}' were removed while they were copied; it is pinned anew.")
+                home.progress.say(f"Files of '{name}' were removed while they were copied; it is pinned again.")
                 self._pin_again(pinned, name, attempt)
             self._store_catalog()  # it must not be older than the halves
         self._store_rest()
         step("backup.copied")
         return self._publish(pinned)
 
-    def _publish(self, pinned: Mapping[str, PinnedTable]) -> BackupReport:
+    def _publish(self, pinned: Mapping[str, BackupSource]) -> BackupReport:
         now = stamp(wall_clock_ms())
         moment = now.replace("-", "").replace(":", "").replace(".", "").rstrip("Z")
         manifest = BackupManifest(
@@ -165,16 +167,16 @@ class _Creation:
         self.store.publish(manifest)
         return _report(manifest, self.store, self.new)
 
-    def _pinned(self) -> dict[str, PinnedTable]:
+    def _pinned(self) -> dict[str, BackupSource]:
         names = self.home.definitions.names() if self.names is None else self.names
-        pinned = dict[str, PinnedTable]()
+        pinned = dict[str, BackupSource]()
         for name in names:
             table = self._pin(name)
             if table is not None:
                 pinned[name] = table
         return pinned
 
-    def _pin(self, name: str) -> PinnedTable | None:
+    def _pin(self, name: str) -> BackupSource | None:
         """Pin a table; None when it was dropped meanwhile, and nobody asked for it by its name."""
         try:
             return pin_table(self.home, name)
@@ -183,7 +185,7 @@ class _Creation:
                 raise
             return None
 
-    def _pin_again(self, pinned: dict[str, PinnedTable], name: str, attempt: int) -> None:
+    def _pin_again(self, pinned: dict[str, BackupSource], name: str, attempt: int) -> None:
         table = self._pin(name)
         if table is None:
             del pinned[name]
@@ -192,7 +194,7 @@ class _Creation:
         else:
             pinned[name] = table
 
-    def _is_copied(self, table: PinnedTable) -> bool:
+    def _is_copied(self, table: BackupSource) -> bool:
         """Store the files of a table. False when one was removed, or the table created again."""
         name = table.layout.root.name
         if (_WAREHOUSE, name) in self.stored:
@@ -223,28 +225,25 @@ class _Creation:
         path, name = root / relative, f"{prefix}/{relative}"
         status = path.stat()
         before = self.known.get(name)
-        if (
-            before is not None
-            and (before.size, before.modified_ns) == (status.st_size, status.st_mtime_ns)
-            and self.store.has(before.sha256, before.size)
-        ):
+        if before is not None and before.is_still(status) and self.store.has(before.sha256, before.size):
             return before
-        return self._noted(name, self.store.put_file(path), status.st_mtime_ns, reused=True)
+        file = self._noted(name, self.store.put_file(path), status.st_mtime_ns)
+        return replace(file, inode=status.st_ino, changed_ns=status.st_ctime_ns)
 
     def _store_bytes(self, name: str, data: bytes, modified_ns: int | None = None) -> BackupFile:
         modified_ns = wall_clock_ms() * 1_000_000 if modified_ns is None else modified_ns
-        return self._noted(name, self.store.put_bytes(data), modified_ns, reused=False)
+        return self._noted(name, self.store.put_bytes(data), modified_ns)
 
-    def _noted(self, name: str, stored: StoredObject, modified_ns: int, *, reused: bool) -> BackupFile:
+    def _noted(self, name: str, stored: StoredObject, modified_ns: int) -> BackupFile:
         if stored.is_new:
             self.new[stored.sha256] = stored.size
-        return BackupFile(name, stored.size, stored.sha256, modified_ns, reused)
+        return BackupFile(name, stored.size, stored.sha256, modified_ns)
 
     def _store_catalog(self) -> None:
         part = self.store.new_part()
         if copy_catalog(self.home.folder, part):
             stored = self.store.put_file(part)
-            self.stored[(CATALOG,)] = [self._noted(CATALOG, stored, wall_clock_ms() * 1_000_000, reused=False)]
+            self.stored[(CATALOG,)] = [self._noted(CATALOG, stored, wall_clock_ms() * 1_000_000)]
             part.unlink()
 
     def _store_rest(self) -> None:

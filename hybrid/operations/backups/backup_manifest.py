@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
 from hybrid.errors import DataError
@@ -23,14 +24,21 @@ FORMAT = 1
 class BackupFile:
     """A file of a backup. `path` is relative to the home; `modified_ns` is its time there.
 
-    `reused` files may be taken from this manifest by a later backup without being read, if size and time are the same.
+    `inode` and `changed_ns` (the time of its last change, which nobody can set) tell a later backup that the file is
+    still this one. They are 0 for a file that is always read.
     """
 
     path: str
     size: int
     sha256: str
     modified_ns: int
-    reused: bool = True
+    inode: int = 0
+    changed_ns: int = 0
+
+    def is_still(self, status: os.stat_result) -> bool:
+        """Whether a file with this status has these bytes."""
+        now = status.st_size, status.st_ino, status.st_ctime_ns
+        return self.changed_ns != 0 and now == (self.size, self.inode, self.changed_ns)
 
 
 @dataclass(frozen=True)
@@ -84,7 +92,7 @@ class BackupManifest:
             "format": FORMAT,
             **vars(self),
             "tables": [vars(table) for table in self.tables],
-            "files": [[file.path, file.size, file.sha256, file.modified_ns, file.reused] for file in self.files],
+            "files": [astuple(file) for file in self.files],
         }
         body = _canonical(document)
         return f'{{"backup":{body},"sha256":"{hashlib.sha256(body.encode()).hexdigest()}"}}\n'

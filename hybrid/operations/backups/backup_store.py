@@ -11,6 +11,7 @@ A part is synced before it is renamed to its place. So a complete name means com
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import os
@@ -26,6 +27,7 @@ from hybrid.errors import ConflictError, DataError, HybridError, NotFoundError, 
 from hybrid.lake.failpoints import step
 from hybrid.operations.backups.backup_manifest import BackupManifest
 from hybrid.runtime import durable
+from hybrid.runtime.disk import full_disk
 from hybrid.runtime.file_lock import try_lock
 
 MARKER = "hybrid-backup.json"
@@ -141,7 +143,7 @@ class BackupStore:
 
     def _put(self, file: BinaryIO) -> StoredObject:
         part, digest, size = self.new_part(), hashlib.sha256(), 0
-        with _open_private(part) as copy:
+        with _naming_disk(part), _open_private(part) as copy:
             while chunk := file.read(_CHUNK):
                 digest.update(chunk)
                 copy.write(chunk)
@@ -169,7 +171,7 @@ class BackupStore:
         """Copy an object to a new file and return its size. DataError when its bytes do not have its digest."""
         digest, size = hashlib.sha256(), 0
         try:
-            with self.object_path(sha256).open("rb") as file, _open_private(target) as copy:
+            with self.object_path(sha256).open("rb") as file, _naming_disk(target), _open_private(target) as copy:
                 while chunk := file.read(_CHUNK):
                     digest.update(chunk)
                     copy.write(chunk)
@@ -287,5 +289,16 @@ def _open_private(path: Path) -> BinaryIO:
 
 
 def _write_private(path: Path, data: bytes) -> None:
-    with _open_private(path) as file:
+    with _naming_disk(path), _open_private(path) as file:
         file.write(data)
+
+
+@contextmanager
+def _naming_disk(path: Path) -> Iterator[None]:
+    """Raise the error of a full disk as one that names this disk: it may be another than the home's."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise full_disk(path.parent) from error
+        raise

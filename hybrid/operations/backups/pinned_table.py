@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from hybrid.catalog.definitions import Definition
 from hybrid.clock import wall_clock_ms
 from hybrid.config.table_config import Half, TableSpec
-from hybrid.errors import ConflictError, DataError, NotFoundError
+from hybrid.errors import ConflictError, DataError, HybridError, NotFoundError
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.operations.backups.backup_manifest import BackupTable
@@ -27,7 +27,7 @@ from hybrid.table.boundary import offsets_to_json
 if TYPE_CHECKING:
     from hybrid.home.home import Home
 
-_ROUNDS_MAX = 100
+_ROUNDS_MAX, _ERRORS_MAX = 100, 10
 _DEFINITION = "definition.json"
 # Of the table's folder: rows of operations in progress, and locks.
 _NOT_COPIED_FOLDERS = frozenset({"staging", "rows.gone"})
@@ -50,7 +50,7 @@ class Document:
 
 
 @dataclass(frozen=True)
-class PinnedTable:
+class BackupSource:
     """A pinned table. `documents` are small files by their path in the table's folder, `files` the paths of others."""
 
     table: BackupTable
@@ -69,30 +69,38 @@ class PinnedTable:
             return False
 
 
-def pin_table(home: Home, name: str) -> PinnedTable:
+def pin_table(home: Home, name: str) -> BackupSource:
     """Pin a table. NotFoundError when it does not exist; ConflictError when its folder never rests."""
     layout = home.layout(name)
+    errors = list[HybridError | OSError]()
     for _ in range(_ROUNDS_MAX):
         before = _look(layout.root)
         if _DEFINITION not in before:
             raise NotFoundError.named("Table", name, home.definitions.names())
         try:
-            documents = {
-                path: Document((layout.root / path).read_bytes(), modified_ns)
-                for path, (_, _, modified_ns) in before.items()
-                if path.endswith(_DOCUMENTS)
-            }
-            spec = home.spec_of(_definition(documents[_DEFINITION].data, layout))
-            pinned_at = stamp(wall_clock_ms())
-            halves = pin_halves(spec, layout)
-            files = _files_of(halves)
-        except (FileNotFoundError, NotFoundError):
+            source = _source(home, layout, before)
+        except (OSError, NotFoundError, DataError) as error:  # perhaps because it is dropped or cleaned just now
+            errors.append(error)
+            if len(errors) == _ERRORS_MAX:
+                raise
             continue
         if _look(layout.root) == before:
-            others = tuple(path for path in before if path not in documents)
-            table = _described(spec, halves, pinned_at)
-            return PinnedTable(table, layout, documents, tuple(sorted({*files, *others})))
+            return source
     raise ConflictError(f"Table '{name}' was changed {_ROUNDS_MAX} times while a backup tried to pin it.")
+
+
+def _source(home: Home, layout: TableLayout, look: Mapping[str, FileStamp]) -> BackupSource:
+    """The table as it is now; `look` has the files beside its halves."""
+    documents = {
+        path: Document((layout.root / path).read_bytes(), modified_ns)
+        for path, (_, _, modified_ns) in look.items()
+        if path.endswith(_DOCUMENTS)
+    }
+    spec = home.spec_of(_definition(documents[_DEFINITION].data, layout))
+    pinned_at = stamp(wall_clock_ms())
+    halves = pin_halves(spec, layout)
+    files = {*_files_of(halves), *(path for path in look if path not in documents)}
+    return BackupSource(_described(spec, halves, pinned_at), layout, documents, tuple(sorted(files)))
 
 
 def _definition(data: bytes, layout: TableLayout) -> Definition:

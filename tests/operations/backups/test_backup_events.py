@@ -27,7 +27,7 @@ from hybrid.operations.backups.home_settings import portable_settings
 from hybrid.operations.backups.pinned_table import pin_table
 from hybrid.operations.backups.stream_gaps import stream_warnings
 from hybrid.table.boundary import Boundary, TopicPartition
-from tests.operations.backups.test_backups import SQL, here, halves, opened, restored, store  # noqa: F401
+from tests.operations.backups.restored_homes import SQL, opened, restored
 from tests.query.halves import KEY, Halves
 from tests.serve.app import CONSUMING, MOVED, lay_orders, row
 
@@ -120,7 +120,7 @@ def test_a_file_that_is_missing_for_good(here: Hybrid, store: Path) -> None:
     good = here.backups.create(store).id
     shutil.rmtree(next(here.context.layout("orders").half(Half.OFFLINE).glob("_hy_segment=*")))
     BackupStore(store).object_path("0" * 64).parent.mkdir(exist_ok=True)
-    with pytest.raises(DataError, match="Files of table 'orders' are missing. No backup was made"):
+    with pytest.raises(DataError, match=r"Files of table 'orders' are missing. No backup was made"):
         here.backups.create(store)
     assert [found.id for found in here.backups.list(store)] == [good] and here.backups.verify(store, good).sound
     assert here.runs()[0].state == "FAILED"
@@ -149,7 +149,7 @@ def test_a_table_that_is_dropped_or_created_again(
     monkeypatch.setattr("hybrid.progress.Silent.say", lambda _, message: said.append(message))
     between(monkeypatch, again)
     here.backups.create(store)
-    assert [message for message in said if "pinned anew" in message]
+    assert [message for message in said if "pinned again" in message]
     new = restored(here, store, tmp_path / "new")
     assert ids(new) == IDS
     ids_of = [hy.table("orders").half(Half.OFFLINE).table_id for hy in (here, new)]
