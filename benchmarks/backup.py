@@ -138,7 +138,14 @@ class Figures:
 
 
 def play(
-    folder: Path, brokers: str, *, backups: int, rate: int, pause_s: float, say: Callable[[str], None] = print
+    folder: Path,
+    brokers: str,
+    *,
+    backups: int,
+    rate: int,
+    pause_s: float,
+    with_backfills: bool = True,
+    say: Callable[[str], None] = print,
 ) -> Figures:
     """The whole play on a broker. AssertionError for a backup that is not equal to the live tables."""
     figures, store = Figures(), folder / "backups"
@@ -155,7 +162,7 @@ def play(
             _await_offline(product)
             for number in range(backups):
                 time.sleep(pause_s)
-                if number % 5 == 2:
+                if with_backfills and number % 5 == 2:
                     with mover.turn:
                         plan = _plan(product, number)
                     figures.backfills += _start(product, plan)

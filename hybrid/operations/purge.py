@@ -100,6 +100,7 @@ def _outside(home: Home, table: TableRef, asked: PurgeRequest) -> list[str]:
     if table.spec.stream is not None:
         places.append(f"{table.spec.stream.words}: Kafka keeps messages as long as it is told to")
     places.append("files that jobs, connectors and flows have read, and plans that were written with -o")
+    places.append("backups from before: hybrid backup list DIR shows their times, hybrid backup delete removes them")
     leftovers = {
         home.settings.spill: "what statements wrote out of memory: it goes when the server starts again",
         home.folder / "uploads": "uploaded files: they go with their job, or a day later",

@@ -17,7 +17,7 @@ import pytest
 from hybrid.api.hybrid import Hybrid
 from hybrid.catalog.runs import RunRequest
 from hybrid.config.table_config import Half
-from hybrid.errors import ConflictError, DataError, NotFoundError, StreamError
+from hybrid.errors import ConflictError, DataError, NotFoundError, QueryError, StreamError
 from hybrid.kafka.streams import SilentBrokers, StreamView
 from hybrid.lake import failpoints
 from hybrid.operations.backups import pinned_table
@@ -108,9 +108,12 @@ def test_a_file_that_is_removed_before_it_is_copied(
         for name in old:
             os.unlink(name)
 
+    before = str(here.query(SQL).revision)
     between(monkeypatch, purge)
     here.backups.create(store)
     new = restored(here, store, tmp_path / "new")
+    with pytest.raises(QueryError, match="Rows of 'orders' at that revision are no longer retained"):
+        new.query(SQL, as_of=before)  # a backup has no files of older versions
     assert ids(new) == IDS and new.table("orders").half(Half.OFFLINE).version == 2
     assert here.backups.verify(store).sound
     new.close()
@@ -229,6 +232,7 @@ def test_runs_of_the_original(here: Hybrid, store: Path, tmp_path: Path, monkeyp
         ("queued", "running", "after"), "INTERRUPTED"
     )
     assert [run.state for run in new.runs("orders") if run.type == "seal"] == ["DONE"]
+    assert all(not run.arguments for run in new.runs("orders") if run.id in {"queued", "running"})
     assert new.context.catalog.runs.claim() is None and new.context.catalog.serving.role("pipeline") is None
     assert new.context.catalog.serving.pauses()["orders"].comment == "mine"
     assert runs.find("queued").state == "QUEUED"  # type: ignore[union-attr]
