@@ -121,7 +121,10 @@ class Mover(threading.Thread):
 
 @dataclass
 class Figures:
-    """What each backup took: seconds of backup and restore, new and all bytes, rows compared, kills."""
+    """What each backup took: seconds of backup and restore, new and all bytes, rows compared, kills.
+
+    A file is new that the backup before has not, whether the killed attempt between has stored it or the backup.
+    """
 
     backup_s: list[float] = field(default_factory=list)
     restore_s: list[float] = field(default_factory=list)
@@ -135,6 +138,7 @@ class Figures:
     backfills: int = 0
     produced: int = 0
     offline_versions: list[int] = field(default_factory=list)
+    last: frozenset[str] = frozenset()
 
 
 def play(
@@ -172,8 +176,8 @@ def play(
                 figures.backup_s.append(time.monotonic() - started)
                 _compare(home, store, report, folder / "restored", figures)
                 say(
-                    f"{number + 1}: {report['files_new']} of {report['files']} files new, "
-                    f"{report['bytes_new'] / 1e6:.1f} of {report['bytes'] / 1e6:.1f} MB, "
+                    f"{number + 1}: {figures.files_new[-1]} of {figures.files[-1]} files new, "
+                    f"{figures.bytes_new[-1] / 1e6:.1f} of {figures.bytes[-1] / 1e6:.1f} MB, "
                     f"backup {figures.backup_s[-1]:.2f} s, restore {figures.restore_s[-1]:.2f} s, "
                     f"{figures.rows[-1]:,} rows equal, OFFLINE version {figures.offline_versions[-1]}"
                 )
@@ -245,8 +249,13 @@ def _compare(home: Path, store: Path, report: Mapping[str, Any], target: Path, f
                 _check_all_once(found[0], table.offsets)
         figures.rows.append(rows)
         figures.offline_versions.append(max(table.versions["OFFLINE"] for table in manifest.tables))
-        for name in ("files", "files_new", "bytes", "bytes_new"):
-            getattr(figures, name).append(report[name])
+        objects = {file.sha256: file.size for file in manifest.files}
+        fresh = [size for sha256, size in objects.items() if sha256 not in figures.last]
+        figures.files.append(len(objects))
+        figures.bytes.append(sum(objects.values()))
+        figures.files_new.append(len(fresh))
+        figures.bytes_new.append(sum(fresh))
+        figures.last = frozenset(objects)
     finally:
         new.close()
         live.close()

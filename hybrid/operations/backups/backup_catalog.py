@@ -36,7 +36,8 @@ def copy_catalog(home: Path, target: Path) -> bool:
             source.backup(copy)
             with copy:
                 copy.execute("PRAGMA secure_delete = ON")  # no value may remain in a free page
-                copy.execute(f"UPDATE runs SET arguments = '{{}}' WHERE {_UNENDED}")
+                if "runs" in _tables(copy):
+                    copy.execute(f"UPDATE runs SET arguments = '{{}}' WHERE {_UNENDED}")
     except sqlite3.Error as error:
         raise sqlite_error(error, path) or error from error
     return True
@@ -49,7 +50,7 @@ def adapt_catalog(path: Path, pinned_at: Mapping[str, str], *, whole: bool) -> N
     (`pinned_at`, by table), become INTERRUPTED. Unless `whole`, rows of other tables are removed.
     """
     with closing(sqlite3.connect(path)) as connection, connection:
-        present = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        present = _tables(connection)
         for table in _PROCESSES:
             if table in present:
                 connection.execute(f"DELETE FROM {table}")
@@ -57,11 +58,14 @@ def adapt_catalog(path: Path, pinned_at: Mapping[str, str], *, whole: bool) -> N
             for table in present.intersection(_OF_TABLES):
                 _keep_tables(connection, table, list(pinned_at))
         if "runs" in present:
-            ends = [(name, moment) for name, moment in pinned_at.items()]
             connection.execute(f"{_INTERRUPT} {_UNENDED}", (_UNFINISHED,))
-            connection.executemany(
-                f"{_INTERRUPT} table_name = ? AND finished_at > ?", [(_UNFINISHED, *end) for end in ends]
-            )
+            ended_later = f"{_INTERRUPT} table_name = ? AND finished_at > ?"
+            connection.executemany(ended_later, [(_UNFINISHED, *end) for end in pinned_at.items()])
+
+
+def _tables(connection: sqlite3.Connection) -> set[str]:
+    """The names of the tables: a catalog that was just created has none."""
+    return {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
 
 
 def _keep_tables(connection: sqlite3.Connection, table: str, names: Sequence[str]) -> None:

@@ -8,8 +8,8 @@ sync, write the manifest, rename it         the backup exists
 
 from __future__ import annotations
 
+import hashlib
 import os
-import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import astuple, dataclass, field, replace
@@ -24,9 +24,9 @@ from hybrid.home.accounts import ACCESS_FILE
 from hybrid.lake.failpoints import step
 from hybrid.operations.backups.backup_catalog import CATALOG, copy_catalog
 from hybrid.operations.backups.backup_manifest import BackupFile, BackupManifest
+from hybrid.operations.backups.backup_source import BackupSource, pin_table
 from hybrid.operations.backups.backup_store import BackupStore, StoredObject
 from hybrid.operations.backups.home_settings import portable_settings
-from hybrid.operations.backups.pinned_table import BackupSource, pin_table
 from hybrid.progress import counted
 from hybrid.runtime.json_values import stamp
 
@@ -104,12 +104,11 @@ def create_backup(home: Home, directory: Path, tables: Sequence[str] | None = No
     names = None if tables is None else [home.spec(name).name for name in dict.fromkeys(tables)]
     store, act = BackupStore.prepare(folder), home.act_id("backup")
     with store.writing(home.settings.lock_timeout_s):
-        manifests, _ = store.readable()
-        made = next((manifest for manifest in manifests if manifest.act == act), None)
-        if made is not None:  # by this run, before its process was killed
+        made = next(store.newest_first(ending=_ending(act)), None)
+        if made is not None and made.act == act:  # by this run, before its process was killed
             return _report(made, store, {})
         store.sweep_parts()
-        earlier = next((one for one in reversed(manifests) if one.home == str(home.folder)), None)
+        earlier = next((one for one in store.newest_first() if one.home == str(home.folder)), None)
         known = {} if earlier is None else {file.path: file for file in earlier.files}
         return _Creation(home, store, names, act, known).run()
 
@@ -153,7 +152,7 @@ class _Creation:
         now = stamp(wall_clock_ms())
         moment = now.replace("-", "").replace(":", "").replace(".", "").rstrip("Z")
         manifest = BackupManifest(
-            id=f"{moment}Z-{uuid.uuid4().hex[:6]}",
+            id=f"{moment}Z-{_ending(self.act)}",
             act=self.act,
             created_at=now,
             product=version("hybrid"),
@@ -265,6 +264,11 @@ class _Creation:
         if dropped.is_dir() and (copies := len(list(dropped.iterdir()))):
             self.left_out.append(f"{counted(copies, 'dropped table')}: hybrid table undrop brings one back")
         self.stored[()] = files
+
+
+def _ending(act: str) -> str:
+    """The end of the id of the backup that a run makes: by it a run that is repeated finds what it has made."""
+    return hashlib.sha256(act.encode()).hexdigest()[:6]
 
 
 def _schemas(folder: Path) -> Iterable[Path]:

@@ -1,9 +1,6 @@
-"""The manifest of a backup: its tables, and each file with size and SHA-256. Its text is canonical JSON.
+"""The manifest of a backup: its tables, and each file with size and SHA-256. Its text is JSON.
 
-    {"backup": {...}, "sha256": "<SHA-256 of the text of `backup`>"}
-
-The text of a manifest follows from its content alone. So every changed byte is found: by the digest, or because the
-text is not the one that the content gives.
+{"backup": {...}, "sha256": "<SHA-256 of the text of `backup`>"}
 """
 
 from __future__ import annotations
@@ -12,7 +9,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from hybrid.errors import DataError
@@ -92,17 +89,18 @@ class BackupManifest:
             "format": FORMAT,
             **vars(self),
             "tables": [vars(table) for table in self.tables],
-            "files": [astuple(file) for file in self.files],
+            "files": [list(vars(file).values()) for file in self.files],
         }
-        body = _canonical(document)
-        return f'{{"backup":{body},"sha256":"{hashlib.sha256(body.encode()).hexdigest()}"}}\n'
+        return _sealed(json.dumps(document, sort_keys=True, separators=(",", ":")))
 
     @classmethod
     def from_text(cls, text: str, source: str) -> BackupManifest:
         """The inverse of `to_text`; DataError, which names `source`, for any other text."""
+        body = text[len(_HEAD) : -len(_tail(""))]
+        if text != _sealed(body):
+            raise DataError(f"{source} is damaged: its content does not have its checksum.")
         try:
-            document = json.loads(text)
-            fields = dict(document["backup"])
+            fields = dict(json.loads(body))
             found = fields.pop("format")
             if isinstance(found, int) and found > FORMAT:
                 raise DataError(
@@ -110,13 +108,18 @@ class BackupManifest:
                 )
             tables = tuple(BackupTable(**table) for table in fields.pop("tables"))
             files = tuple(BackupFile(*file) for file in fields.pop("files"))
-            manifest = cls(**{**fields, "left_out": tuple(fields["left_out"]), "tables": tables, "files": files})
-            if manifest.to_text() == text:
-                return manifest
+            return cls(**{**fields, "left_out": tuple(fields["left_out"]), "tables": tables, "files": files})
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise DataError(f"{source} is damaged: {error!r}.") from error
-        raise DataError(f"{source} is damaged: its content does not have its checksum.")
+            raise DataError(f"{source} is no manifest of a backup: {error!r}.") from error
 
 
-def _canonical(document: object) -> str:
-    return json.dumps(document, sort_keys=True, separators=(",", ":"))
+_HEAD = '{"backup":'
+
+
+def _sealed(body: str) -> str:
+    """The text of a manifest around its body: every changed byte makes another text of it."""
+    return f"{_HEAD}{body}{_tail(hashlib.sha256(body.encode()).hexdigest())}"
+
+
+def _tail(digest: str) -> str:
+    return f',"sha256":"{digest:64}"}}\n'

@@ -18,7 +18,7 @@ import os
 import re
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -245,6 +245,13 @@ class BackupStore:
         if not ids:
             raise NotFoundError(f"{self.folder} holds no backup.", hint=f"hybrid backup create {self.folder}")
         return self.read(ids[-1])
+
+    def newest_first(self, ending: str = "") -> Iterator[BackupManifest]:
+        """The readable manifests whose ids end so, newest first. Each is read when it is asked for."""
+        for backup_id in reversed(self.ids()):
+            if backup_id.endswith(ending):
+                with suppress(DataError):
+                    yield self.read(backup_id)
 
     def readable(self) -> tuple[list[BackupManifest], dict[str, HybridError]]:
         """All readable manifests, oldest first, and the errors of the others by id."""

@@ -20,11 +20,11 @@ from hybrid.config.table_config import Half
 from hybrid.errors import ConflictError, DataError, NotFoundError, QueryError, StreamError
 from hybrid.kafka.streams import SilentBrokers, StreamView
 from hybrid.lake import failpoints
-from hybrid.operations.backups import pinned_table
+from hybrid.operations.backups import backup_source
 from hybrid.operations.backups.backup_create import _Creation
 from hybrid.operations.backups.backup_store import BackupStore
 from hybrid.operations.backups.home_settings import portable_settings
-from hybrid.operations.backups.pinned_table import pin_table
+from hybrid.operations.backups.backup_source import pin_table
 from hybrid.operations.backups.stream_gaps import stream_warnings
 from hybrid.table.boundary import Boundary, TopicPartition
 from tests.operations.backups.restored_homes import SQL, opened, restored
@@ -162,7 +162,7 @@ def test_a_table_that_is_dropped_or_created_again(
 
 def test_documents_and_halves_are_of_one_moment(here: Hybrid, monkeypatch: pytest.MonkeyPatch) -> None:
     root, looks = here.context.layout("orders").root, [0]
-    pin = pinned_table.pin_halves
+    pin = backup_source.pin_halves
 
     def pin_halves(*args: Any) -> Any:
         looks[0] += 1
@@ -174,11 +174,11 @@ def test_documents_and_halves_are_of_one_moment(here: Hybrid, monkeypatch: pytes
             (root / "definition.json").write_text(text.replace("created_at", "created_at"))
         return pin(*args)
 
-    monkeypatch.setattr(pinned_table, "pin_halves", pin_halves)
+    monkeypatch.setattr(backup_source, "pin_halves", pin_halves)
     pinned = pin_table(here.context, "orders")
     assert looks[0] == 3 and set(pinned.documents) == {"definition.json", "plans/p/plan.json"}
     monkeypatch.setattr(
-        pinned_table, "_look", lambda _: {"definition.json": (looks.__setitem__(0, looks[0] + 1), looks[0], 0)}
+        backup_source, "_look", lambda _: {"definition.json": (looks.__setitem__(0, looks[0] + 1), looks[0], 0)}
     )
     with pytest.raises(ConflictError, match="was changed 100 times"):
         pin_table(here.context, "orders")
@@ -217,14 +217,14 @@ def test_runs_of_the_original(here: Hybrid, store: Path, tmp_path: Path, monkeyp
     with here.context.recorded("orders", "seal") as outcome:
         outcome.ended("Sealed.", did_something=True)
     assert runs.claim(lambda run: run.id == "running") is not None
-    pin = pinned_table.pin_halves
+    pin = backup_source.pin_halves
 
     def pin_halves(*args: Any) -> Any:
         found = pin(*args)
         runs.finish("after", "DONE", "It is there.")
         return found
 
-    monkeypatch.setattr(pinned_table, "pin_halves", pin_halves)
+    monkeypatch.setattr(backup_source, "pin_halves", pin_halves)
     here.backups.create(store)
     new = restored(here, store, tmp_path / "new")
     states = {run.id: run.state for run in new.runs("orders")}

@@ -19,7 +19,7 @@ from hybrid.doctor.examine import examine
 from hybrid.doctor.findings import Severity
 from hybrid.errors import ConflictError, DataError, NotFoundError, UsageError
 from hybrid.home.accounts import Accounts, Right
-from hybrid.operations.backups.backup_manifest import BackupManifest
+from hybrid.operations.backups.backup_manifest import BackupManifest, _sealed, _tail
 from hybrid.operations.backups.backup_store import BackupStore
 from tests.operations.backups.restored_homes import SQL, opened, restored
 from tests.query.halves import KEY, Halves
@@ -235,6 +235,8 @@ def test_a_manifest_from_elsewhere_writes_nothing_outside(here: Hybrid, store: P
         (store / "backups" / "bad.json").write_text(bad.to_text())
         with pytest.raises(DataError, match="outside of the home"):
             opened(tmp_path / "new").backups.restore(store, "bad")
-    newer = manifest.to_text().replace('"format":1', '"format":2')
+    newer = manifest.to_text()[len('{"backup":') : -len(_tail(""))].replace('"format":1', '"format":2')
     with pytest.raises(DataError, match="has format 2"):
-        BackupManifest.from_text(newer, "x")
+        BackupManifest.from_text(_sealed(newer), "x")
+    with pytest.raises(DataError, match="is no manifest of a backup"):
+        BackupManifest.from_text(_sealed("[]"), "x")
