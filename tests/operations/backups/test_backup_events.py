@@ -22,9 +22,9 @@ from hybrid.kafka.streams import SilentBrokers, StreamView
 from hybrid.lake import failpoints
 from hybrid.operations.backups import backup_source
 from hybrid.operations.backups.backup_create import _Creation
+from hybrid.operations.backups.backup_source import pin_table
 from hybrid.operations.backups.backup_store import BackupStore
 from hybrid.operations.backups.home_settings import portable_settings
-from hybrid.operations.backups.backup_source import pin_table
 from hybrid.operations.backups.stream_gaps import stream_warnings
 from hybrid.table.boundary import Boundary, TopicPartition
 from tests.operations.backups.restored_homes import SQL, opened, restored
