@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -17,8 +19,9 @@ from hybrid.config.settings import load_settings
 from hybrid.config.table_config import Half
 from hybrid.doctor.examine import examine
 from hybrid.doctor.findings import Severity
-from hybrid.errors import ConflictError, DataError, NotFoundError, UsageError
+from hybrid.errors import ConflictError, DataError, MachineError, NotFoundError, UsageError
 from hybrid.home.accounts import Accounts, Right
+from hybrid.operations.backups import backup_store
 from hybrid.operations.backups.backup_manifest import BackupManifest, _sealed, _tail
 from hybrid.operations.backups.backup_store import BackupStore
 from tests.operations.backups.restored_homes import SQL, opened, restored
@@ -239,3 +242,38 @@ def test_a_manifest_from_elsewhere_writes_nothing_outside(here: Hybrid, store: P
         BackupManifest.from_text(_sealed(newer), "x")
     with pytest.raises(DataError, match="is no manifest of a backup"):
         BackupManifest.from_text(_sealed("[]"), "x")
+
+
+def test_a_full_disk_is_named(here: Hybrid, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    good = here.backups.create(store).id
+
+    def full(path: Path) -> Any:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(backup_store, "_open_private", full)
+    for work in (lambda: here.backups.create(store), lambda: opened(tmp_path / "new").backups.restore(store)):
+        with pytest.raises(MachineError, match=r"The disk of .* is full"):
+            work()
+    monkeypatch.undo()
+    assert not (tmp_path / "new").exists()
+    assert [found.id for found in here.backups.list(store)] == [good] and here.backups.verify(store).sound
+
+
+def test_a_deletion_waits_for_readers(here: Hybrid, store: Path) -> None:
+    made = here.backups.create(store).id
+    deletion = threading.Thread(target=here.backups.delete, args=(store, made))
+    with BackupStore(store).reading(), BackupStore(store).reading():
+        deletion.start()
+        deletion.join(0.2)
+        assert deletion.is_alive() and len(here.backups.list(store)) == 1
+    deletion.join()
+    assert here.backups.list(store) == []
+
+
+def test_logs_of_a_failed_restore_do_not_stand_in_the_way(here: Hybrid, store: Path, tmp_path: Path) -> None:
+    here.backups.create(store)
+    (tmp_path / "new" / "logs").mkdir(parents=True)
+    (tmp_path / "new" / "logs" / "cli.log").write_text("{}")
+    new = restored(here, store, tmp_path / "new")
+    assert (new.home / "logs" / "cli.log").read_text() == "{}" and len(new.query(SQL).rows) == 4
+    new.close()
