@@ -22,26 +22,35 @@ from hybrid.errors import HybridError, NotFoundError
 from hybrid.ingest.batch import BatchReport
 from hybrid.ingest.batch_pace import BatchPace
 from hybrid.jvm.spark_errors import unexpected_words
+from hybrid.kafka.broker_clients import BrokerClients
 from hybrid.logs import log_context
 from hybrid.runtime.backoff import Backoff
+from hybrid.serve.idle_stream import IdleStream
 from hybrid.serve.priority import Rounds
 
 _LOG = logging.getLogger(__name__)
 _PAUSED_POLL_S = 0.5
 _BACKOFF_S = (1.0, 15.0)
+# A state that stays is noted so often, for whoever asks when Kafka was last looked at.
+_NOTE_S = 3.0
 State = tuple[str, str | None]
 
 
 class Ingester(threading.Thread):
-    """Ingests `table` until `stop` is set. `lost` tells after an error whether the JVM is gone."""
+    """Ingests `table` until `stop` is set. `lost` tells after an error whether the JVM is gone.
 
-    def __init__(self, home: Hybrid, table: str, lost: Callable[[], bool]) -> None:
+    `clients` are shared with the ingesters of other tables.
+    """
+
+    def __init__(self, home: Hybrid, table: str, clients: BrokerClients, lost: Callable[[], bool]) -> None:
         super().__init__(name=f"ingest-{table}", daemon=True)
         self.table = table
         self.stop = threading.Event()
         self.rounds = Rounds()
         self._home, self._lost = home, lost
         self._noted: State | None = None
+        self._noted_at = 0.0
+        self._idle = IdleStream(clients)
         self._backoff = Backoff(*_BACKOFF_S)
         self._pace = BatchPace()
         self._held: tuple[str, str | None] | None = None
@@ -50,8 +59,11 @@ class Ingester(threading.Thread):
     def run(self) -> None:
         """Ingest batches until `stop` is set."""
         with log_context(table=self.table):
-            while not self.stop.is_set():
-                self.stop.wait(self._round())
+            try:
+                while not self.stop.is_set():
+                    self.stop.wait(self._round())
+            finally:
+                self._idle.close()
 
     def _round(self) -> float:
         """Ingest one batch; return the seconds to wait before the next."""
@@ -63,8 +75,12 @@ class Ingester(threading.Thread):
                 self.rounds.has_rest = False
                 self._note(*self._held, None)
                 return _PAUSED_POLL_S
+            if self._idle.is_unchanged(table):
+                self._note("INGESTING", None, 0)
+                return self._home.settings.ingest_interval_s
             with self.rounds.one():
                 report = table.ingest_batch(self._pace.offsets_max)
+            self._idle.planned(table, found_nothing=report is None)
         except NotFoundError as error:
             return self._failed("WAITING", str(error))
         except HybridError as error:
@@ -112,11 +128,14 @@ class Ingester(threading.Thread):
     def _note(self, state: str, detail: str | None, behind: int | None) -> None:
         if self.stop.is_set():
             return
+        now = time.monotonic()
+        if self._noted == (state, detail) and not behind and now - self._noted_at < _NOTE_S:
+            return
         if self._noted != (state, detail):
             _LOG.log(
                 logging.WARNING if detail else logging.INFO, "Ingestion of '%s' is %s: %s", self.table, state, detail
             )
-        self._noted = (state, detail)
+        self._noted, self._noted_at = (state, detail), now
         try:
             self._home.context.catalog.serving.note_ingestion(self.table, state, detail, behind)
         except sa.exc.SQLAlchemyError as error:  # ingestion does not depend on the catalog

@@ -19,6 +19,7 @@ from hybrid.api.hybrid import Hybrid
 from hybrid.catalog.runs import RunRecord, rests
 from hybrid.errors import ConflictError, HybridError
 from hybrid.jvm.process import Process
+from hybrid.kafka.broker_clients import BrokerClients
 from hybrid.lake.spark import jvm_pid
 from hybrid.operations.abandoned_runs import take_back_abandoned
 from hybrid.operations.clock_guard import is_clock_believed, observe_clock
@@ -60,6 +61,7 @@ class Pipeline:
         self._ending = False
         self._jvm: Process | None = None
         self._ingesters: dict[str, Ingester] = {}
+        self._clients = BrokerClients()
         self._loaders: dict[str, Loader] = {}
         self._workers: dict[str, threading.Thread] = {}
         self._lanes: dict[str, tuple[str, str]] = {}
@@ -186,7 +188,7 @@ class Pipeline:
             self._home.context.catalog.serving.forget(name)
         for name in tables:
             if name not in self._ingesters or not self._ingesters[name].is_alive():
-                self._ingesters[name] = Ingester(self._home, name, lambda: not self._works())
+                self._ingesters[name] = Ingester(self._home, name, self._clients, lambda: not self._works())
                 self._ingesters[name].start()
 
     def _has_stream(self, name: str) -> bool:

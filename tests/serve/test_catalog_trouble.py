@@ -17,6 +17,7 @@ import sqlalchemy as sa
 
 import hybrid
 from hybrid.api.hybrid import Hybrid
+from hybrid.kafka.broker_clients import BrokerClients
 from hybrid.progress import Silent
 from hybrid.serve import health, supervisor
 from hybrid.serve.ingester import Ingester
@@ -61,10 +62,12 @@ def test_a_run_whose_end_could_not_be_noted_is_taken_up_again(here: Hybrid, monk
 def test_a_table_is_ingested_while_the_catalog_cannot_be_read(here: Hybrid, monkeypatch: pytest.MonkeyPatch) -> None:
     batches: list[int] = []
     table = SimpleNamespace(
-        connectors=SimpleNamespace(waits=lambda: None), ingest_batch=lambda offsets_max: batches.append(1)
+        spec=SimpleNamespace(stream=None),
+        connectors=SimpleNamespace(waits=lambda: None),
+        ingest_batch=lambda offsets_max: batches.append(1),
     )
     monkeypatch.setattr(here, "table", lambda name: table)
-    ingester = Ingester(here, "orders", lambda: False)
+    ingester = Ingester(here, "orders", BrokerClients(), lambda: False)
     ingester._round()
     serving = here.context.catalog.serving
     monkeypatch.setattr(serving, "pauses", fail)
@@ -78,16 +81,18 @@ def test_a_paused_table_stays_paused_while_the_catalog_cannot_be_read(
 ) -> None:
     batches: list[int] = []
     table = SimpleNamespace(
-        connectors=SimpleNamespace(waits=lambda: None), ingest_batch=lambda offsets_max: batches.append(1)
+        spec=SimpleNamespace(stream=None),
+        connectors=SimpleNamespace(waits=lambda: None),
+        ingest_batch=lambda offsets_max: batches.append(1),
     )
     monkeypatch.setattr(here, "table", lambda name: table)
     here.context.catalog.serving.pause("orders", "for now")
-    ingester = Ingester(here, "orders", lambda: False)
+    ingester = Ingester(here, "orders", BrokerClients(), lambda: False)
     ingester._round()
     monkeypatch.setattr(here.context.catalog.serving, "pauses", fail)
     ingester._round()
     assert not batches and here.context.catalog.serving.ingestions()["orders"].state == "PAUSED"
-    other = Ingester(here, "orders", lambda: False)
+    other = Ingester(here, "orders", BrokerClients(), lambda: False)
     other._round()
     assert not batches, "nobody knows yet whether it is paused"
 

@@ -1,0 +1,134 @@
+"""`IdleStream`: whether a stream is as it was when its ingester last found nothing new.
+
+To plan a batch, an ingester asks Kafka for ids, partitions, offsets and leader epochs over a connection of its own, and
+reads the half's log. For a hundred tables that nobody writes to, that is half a core. One client watches the topics of
+all tables of a broker instead, and an ingester plans only when something has changed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import sqlalchemy as sa
+
+from hybrid.api.table import Table
+from hybrid.config.table_config import Half, StreamConfig, TableSpec
+from hybrid.errors import StreamError
+from hybrid.kafka.broker_clients import BrokerClient, BrokerClients
+from hybrid.kafka.broker_watch import WatchedStream
+from hybrid.lake.log import open_half
+from hybrid.lake.log_entries import newest_version
+from hybrid.table.boundary import TopicPartition, read_places
+
+# What no watch shows, such as a truncated log or the age of a segment, is looked at so often.
+_LOOK_S = 10.0
+_ENDS_S = 0.25
+# Older answers of the watch say nothing about now: Kafka may be gone.
+_ANSWER_S_MAX = 3.0
+
+
+class StreamSight(NamedTuple):
+    """All that has to differ before there is something to ingest: definition, commits, pause, and topics in Kafka."""
+
+    spec: TableSpec
+    version: int
+    pause: Mapping[TopicPartition, int] | None
+    topic_ids: Mapping[str, str | None]
+    ends: Mapping[TopicPartition, int]
+
+
+class IdleStream:
+    """The stream of one table. `clients` are shared by all tables of a process.
+
+    Call `is_unchanged` before a batch is planned, and `planned` after it.
+    """
+
+    def __init__(self, clients: BrokerClients, look_s: float = _LOOK_S) -> None:
+        self._clients, self._look_s = clients, look_s
+        self._watch: _Watch | None = None
+        self._version: int | None = None
+        self._sight: StreamSight | None = None
+        self._idle: tuple[StreamSight, float] | None = None
+
+    def is_unchanged(self, table: Table) -> bool:
+        """Whether nothing has changed since a batch was planned and there was nothing to read."""
+        self._sight = self._look(table)
+        if self._idle is None or self._sight is None:
+            return False
+        sight, until = self._idle
+        return sight == self._sight and time.monotonic() < until
+
+    def planned(self, table: Table, *, found_nothing: bool) -> None:
+        """Takes the result of a batch. The watch begins with the first that found nothing."""
+        self._idle = None
+        stream = table.spec.stream
+        if not found_nothing or stream is None:
+            return
+        if self._sight is not None:
+            look_s = min(self._look_s, stream.flush_ms / 1000)
+            self._idle = self._sight, time.monotonic() + look_s
+        elif self._watch is None:
+            try:
+                self._watch = _Watch(self._clients, stream)
+            except StreamError:
+                return  # the next batch says what is the matter with Kafka
+
+    def close(self) -> None:
+        """Ends the watch."""
+        self._idle = self._sight = self._version = None
+        if self._watch is not None:
+            self._watch.close()
+            self._watch = None
+
+    def _look(self, table: Table) -> StreamSight | None:
+        """What is to be seen now; None if it is not certain."""
+        if self._watch is not None and self._watch.stream != table.spec.stream:
+            self.close()
+        if self._watch is None:
+            return None
+        half = table.layout.half(Half.REALTIME)
+        self._version = open_half(half).version if self._version is None else newest_version(half, self._version)
+        try:
+            pause = table.connectors.pause_offsets()
+        except sa.exc.SQLAlchemyError:
+            return None
+        ends = self._watch.ends()
+        if ends is None:
+            return None
+        return StreamSight(table.spec, self._version, pause, self._watch.topic_ids(), ends)
+
+
+class _Watch:
+    """The registration of a stream with its broker's watch."""
+
+    def __init__(self, clients: BrokerClients, stream: StreamConfig) -> None:
+        self.stream = stream
+        self._clients = clients
+        self._client: BrokerClient = clients.acquire(stream.brokers, stream.security)
+        try:
+            self._watched: WatchedStream = self._client.watch.watch(stream.topics, _ENDS_S)
+        except BaseException:
+            clients.release(stream.brokers, stream.security, self._client)
+            raise
+
+    def topic_ids(self) -> Mapping[str, str | None]:
+        return {topic: self._client.watch.topic_id(topic) for topic in self.stream.topics}
+
+    def ends(self) -> Mapping[TopicPartition, int] | None:
+        """The newest end offsets of all partitions that are read now; None if they are not known."""
+        watch, watched = self._client.watch, self._watched
+        found = ((topic, watch.partitions(topic)) for topic in self.stream.topics)
+        places = [place for topic, numbers in found for place in read_places(self.stream, topic, numbers)]
+        if len(places) != len(watched.places):
+            watched.places = places
+            return None
+        answer = watched.newest
+        if watched.failures or time.monotonic() - answer.at > _ANSWER_S_MAX or len(answer.ends) != len(places):
+            return None
+        return answer.ends
+
+    def close(self) -> None:
+        self._client.watch.unwatch(self._watched)
+        self._clients.release(self.stream.brokers, self.stream.security, self._client)
