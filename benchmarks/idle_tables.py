@@ -1,10 +1,11 @@
-"""What tables cost that nobody writes to and nobody asks: processor, threads and files of the query process.
+"""What tables cost that nobody writes to and nobody asks: processor, threads and files of a server's processes.
 
     .venv/bin/python -m benchmarks.idle_tables [--tables 100] [--offline 0] [--seconds 30] [--rows 50]
 
-`hybrid serve` follows tables of a topic each on one broker, and `--offline` ones without a stream. The process is
-compared with itself before there were tables. Then rows are produced to one of the tables, and its count is asked for
-until it includes the row: `first` after a pause, `next` while statements follow each other.
+`hybrid serve` follows tables of a topic each on one broker, and `--offline` ones without a stream. Its query process
+and its pipeline process (without Spark's JVM) are compared with themselves before there were tables. Then rows are
+produced to one of the tables, and its count is asked for until it includes the row: `first` after a pause, `next` while
+statements follow each other.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from benchmarks.serving.tables import Table
 from hybrid.jvm.broker import LocalBroker
 from hybrid.kafka.topics import create_topic
 
+_ROLES = ("query", "pipeline")
 _SETTLE_S, _FOLLOW_S, _SEEN_S = 5.0, 300.0, 30.0
 _FIRST_PAUSE_S = 0.3
 
@@ -115,25 +117,29 @@ def _say(text: str) -> None:
     print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
 
 
+def _print_cost(role: str, before: Cost, after: Cost, tables: int) -> None:
+    more = after.share - before.share
+    print(f"{role}: {after.share:.1f} % of a core, {more:.1f} more than without tables")
+    print(f"  threads {after.threads}, {(after.threads - before.threads) / tables:.2f} a table")
+    print(f"  open files {after.files}, {(after.files - before.files) / tables:.2f} a table")
+
+
 def measure(folder: Path, brokers: str, asked: argparse.Namespace) -> None:
     """Prints what the tables cost."""
     with Product(folder, brokers) as product:
-        (pid,) = product.server.pids("query")
+        pids = {role: pid for role in _ROLES for pid in product.server.pids(role)}
         time.sleep(_SETTLE_S)
-        before = cost(pid, asked.seconds)
+        before = {role: cost(pid, asked.seconds) for role, pid in pids.items()}
         _say(f"without tables: {before}")
         started = time.perf_counter()
         tables = _create(product, brokers, asked.tables, asked.offline)
         _say(f"{len(tables)} tables after {time.perf_counter() - started:.0f} s")
         _await_followed(product, tables)
         time.sleep(_SETTLE_S)
-        after = cost(pid, asked.seconds)
         count = len(tables)
-        more = after.share - before.share
         print(f"{count} idle tables, {asked.offline} of them without a stream")
-        print(f"{after.share:.1f} % of a core, {more:.1f} more than without tables")
-        print(f"threads {after.threads}, {(after.threads - before.threads) / count:.2f} a table")
-        print(f"open files {after.files}, {(after.files - before.files) / count:.2f} a table")
+        for role, pid in pids.items():
+            _print_cost(role, before[role], cost(pid, asked.seconds), count)
         if asked.rows and asked.tables:
             rows = Rows(product, tables[0], brokers)
             rows.visible_ms(_FIRST_PAUSE_S, 5)
