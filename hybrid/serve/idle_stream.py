@@ -119,8 +119,8 @@ class _Watch:
     def ends(self) -> Mapping[TopicPartition, int] | None:
         """The newest end offsets of all partitions that are read now; None if they are not known."""
         watch, watched = self._client.watch, self._watched
-        found = ((topic, watch.partitions(topic)) for topic in self.stream.topics)
-        places = [place for topic, numbers in found for place in read_places(self.stream, topic, numbers)]
+        partitions = ((topic, watch.partitions(topic)) for topic in self.stream.topics)
+        places = [place for topic, numbers in partitions for place in read_places(self.stream, topic, numbers)]
         if len(places) != len(watched.places):
             watched.places = places
             return None

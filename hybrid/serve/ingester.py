@@ -12,12 +12,13 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import sqlalchemy as sa
 
 from hybrid.api.hybrid import Hybrid
 from hybrid.api.table import Table
+from hybrid.catalog.serving import Pause, Serving
 from hybrid.errors import HybridError, NotFoundError
 from hybrid.ingest.batch import BatchReport
 from hybrid.ingest.batch_pace import BatchPace
@@ -36,21 +37,40 @@ _NOTE_S = 3.0
 State = tuple[str, str | None]
 
 
+class SharedLooks:
+    """What the ingesters of a process look at together: brokers, and the paused tables in the catalog."""
+
+    def __init__(self, serving: Serving) -> None:
+        self.clients = BrokerClients()
+        self._serving = serving
+        self._lock = threading.Lock()
+        self._pauses: Mapping[str, Pause] = {}
+        self._read_at = -_PAUSED_POLL_S
+
+    def pauses(self, *, newest: bool) -> Mapping[str, Pause]:
+        """The paused tables: the `newest` ones, or those of the last half second. Raises SQLAlchemyError."""
+        with self._lock:
+            if newest or time.monotonic() - self._read_at >= _PAUSED_POLL_S:
+                self._pauses = self._serving.pauses()
+                self._read_at = time.monotonic()
+            return self._pauses
+
+
 class Ingester(threading.Thread):
     """Ingests `table` until `stop` is set. `lost` tells after an error whether the JVM is gone.
 
-    `clients` are shared with the ingesters of other tables.
+    `shared` is the same for the ingesters of all tables.
     """
 
-    def __init__(self, home: Hybrid, table: str, clients: BrokerClients, lost: Callable[[], bool]) -> None:
+    def __init__(self, home: Hybrid, table: str, shared: SharedLooks, lost: Callable[[], bool]) -> None:
         super().__init__(name=f"ingest-{table}", daemon=True)
         self.table = table
         self.stop = threading.Event()
         self.rounds = Rounds()
-        self._home, self._lost = home, lost
+        self._home, self._lost, self._shared = home, lost, shared
         self._noted: State | None = None
         self._noted_at = 0.0
-        self._idle = IdleStream(clients)
+        self._idle = IdleStream(shared.clients)
         self._backoff = Backoff(*_BACKOFF_S)
         self._pace = BatchPace()
         self._held: tuple[str, str | None] | None = None
@@ -70,12 +90,13 @@ class Ingester(threading.Thread):
         started = time.monotonic()
         try:
             table = self._home.table(self.table)
-            self._look_at_catalog(table)
+            is_idle = self._idle.is_unchanged(table)
+            self._look_at_catalog(table, is_idle=is_idle)
             if self._held is not None:
                 self.rounds.has_rest = False
                 self._note(*self._held, None)
                 return _PAUSED_POLL_S
-            if self._idle.is_unchanged(table):
+            if is_idle:
                 self._note("INGESTING", None, 0)
                 return self._home.settings.ingest_interval_s
             with self.rounds.one():
@@ -96,10 +117,10 @@ class Ingester(threading.Thread):
         self._note("INGESTING", None, report.behind if report else 0)
         return self._rest_s(report, time.monotonic() - started)
 
-    def _look_at_catalog(self, table: Table) -> None:
+    def _look_at_catalog(self, table: Table, *, is_idle: bool) -> None:
         """Read whether the table is paused or waits. While the catalog is unreadable, the last state holds."""
         try:
-            pause = self._home.context.catalog.serving.pauses().get(self.table)
+            pause = self._shared.pauses(newest=not is_idle).get(self.table)
             waits = table.connectors.waits() if pause is None else None
         except sa.exc.SQLAlchemyError as error:
             if self._has_looked:

@@ -19,7 +19,6 @@ from hybrid.api.hybrid import Hybrid
 from hybrid.catalog.runs import RunRecord, rests
 from hybrid.errors import ConflictError, HybridError
 from hybrid.jvm.process import Process
-from hybrid.kafka.broker_clients import BrokerClients
 from hybrid.lake.spark import jvm_pid
 from hybrid.operations.abandoned_runs import take_back_abandoned
 from hybrid.operations.clock_guard import is_clock_believed, observe_clock
@@ -27,7 +26,7 @@ from hybrid.rpc.queue import PipelineLost, carry_out
 from hybrid.rpc.verbs import BACKFILL, INGEST, SEAL
 from hybrid.runtime import durable
 from hybrid.runtime.file_lock import try_lock
-from hybrid.serve.ingester import Ingester
+from hybrid.serve.ingester import Ingester, SharedLooks
 from hybrid.serve.loader import Loader
 from hybrid.serve.priority import Priority, session_of
 from hybrid.serve.scheduler import Scheduler
@@ -61,7 +60,7 @@ class Pipeline:
         self._ending = False
         self._jvm: Process | None = None
         self._ingesters: dict[str, Ingester] = {}
-        self._clients = BrokerClients()
+        self._shared = SharedLooks(home.context.catalog.serving)
         self._loaders: dict[str, Loader] = {}
         self._workers: dict[str, threading.Thread] = {}
         self._lanes: dict[str, tuple[str, str]] = {}
@@ -188,7 +187,7 @@ class Pipeline:
             self._home.context.catalog.serving.forget(name)
         for name in tables:
             if name not in self._ingesters or not self._ingesters[name].is_alive():
-                self._ingesters[name] = Ingester(self._home, name, self._clients, lambda: not self._works())
+                self._ingesters[name] = Ingester(self._home, name, self._shared, lambda: not self._works())
                 self._ingesters[name].start()
 
     def _has_stream(self, name: str) -> bool:

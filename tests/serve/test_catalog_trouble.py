@@ -17,10 +17,9 @@ import sqlalchemy as sa
 
 import hybrid
 from hybrid.api.hybrid import Hybrid
-from hybrid.kafka.broker_clients import BrokerClients
 from hybrid.progress import Silent
 from hybrid.serve import health, supervisor
-from hybrid.serve.ingester import Ingester
+from hybrid.serve.ingester import Ingester, SharedLooks
 from hybrid.serve.pipeline import Pipeline
 
 LOCKED = sa.exc.OperationalError("SELECT 1", {}, Exception("database is locked"))
@@ -67,7 +66,7 @@ def test_a_table_is_ingested_while_the_catalog_cannot_be_read(here: Hybrid, monk
         ingest_batch=lambda offsets_max: batches.append(1),
     )
     monkeypatch.setattr(here, "table", lambda name: table)
-    ingester = Ingester(here, "orders", BrokerClients(), lambda: False)
+    ingester = Ingester(here, "orders", SharedLooks(here.context.catalog.serving), lambda: False)
     ingester._round()
     serving = here.context.catalog.serving
     monkeypatch.setattr(serving, "pauses", fail)
@@ -87,12 +86,12 @@ def test_a_paused_table_stays_paused_while_the_catalog_cannot_be_read(
     )
     monkeypatch.setattr(here, "table", lambda name: table)
     here.context.catalog.serving.pause("orders", "for now")
-    ingester = Ingester(here, "orders", BrokerClients(), lambda: False)
+    ingester = Ingester(here, "orders", SharedLooks(here.context.catalog.serving), lambda: False)
     ingester._round()
     monkeypatch.setattr(here.context.catalog.serving, "pauses", fail)
     ingester._round()
     assert not batches and here.context.catalog.serving.ingestions()["orders"].state == "PAUSED"
-    other = Ingester(here, "orders", BrokerClients(), lambda: False)
+    other = Ingester(here, "orders", SharedLooks(here.context.catalog.serving), lambda: False)
     other._round()
     assert not batches, "nobody knows yet whether it is paused"
 

@@ -21,7 +21,7 @@ from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.log import open_half
 from hybrid.progress import Silent
 from hybrid.serve.idle_stream import IdleStream
-from hybrid.serve.ingester import Ingester
+from hybrid.serve.ingester import Ingester, SharedLooks
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
@@ -54,7 +54,7 @@ class Watched:
             return asked(*args, **named)
 
         monkeypatch.setattr(batch, "require_topics", require_topics)
-        self.ingester = Ingester(here, "t", BrokerClients(), lambda: False)
+        self.ingester = Ingester(here, "t", SharedLooks(here.context.catalog.serving), lambda: False)
 
     def send(self, *numbers: int) -> None:
         rows = [json.dumps({"id": number, "ts": 9 * HOUR}).encode() for number in numbers]
