@@ -47,7 +47,7 @@ class IdleStream:
 
     def __init__(self, clients: BrokerClients, look_s: float = _LOOK_S) -> None:
         self._clients, self._look_s = clients, look_s
-        self._watch: _Watch | None = None
+        self._registration: _Registration | None = None
         self._version: int | None = None
         self._sight: StreamSight | None = None
         self._idle: tuple[StreamSight, float] | None = None
@@ -69,24 +69,24 @@ class IdleStream:
         if self._sight is not None:
             look_s = min(self._look_s, stream.flush_ms / 1000)
             self._idle = self._sight, time.monotonic() + look_s
-        elif self._watch is None:
+        elif self._registration is None:
             try:
-                self._watch = _Watch(self._clients, stream)
+                self._registration = _Registration(self._clients, stream)
             except StreamError:
                 return  # the next batch says what is the matter with Kafka
 
     def close(self) -> None:
         """Ends the watch."""
         self._idle = self._sight = self._version = None
-        if self._watch is not None:
-            self._watch.close()
-            self._watch = None
+        if self._registration is not None:
+            self._registration.close()
+            self._registration = None
 
     def _look(self, table: Table) -> StreamSight | None:
         """What is to be seen now; None if it is not certain."""
-        if self._watch is not None and self._watch.stream != table.spec.stream:
+        if self._registration is not None and self._registration.stream != table.spec.stream:
             self.close()
-        if self._watch is None:
+        if self._registration is None:
             return None
         half = table.layout.half(Half.REALTIME)
         self._version = open_half(half).version if self._version is None else newest_version(half, self._version)
@@ -94,13 +94,13 @@ class IdleStream:
             pause = table.connectors.pause_offsets()
         except sa.exc.SQLAlchemyError:
             return None
-        ends = self._watch.ends()
+        ends = self._registration.ends()
         if ends is None:
             return None
-        return StreamSight(table.spec, self._version, pause, self._watch.topic_ids(), ends)
+        return StreamSight(table.spec, self._version, pause, self._registration.topic_ids(), ends)
 
 
-class _Watch:
+class _Registration:
     """The registration of a stream with its broker's watch."""
 
     def __init__(self, clients: BrokerClients, stream: StreamConfig) -> None:
