@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 SETTINGS = "hybrid.toml"
 _WAREHOUSE, _SCHEMAS = "warehouse", ".schemas"
-_ATTEMPTS, _THREADS = 20, 4
+_ATTEMPTS, _THREADS = 10, 4
 _ALWAYS_LEFT_OUT = (
     "messages in Kafka, and the local broker",
     "data files of older versions: older revisions and reverts need the original home",
@@ -115,7 +115,7 @@ def create_backup(home: Home, directory: Path, tables: Sequence[str] | None = No
 
 @dataclass
 class _Creation:
-    """A backup in progress. `known` are the files of the last backup by path, which need not be read again.
+    """A backup in progress. `known` are files of the last backup and of this one by path, which need not be read again.
 
     `stored` are the files of each part of the home, `new` the objects that were missing, with their sizes.
     """
@@ -124,7 +124,7 @@ class _Creation:
     store: BackupStore
     names: list[str] | None
     act: str
-    known: Mapping[str, BackupFile]
+    known: dict[str, BackupFile]
     stored: dict[tuple[str, ...], list[BackupFile]] = field(default_factory=dict)
     new: dict[str, int] = field(default_factory=dict)
     left_out: list[str] = field(default_factory=list)
@@ -226,8 +226,10 @@ class _Creation:
         before = self.known.get(name)
         if before is not None and before.is_still(status) and self.store.has(before.sha256, before.size):
             return before
-        file = self._noted(name, self.store.put_file(path), status.st_mtime_ns)
-        return replace(file, inode=status.st_ino, changed_ns=status.st_ctime_ns)
+        stored = self._noted(name, self.store.put_file(path), status.st_mtime_ns)
+        file = replace(stored, inode=status.st_ino, changed_ns=status.st_ctime_ns)
+        self.known[name] = file  # when its table is pinned again, it need not be read once more
+        return file
 
     def _store_bytes(self, name: str, data: bytes, modified_ns: int | None = None) -> BackupFile:
         modified_ns = wall_clock_ms() * 1_000_000 if modified_ns is None else modified_ns

@@ -109,8 +109,13 @@ def test_a_file_that_is_removed_before_it_is_copied(
             os.unlink(name)
 
     before = str(here.query(SQL).revision)
+    read = list[str]()
+    put = BackupStore.put_file
+    monkeypatch.setattr(BackupStore, "put_file", lambda self, path: (read.append(str(path)), put(self, path))[1])
     between(monkeypatch, purge)
     here.backups.create(store)
+    entries = [path for path in read if path.endswith(".json")]
+    assert len(set(entries)) == len(entries) == 5, "what was copied is not read again"
     new = restored(here, store, tmp_path / "new")
     with pytest.raises(QueryError, match="Rows of 'orders' at that revision are no longer retained"):
         new.query(SQL, as_of=before)  # a backup has no files of older versions
