@@ -13,7 +13,10 @@ _CONFLICTS = (
 )
 _OTHER_COLUMNS = ("DELTA_FAILED_TO_MERGE_FIELDS", "DELTA_MERGE_INCOMPATIBLE")
 # Of Spark, and of DuckDB in its workers.
-_MISSING_FILE = ("FILE_NOT_EXIST", "FileNotFoundException", "No files found that match", "No such file or directory")
+_MISSING_FILE = (
+    *("FILE_NOT_EXIST", "PATH_NOT_FOUND", "FileNotFoundException"),
+    *("No files found that match", "No such file or directory"),
+)
 
 
 def is_conflict(error: Exception) -> bool:

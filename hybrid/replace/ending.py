@@ -16,6 +16,7 @@ from hybrid.config.expectations import ExpectationKind
 from hybrid.config.table_config import BoundaryMode, Half
 from hybrid.errors import ConflictError, UsageError
 from hybrid.lake import pushes
+from hybrid.lake.half_frames import rows_in
 from hybrid.lake.layout import ddl_of, physical_columns, quoted
 from hybrid.lake.log import HalfSnapshot
 from hybrid.lake.pushes import OpenReplacement, Push, PushedSegment, PushState
@@ -29,7 +30,7 @@ from hybrid.replace.opening import closed
 from hybrid.replace.plan import refuse_unmoved, stage_markers, warn_unseen
 from hybrid.replace.pushing import user_columns
 from hybrid.replace.report import JobReport, report_of, sentence_of_job, shown
-from hybrid.replace.swap import NOT_YET, Arrival, Swap, commit_swap, newest_rows
+from hybrid.replace.swap import NOT_YET, Arrival, Swap, commit_swap
 from hybrid.replace.targets import Target
 from hybrid.runtime.json_values import capitalized
 from hybrid.table import columns
@@ -112,7 +113,7 @@ class _End:
         self._refuse_changed(base)
         self._refuse_unmoved(base)
         bench.progress.say(f"Comparing what was pushed to '{self.entry.id}' with what '{spec.name}' holds.")
-        before = newest_rows(bench, base).where(quoted(columns.SEGMENT).isin(list(old)))
+        before = rows_in(bench.spark, base, old)
 
         def placed(arrival: Arrival) -> DataFrame:
             return in_taken_places(spec, before, self._rows(arrival)) if old else self._rows(arrival)

@@ -16,12 +16,12 @@ from hybrid.config.expectations import (
 from hybrid.config.job_spec import JobSpec
 from hybrid.config.table_config import Half, TableSpec
 from hybrid.lake.commit_context import CommitContext
+from hybrid.lake.half_frames import rows_in
 from hybrid.lake.layout import quoted
 from hybrid.lake.table_context import TableContext
 from hybrid.replace.check_result import CheckResult, CheckState, change_result
 from hybrid.replace.checks import Checked, check
 from hybrid.replace.stage import FILE, StagedFile, StagedRows
-from hybrid.replace.swap import newest_rows
 from hybrid.replace.targets import replaced_names, targets_of
 from hybrid.sql.expectation_sql import refuse_wrong_conditions
 from hybrid.table import columns
@@ -106,7 +106,7 @@ def _rows_replaced(table: TableContext, job: JobSpec, staged: StagedRows) -> int
     """The number of rows in the segments that the job replaces, without delete markers."""
     base = table.half(Half.OFFLINE)
     replaced = replaced_names(targets_of(table.spec, job, staged), base.files)
-    rows = newest_rows(table.bench, base).where(quoted(columns.SEGMENT).isin(list(replaced)))
+    rows = rows_in(table.bench.spark, base, replaced)
     return rows.where(quoted(columns.OP) == columns.OP_ROW).count() if replaced else 0
 
 

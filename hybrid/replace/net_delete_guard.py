@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from hybrid.config.table_config import Half
 from hybrid.errors import ConflictError
+from hybrid.lake.half_frames import rows_in
 from hybrid.lake.layout import quoted
 from hybrid.lake.log import HalfSnapshot
 from hybrid.lake.table_context import TableContext
@@ -48,8 +49,7 @@ def refuse_reviving(table: TableContext, base: HalfSnapshot, replaced: Sequence[
     """ConflictError when replaced segments hold deletes of equal rows: these rows would become visible again."""
     if not table.spec.nets_deletes or not replaced:
         return
-    stored = newest_rows(table.bench, base).where(f"{columns.OP} = '{columns.OP_DELETE}'")
-    count = stored.where(quoted(columns.SEGMENT).isin(list(replaced))).count()
+    count = rows_in(table.bench.spark, base, replaced).where(f"{columns.OP} = '{columns.OP_DELETE}'").count()
     if count:
         raise ConflictError(
             f"The segments that would be replaced hold {count} delete{'s' * (count != 1)}, which take equal rows "

@@ -11,6 +11,7 @@ from hybrid.config.job_spec import JobSpec
 from hybrid.config.table_config import BoundaryMode, Half, TableSpec
 from hybrid.errors import ConflictError
 from hybrid.lake.commit_context import CommitContext, new_act_id
+from hybrid.lake.half_frames import rows_in
 from hybrid.lake.layout import physical_columns, physical_ddl, quoted
 from hybrid.lake.log import HalfSnapshot
 from hybrid.lake.log_entries import acts_between
@@ -22,7 +23,7 @@ from hybrid.replace.merged import refuse_merged
 from hybrid.replace.replaced_range import ReplacedRange, covered_names, replaced_range
 from hybrid.replace.stage import FILE, StagedRows
 from hybrid.replace.stale_rows import compared, ignored_warnings
-from hybrid.replace.swap import NOT_YET, Arrival, newest_rows, rows_that_stay, unmoved_rows
+from hybrid.replace.swap import NOT_YET, Arrival, rows_that_stay, unmoved_rows
 from hybrid.replace.targets import Target, refuse_overlap, refuse_times_outside_name, replaced_names, targets_of
 from hybrid.table import columns
 from hybrid.table.correction_window import rounded_to
@@ -82,7 +83,7 @@ def plan_job(table: TableContext, job: JobSpec, staged: StagedRows, *, append: b
         refuse_unmoved(table, base, realtime, kept_apart)
     if job.segment_name_type == "fixed" and not append:
         refuse_times_outside_name(table.spec, step_ms, targets[0].name, staged, base.files)
-    before = newest_rows(table.bench, base).where(quoted(columns.SEGMENT).isin(list(gone.replaced)))
+    before = rows_in(table.bench.spark, base, gone.replaced)
     arriving = _new_rows(table, staged, targets)
 
     def fresh(arrival: Arrival) -> DataFrame:

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 from hybrid.config.table_config import Half, TableSpec
 from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.defaults import with_defaults
+from hybrid.lake.half_frames import rows_in, stored_rows
 from hybrid.lake.layout import physical_columns, quoted
 from hybrid.lake.lineage_archive import kept_acts
 from hybrid.lake.log import HalfSnapshot
 from hybrid.lake.log_entries import DataFile, own_states
 from hybrid.lake.spark_upsert_order import best, key_struct
 from hybrid.replace.diff import order_of
-from hybrid.replace.swap import rows_as_of
 from hybrid.table import columns
 from hybrid.table.correction_window import CorrectionWindow
 from hybrid.table.coverage_sql import visible_offline_sql, visible_realtime_sql
@@ -52,7 +52,13 @@ class Base:
 
     def stored(self) -> DataFrame:
         """All rows of the half. A column that was added after a row has its default, as queries show it."""
-        frame = rows_as_of(self.bench, self.offline)
+        return self._with_defaults(stored_rows(self.bench.spark, self.offline))
+
+    def in_segments(self, segments: Sequence[str]) -> DataFrame:
+        """The rows of some segments, as `stored` has them."""
+        return self._with_defaults(rows_in(self.bench.spark, self.offline, segments))
+
+    def _with_defaults(self, frame: DataFrame) -> DataFrame:
         return frame.withColumns(with_defaults(self.spec)) if self._has_grown else frame
 
     def shown(self) -> DataFrame:
@@ -67,10 +73,9 @@ class Base:
 
     def rows(self, segments: Sequence[str] | None = None) -> DataFrame:
         """The stored rows of some segments (None: the candidates), with BUCKET, and LIVE where keys have one winner."""
-        stored = self.stored()  # first: columns need a session
+        frame = self.in_segments(self.candidates if segments is None else segments)
         stored_columns = [quoted(name) for name, _ in physical_columns(self.spec, Half.OFFLINE)]
-        chosen = list(self.candidates if segments is None else segments)
-        frame = stored.where(quoted(columns.SEGMENT).isin(chosen)).select(*stored_columns)
+        frame = frame.select(*stored_columns)
         return self.with_live(self.with_bucket(frame))
 
     def with_bucket(self, frame: DataFrame) -> DataFrame:
@@ -101,7 +106,7 @@ class Base:
         """(KEY, ORDER): the winner among all visible versions of each key with a row in the window. Staged once."""
         from pyspark.sql import functions as F
 
-        of_window = self.with_bucket(self.stored().where(quoted(columns.SEGMENT).isin(list(self.candidates))))
+        of_window = self.with_bucket(self.in_segments(self.candidates))
         keys = of_window.where(f"{BUCKET} IS NOT NULL").select(key_struct(self.spec).alias(KEY)).distinct()
         shown = self.shown().select(key_struct(self.spec).alias(KEY), self._ordered)
         versions = self.elsewhere().unionByName(shown)
@@ -120,7 +125,7 @@ class Base:
         """The REALTIME rows that the boundary makes visible."""
         if self.realtime is None:
             return self.stored().limit(0)
-        rows = rows_as_of(self.bench, self.realtime).where(columns.rows_sql(self.spec.name))
+        rows = stored_rows(self.bench.spark, self.realtime).where(columns.rows_sql(self.spec.name))
         return rows.where(visible_realtime_sql(self._effective))
 
     @property
@@ -145,7 +150,10 @@ def unmoved(
     offline, realtime = halves
     if realtime is None:
         return 0
-    rows = rows_as_of(bench, realtime).where(columns.rows_sql(spec.name))
+    files = [file for file in realtime.files if window is None or file.may_reach(window.start, window.end)]
+    if not files:
+        return 0
+    rows = stored_rows(bench.spark, realtime, files).where(columns.rows_sql(spec.name))
     rows = rows.where(visible_realtime_sql(offline.effective_boundary(spec.boundary_lag_ms)))
     if window is not None:
         rows = rows.where(f"{columns.TIME} >= {window.start} AND {columns.TIME} < {window.end}")

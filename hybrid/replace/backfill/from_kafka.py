@@ -97,7 +97,7 @@ def _told_of_kafka(base: Base, held: RefetchedRows) -> Iterator[str]:
     """For each partition, what Kafka no longer holds and how many rows of the window therefore stay."""
     from pyspark.sql import functions as F
 
-    there = base.with_bucket(base.stored().where(quoted(columns.SEGMENT).isin(list(base.candidates))))
+    there = base.with_bucket(base.in_segments(base.candidates))
     stays = there.where(quoted(BUCKET).isNotNull() & ~_goes(held))
     is_row = quoted(columns.OP) == columns.OP_ROW
     counts = stays.groupBy(columns.CONNECTOR, columns.TOPIC, columns.PARTITION).agg(F.count_if(is_row)).collect()

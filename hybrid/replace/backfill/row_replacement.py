@@ -97,7 +97,7 @@ class _ArrivalRows:
     @cached_property
     def there(self) -> DataFrame:
         """The stored rows of the candidates, with BUCKET."""
-        frame = self.base.stored().where(quoted(columns.SEGMENT).isin(list(self.base.candidates)))
+        frame = self.base.in_segments(self.base.candidates)
         return self.base.with_bucket(frame.select(*self.wanted))
 
 
@@ -121,8 +121,8 @@ def _as_replacement(base: Base, staged: DataFrame) -> DataFrame:
     fresh = base.with_bucket(staged.withColumns(constants).select(*_stored_columns(base)))
     if not (first_wins(base.spec) or base.spec.folds):
         return fresh
-    there = base.stored().where(quoted(columns.SEGMENT).isin(list(base.candidates)))
-    there = base.with_bucket(there).join(fresh.select(BUCKET).distinct(), BUCKET, "left_semi")
+    there = base.with_bucket(base.in_segments(base.candidates))
+    there = there.join(fresh.select(BUCKET).distinct(), BUCKET, "left_semi")
     return base.with_bucket(in_taken_places(base.spec, there, fresh.drop(BUCKET)))
 
 
