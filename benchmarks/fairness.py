@@ -46,7 +46,7 @@ from tests.serve.server import Server
 RATE = 2000
 SEAL_ROWS = 1_000_000
 HOUR_ROWS = 10_000  # a bucket is filled in five seconds
-BASE_HOURS, WARM_S, ALONE_S = 20, 30.0, 20.0
+BASE_HOURS, WARM_S, ALONE_S = 20, 120.0, 20.0
 CUSTOMERS = 1000
 BACKLOG_HOURS = 10
 SPAWN = multiprocessing.get_context("spawn")
