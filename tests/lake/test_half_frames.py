@@ -55,9 +55,10 @@ def test_rows_are_those_of_delta(
     assert read.schema == expected.schema and is_delta(read) != direct
     assert sorted(map(str, read.collect())) == sorted(map(str, expected.collect()))
     for name in NAMES:
-        assert sorted(one["order_id"] // 2 for one in rows_in(workbench.spark, half, [name]).collect()) == [
-            NAMES.index(name)
-        ] * 2
+        assert (
+            sorted(one["order_id"] // 2 for one in rows_in(workbench.spark, half, [name]).collect())
+            == [NAMES.index(name)] * 2
+        )
     assert rows_in(workbench.spark, half, []).count() == 0
 
 
