@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,11 @@ PYTHON = Path(__file__).resolve().parent.parent / "docs" / "reference" / "python
 
 
 def test_the_package_shows_what_users_call() -> None:
-    assert dir(hybrid) == ["Hybrid", "HybridError", "connect"]
+    shown = ["Hybrid", "HybridError", "ResultLimitWarning", "__version__", "connect", "frame_documents"]
+    assert dir(hybrid) == shown
+    assert hybrid.__version__ == version("hybrid")
+    page = PYTHON.read_text(encoding="utf-8")
+    assert [name for name in shown if name not in page] == []
 
 
 def test_what_is_shown_is_documented(tmp_path: Path) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from hybrid.clock import wall_clock_ms
 from hybrid.config.settings import Settings, load_settings
@@ -12,7 +13,9 @@ from hybrid.config.table_config import TableSpec
 from hybrid.config.table_documents import TableDocuments
 from hybrid.home.home import Home
 from hybrid.operations.queries import AsOfText, Queries
+from hybrid.operations.tables.given_documents import GivenDocument, given_documents
 from hybrid.progress import Progress, Silent
+from hybrid.query.result_warning import warn_if_cut
 
 if TYPE_CHECKING:
     from hybrid.api.table import Table
@@ -48,13 +51,25 @@ _INTERNAL = frozenset(
 
 
 class Hybrid:
-    """A home: its tables, queries, jobs and runs. `now_ms` is the clock in epoch milliseconds; it closes buckets."""
+    """A home: its tables, queries, jobs and runs. A `with` statement closes it at its end.
+
+    `now_ms` is the clock in epoch milliseconds; it closes buckets.
+    """
 
     def __init__(self, settings: Settings, progress: Progress, now_ms: Callable[[], int] = wall_clock_ms) -> None:
         self._open(Home(settings, progress, now_ms))
 
     def __dir__(self) -> list[str]:
         return [name for name in dir(type(self)) if not name.startswith("_") and name not in _INTERNAL]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Hybrid {self.home}>"
 
     @classmethod
     def of(cls, context: Home) -> Hybrid:
@@ -97,30 +112,58 @@ class Hybrid:
         """A table's definition; NotFoundError, with a suggestion, for an unknown name."""
         return self.context.spec(name)
 
-    def validate(self, given: TableDocuments) -> TableSpec:
-        """Checks the documents of a table; SpecError when they are invalid. Nothing is written, Kafka is not asked."""
+    def validate(
+        self,
+        given: TableDocuments | GivenDocument,
+        *configs: GivenDocument,
+        kafka: str | None = None,
+        overrides: Sequence[str] = (),
+    ) -> TableSpec:
+        """Checks the documents of a table, given as to `create_table`; SpecError when they are invalid.
+
+        Nothing is written, and Kafka is not asked.
+        """
         from hybrid.operations.tables.create import validate_documents
 
-        return validate_documents(self.context, given)
+        return validate_documents(self.context, given_documents(given, configs, kafka, overrides))
 
-    def create_table(self, given: TableDocuments) -> Creation:
+    def create_table(
+        self,
+        given: TableDocuments | GivenDocument,
+        *configs: GivenDocument,
+        kafka: str | None = None,
+        overrides: Sequence[str] = (),
+    ) -> Creation:
         """Creates a table: resolves its start offsets in Kafka, writes its empty halves, stores its definition.
+
+        `given` is the schema and `configs` are its table configs, each a dictionary or the path of a JSON file. Or
+        `given` is all of it, as `hybrid.frame_documents` makes it. `kafka` replaces the brokers of the configs,
+        `overrides` are `POINTER=VALUE` texts as `--set` takes them.
 
         ConflictError when the name is taken; StreamError when Kafka does not answer. Nothing is created then.
         """
         from hybrid.operations.tables.create import create_table
 
-        return create_table(self.context, given)
+        return create_table(self.context, given_documents(given, configs, kafka, overrides))
 
-    def apply_table(self, given: TableDocuments, *, dry_run: bool = False) -> Creation:
+    def apply_table(
+        self,
+        given: TableDocuments | GivenDocument,
+        *configs: GivenDocument,
+        kafka: str | None = None,
+        overrides: Sequence[str] = (),
+        dry_run: bool = False,
+    ) -> Creation:
         """Creates a table, or changes the existing one to match the documents; the result lists the differences.
+
+        The documents are given as to `create_table`.
 
         SpecError for a change that would lose rows or values, or change their meaning. Nothing is changed then, or with
         `dry_run`.
         """
         from hybrid.operations.tables.apply import apply_table
 
-        return apply_table(self.context, given, dry_run=dry_run)
+        return apply_table(self.context, given_documents(given, configs, kafka, overrides), dry_run=dry_run)
 
     def add_table(self, given: TableDocuments, *, update: bool = False) -> Creation:
         """Creates a table or adds a half, as Pinot does; ConflictError for an existing half, unless `update`."""
@@ -148,12 +191,37 @@ class Hybrid:
 
     # Queries
 
-    def query(self, sql: str, options: QueryOptions | None = None, *, as_of: AsOfText | None = None) -> QueryResult:
+    def query(
+        self,
+        sql: str,
+        options: QueryOptions | None = None,
+        *,
+        as_of: AsOfText | None = None,
+        all_rows: bool = False,
+    ) -> QueryResult:
         """Answers a statement from one revision, including rows in Kafka that are not committed yet.
 
-        `as_of` is the revision of another answer or a time, instead of now; see `hybrid.query.time_travel`.
+        `as_of` is the revision of another answer or a time, instead of now; see `hybrid.query.time_travel`. A statement
+        without LIMIT gives 10 rows, as in Pinot, with a `ResultLimitWarning` when there are more; `all_rows` gives all.
+        With `options`, which are those of a server, there is no Python warning.
         """
-        return self._queries.query(sql, options, as_of=as_of)
+        if options is not None:
+            return self._queries.query(sql, options, as_of=as_of)
+        result = self._queries.query(sql, _options(all_rows), as_of=as_of)
+        warn_if_cut(result.warnings, stacklevel=2)
+        return result
+
+    async def aquery(self, sql: str, *, as_of: AsOfText | None = None, all_rows: bool = False) -> QueryResult:
+        """Answers a statement as `query` does, in a thread; cancelling the task interrupts the statement."""
+        from hybrid.api.background_query import Cancellation, run_in_background
+
+        def work(cancellation: Cancellation) -> QueryResult:
+            options = replace(_options(all_rows), running=cancellation.began)
+            return self._queries.query(sql, options, as_of=as_of)
+
+        result = await run_in_background(work)
+        warn_if_cut(result.warnings, stacklevel=2)
+        return result
 
     def export(
         self,
@@ -277,3 +345,9 @@ class Hybrid:
         from hybrid.operations.tables.status import status_of_all
 
         return status_of_all(self.context)
+
+
+def _options(all_rows: bool) -> QueryOptions:
+    from hybrid.query.engine import QueryOptions
+
+    return QueryOptions(whole=all_rows)

@@ -13,6 +13,7 @@ from hybrid.operations import ingestion, moves, pauses, rejected_rows
 from hybrid.operations.queries import AsOfText, view_table
 from hybrid.operations.segments import Segment, find_segment, segment_origins, segments_of
 from hybrid.operations.time_boundary import TimeBoundary, clear_boundary, set_boundary, time_boundary
+from hybrid.runtime.text_table import html_table
 from hybrid.table.boundary import Boundary, TopicPartition
 from hybrid.table.effective import EffectiveBoundary
 
@@ -51,6 +52,21 @@ class Table:
 
     def __dir__(self) -> list[str]:
         return [name for name in dir(type(self)) if not name.startswith("_") and name not in _INTERNAL]
+
+    def __repr__(self) -> str:
+        return f"<Table {self.name}: {', '.join(half.value for half in sorted(self.spec.halves, reverse=True))}>"
+
+    def _repr_html_(self) -> str:
+        """The columns, and for two halves the drawing of the boundary in effect."""
+        spec = self.spec
+        columns = [
+            (field.name, f"{field.data_type}{'' if field.single_value else '[]'}") for field in spec.schema.fields
+        ]
+        keys = f"; primary key {', '.join(spec.primary_key)}" if spec.primary_key else ""
+        note = f"{self!r} time column {spec.time_column or 'none'}{keys}"
+        boundary = self.effective_boundary()
+        drawing = boundary._repr_html_() if boundary is not None else ""
+        return html_table(["column", "type"], columns, note) + drawing
 
     @property
     def spec(self) -> TableSpec:

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from hybrid.runtime.json_values import json_value
+from hybrid.runtime.text_table import CONTROL as CONTROL
+from hybrid.runtime.text_table import printable as printable
+from hybrid.runtime.text_table import text as text
 
 Row = Mapping[str, object]
 
 _CSV_PLAIN = re.compile(r"[^,\"\r\n]+")
 _CSV_EDGE = " \t\ufeff"  # readers trim blanks, and a byte order mark
-# C0 and C1 controls move the cursor and start sequences; bidirectional ones show a text in another order than it has.
-_BIDIRECTIONAL = (0x061C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A))
-CONTROL = {
-    **{code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))},
-    **{code: f"\\u{code:04x}" for code in _BIDIRECTIONAL},
-    **{9: "\\t", 10: "\\n", 13: "\\r"},
-}
 MESSAGE = {code: shown for code, shown in CONTROL.items() if code != 10}
 
 
@@ -59,19 +53,6 @@ class View:
     kinds: Mapping[str, CellKind] | None = None
 
 
-def text(value: object) -> str:
-    """A value in a table or CSV cell: None is empty, bytes are hex, times ISO 8601, a float its shortest decimal."""
-    match json_value(value):
-        case None:
-            return ""
-        case bool() as flag:
-            return "true" if flag else "false"
-        case dict() | list() as nested:
-            return json.dumps(nested, ensure_ascii=False)
-        case plain:
-            return str(plain)
-
-
 def csv_cell(value: object) -> str:
     """A value in a CSV cell: nothing for None, `""` for an empty text; in quotes where it needs them."""
     if value is None:
@@ -80,8 +61,3 @@ def csv_cell(value: object) -> str:
     if cell and _CSV_PLAIN.fullmatch(cell) and cell[0] not in _CSV_EDGE and cell[-1] not in _CSV_EDGE:
         return cell
     return '"' + cell.replace('"', '""') + '"'
-
-
-def printable(text: str) -> str:
-    """A text as one line that is safe for a terminal: control characters are escaped."""
-    return text.translate(CONTROL)

@@ -9,13 +9,12 @@ import json
 import shutil
 import sys
 import time
-import unicodedata
 from collections.abc import Callable, Mapping, Sequence
-from decimal import Decimal
 from typing import TextIO
 
 from hybrid.cli.cells import CONTROL, MESSAGE, Row, View, csv_cell, printable, text
 from hybrid.runtime.json_values import json_value
+from hybrid.runtime.text_table import is_numeric, padded, table_lines, width
 
 FORMATS = ("table", "json", "jsonl", "csv", "markdown")
 FILE_FORMATS = (*FORMATS, "parquet", "arrow")  # of a query, whose rows are written as they come
@@ -86,37 +85,18 @@ def _print_markdown(data: Row | Sequence[Row], rows: Sequence[Row], names: Seque
 
 
 def _print_object(row: Row, names: Sequence[str], out: TextIO) -> None:
-    wide = max((_width(name) for name in names), default=0)
+    wide = max((width(name) for name in names), default=0)
     for name in names:
-        print(f"{_padded(name, wide)}  {text(row.get(name)).translate(CONTROL)}".rstrip(), file=out)
+        print(f"{padded(name, wide)}  {text(row.get(name)).translate(CONTROL)}".rstrip(), file=out)
 
 
 def _print_table(rows: list[Row], names: Sequence[str], out: TextIO) -> None:
-    cells = [[text(row.get(name)).translate(CONTROL) for name in names] for row in rows]
-    widths = [max([_width(name), *(_width(line[at]) for line in cells)]) for at, name in enumerate(names)]
-    right = [_is_number(rows, name) for name in names]
-    for line in [names, ["-" * wide for wide in widths], *cells] if names else []:
-        shown = zip(line, widths, right, strict=True)
-        print("  ".join(_padded(cell, wide, at) for cell, wide, at in shown).rstrip(), file=out)
+    for line in table_lines(names, [[row.get(name) for name in names] for row in rows]):
+        print(line, file=out)
 
 
 def _is_number(rows: list[Row], name: str) -> bool:
-    values = [row.get(name) for row in rows if row.get(name) is not None]
-    return bool(values) and all(isinstance(v, int | float | Decimal) and not isinstance(v, bool) for v in values)
-
-
-def _padded(cell: str, wide: int, right: bool = False) -> str:
-    space = " " * max(0, wide - _width(cell))
-    return space + cell if right else cell + space
-
-
-def _width(cell: str) -> int:
-    """Columns on a terminal: East Asian wide characters take two."""
-    if cell.isascii():
-        return len(cell)
-    return sum(
-        2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in cell if not unicodedata.combining(char)
-    )
+    return is_numeric([row.get(name) for row in rows])
 
 
 class TerminalProgress:

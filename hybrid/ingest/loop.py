@@ -15,10 +15,12 @@ from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import open_half
 from hybrid.lake.table_context import TableContext
 from hybrid.runtime.json_values import capitalized
+from hybrid.runtime.sentence_repr import shown_as_sentence
 
 _POLL_S = 1.0
 
 
+@shown_as_sentence
 @dataclass(frozen=True)
 class IngestReport:
     """The result of an ingestion: rows and rejected rows in `batches` commits, in one `sentence`.

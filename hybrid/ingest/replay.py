@@ -22,6 +22,7 @@ from hybrid.lake.rejected import BROUGHT, KIND, WHY, RejectedRows, rejected_rows
 from hybrid.lake.table_context import TableContext
 from hybrid.progress import counted
 from hybrid.runtime.json_values import capitalized
+from hybrid.runtime.sentence_repr import shown_as_sentence
 from hybrid.table import columns
 from hybrid.table.boundary import PartitionKey
 from hybrid.table.names import replay_segment
@@ -36,6 +37,7 @@ OF_A_FLOW = "A flow brought it: correct its source, and run the flow with --full
 _KEY = (columns.CONNECTOR, columns.TOPIC, columns.EPOCH, columns.PARTITION)
 
 
+@shown_as_sentence
 @dataclass(frozen=True)
 class ReplayReport:
     """The result of a replay of `rejected` rows.

@@ -45,6 +45,7 @@ from hybrid.lake.log import open_half
 from hybrid.lake.table_context import TableContext
 from hybrid.progress import counted
 from hybrid.runtime.json_values import capitalized
+from hybrid.runtime.sentence_repr import shown_as_sentence
 from hybrid.table.boundary import PartitionKey, TopicPartition, current_keys
 from hybrid.table.state import RESET, RealtimeState, next_act
 
@@ -66,6 +67,7 @@ class ResetPartition:
     again: int
 
 
+@shown_as_sentence
 @dataclass(frozen=True)
 class ResetReport:
     """What a reset of one topic did or would do. `version` None: nothing was committed.

@@ -10,10 +10,12 @@ from hybrid.errors import NotFoundError
 from hybrid.lake.commit_context import LockedHalf, new_act_id
 from hybrid.lake.log import HalfSnapshot
 from hybrid.lake.table_context import TableContext
+from hybrid.runtime.sentence_repr import shown_as_sentence
 from hybrid.table.boundary import PartitionKey
 from hybrid.table.state import next_act
 
 
+@shown_as_sentence
 @dataclass(frozen=True)
 class SealReport:
     """The segments that were sealed, and a `sentence` about it."""

@@ -16,12 +16,14 @@ from hybrid.lake.commit_context import new_act_id
 from hybrid.lake.log import HalfSnapshot
 from hybrid.lake.table_context import TableContext
 from hybrid.runtime.json_values import utc
+from hybrid.runtime.sentence_repr import shown_as_sentence
 from hybrid.schema.rounding import rounded_down
 from hybrid.table.boundary import Boundary
 from hybrid.table.effective import covered_until, end_of_step
 from hybrid.table.state import next_act
 
 
+@shown_as_sentence
 @dataclass(frozen=True)
 class BoundaryReport:
     """The result of setting or clearing a boundary; `version` is None when there was nothing to do."""

@@ -40,6 +40,7 @@ from hybrid.move.waiting_rows import count_waiting, part_of_bucket, waiting_rows
 from hybrid.move.write import put_files, write_files, written_columns
 from hybrid.progress import counted
 from hybrid.runtime.json_values import utc
+from hybrid.runtime.sentence_repr import shown_as_sentence
 from hybrid.table import columns
 from hybrid.table.boundary import INFINITE, Boundary
 from hybrid.table.coverage_sql import covered_sql
@@ -49,6 +50,7 @@ from hybrid.table.state import AS_STORED, READ_VERSION, next_act
 _STEPPED_OVER = frozenset({"backfill", "merge", "replace", "revert"})
 
 
+@shown_as_sentence
 @dataclass(frozen=True)
 class MoveReport:
     """The result of a move: rows read and written, segments added, the boundary after it, in one `sentence`."""

@@ -25,6 +25,7 @@ from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.log_entries import DataFile
 from hybrid.lake.table_context import TableContext
 from hybrid.progress import counted
+from hybrid.runtime.sentence_repr import shown_as_sentence
 from hybrid.table import columns
 
 
@@ -60,6 +61,7 @@ class Heap:
     below: int
 
 
+@shown_as_sentence
 @dataclass(frozen=True)
 class OptimizeReport:
     """Segments of REALTIME whose small `files` of so many `bytes` were rewritten as `files_after`.

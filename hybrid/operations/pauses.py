@@ -10,6 +10,7 @@ from hybrid.config.table_config import Half
 from hybrid.errors import HybridError
 from hybrid.kafka.clients import QUERY_TIMEOUT_MS
 from hybrid.kafka.streams import require_topics
+from hybrid.runtime.sentence_repr import shown_as_sentence
 from hybrid.table.boundary import TopicPartition
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from hybrid.home.table_ref import TableRef
 
 
+@shown_as_sentence
 @dataclass(frozen=True)
 class PauseStatus:
     """Whether a table is paused, since when and why. `sentence` sums it up.

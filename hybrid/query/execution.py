@@ -14,6 +14,7 @@ from hybrid.query.error_mapping import query_error, stopped
 from hybrid.query.options import apply_options
 from hybrid.query.plan import Rewritten
 from hybrid.query.result import QueryResult, QueryStats
+from hybrid.query.result_warning import limit_note
 from hybrid.query.revision import Revision
 from hybrid.query.types import convert_rows, converter, wire_type
 from hybrid.schema.types import DataType
@@ -188,7 +189,7 @@ def to_result(
     most = rewritten.rows_max
     if most is not None and len(rows) > most:
         rows = rows[:most]
-        messages.append(f"Only the first {most} rows are shown, as in Pinot: add LIMIT to the query for more.")
+        messages.append(limit_note(most))
     types = [wire_of(name, kind, rewritten) for name, kind in fetched.columns]
     converters = [converter(kind, wire) for (_, kind), wire in zip(fetched.columns, types, strict=True)]
     names = [name for name, _ in fetched.columns]

@@ -10,6 +10,7 @@ from hybrid.query.plan import QueryPlan, RefPlan
 from hybrid.query.prune import FileChoice
 from hybrid.query.revision import time_text
 from hybrid.query.scan import relation_sql
+from hybrid.runtime.text_table import html_table, printable
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,15 @@ class Explanation:
     tables: Sequence[TableExplanation]
     sql: str
     warnings: Sequence[str]
+
+    def __str__(self) -> str:
+        return "\n".join(printable(f"{subject}: {text}") for subject, text in explanation_rows(self)[1])
+
+    def __repr__(self) -> str:
+        return f"<Explanation: {printable(self.revision)}>"
+
+    def _repr_html_(self) -> str:
+        return html_table(*explanation_rows(self))
 
     def to_json(self) -> dict[str, Any]:
         """The explanation as plain values."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from hybrid.errors import MachineError
 from hybrid.query.revision import Revision
+from hybrid.runtime.text_table import html_table, table_lines, text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,10 +46,15 @@ class QueryStats:
         }
 
 
-@dataclass(frozen=True)
-class QueryResult:
-    """The result of a statement. Values are int, float, bool, str, bytes, Decimal, datetime (UTC, no zone), list, None.
+_ROWS_SHOWN = 40
+_CELL_CHARS = 80
 
+
+@dataclass(frozen=True, repr=False)
+class QueryResult:
+    """The result of a statement. It prints as a table, and is iterated by rows.
+
+    Values are int, float, bool, str, bytes, Decimal, datetime (UTC, no zone), list, None.
     `source` names who answered: `files`, or the `cache` of a server.
     """
 
@@ -59,6 +65,29 @@ class QueryResult:
     warnings: Sequence[str] = ()
     stats: QueryStats = field(default_factory=QueryStats)
     source: str = "files"
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __repr__(self) -> str:
+        """The first rows as a table of text."""
+        return "\n".join(
+            [*table_lines(self.column_names, self._shown_rows()), *([note] if (note := self._note()) else [])]
+        )
+
+    def _repr_html_(self) -> str:
+        return html_table(self.column_names, self._shown_rows(), self._note())
+
+    def _shown_rows(self) -> list[list[object]]:
+        return [[_shortened(value) for value in row] for row in self.rows[:_ROWS_SHOWN]]
+
+    def _note(self) -> str:
+        count = len(self.rows)
+        more = f"; {_ROWS_SHOWN} are shown" if count > _ROWS_SHOWN else ""
+        return "\n".join([f"{count} row{'s' * (count != 1)}{more}", *(f"warning: {note}" for note in self.warnings)])
 
     def arrow(self) -> pa.Table:
         """The rows as an Arrow table."""
@@ -81,6 +110,16 @@ class QueryResult:
         except ImportError:
             raise MachineError("polars is not installed.", hint="pip install polars") from None
         return polars.from_arrow(self.arrow())
+
+
+def _shortened(value: object) -> object:
+    """A value for a table: a long text, list or object ends in three dots."""
+    if value is None or isinstance(value, int | float):
+        return value
+    cell = text(value)
+    if len(cell) <= _CELL_CHARS:
+        return value
+    return f"{cell[: _CELL_CHARS - 3]}..."
 
 
 def _arrow_array(wire: str, values: Sequence[object]) -> pa.Array:

@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 from hybrid.replace.check_result import CheckResult
 from hybrid.replace.diff import Difference, Sample
 from hybrid.runtime.json_values import capitalized
+from hybrid.runtime.sentence_repr import shown_as_sentence
 from hybrid.table.plans import Counts
 
 
+@shown_as_sentence
 @dataclass(frozen=True)
 class JobReport:
     """The result of a job or a revert. `act` and `version` are None when nothing was committed.

@@ -129,9 +129,14 @@ def table_undrop(home: Hybrid, *, table: str) -> Json:
 # Reads
 
 
-def query(home: Hybrid, *, sql: str, as_of: str | None = None) -> Json:
-    """The answer to a statement, now or as of a revision or time; `source` is `cache` or `files`."""
-    return views.query_view(home.query(sql, as_of=as_of))
+def query(home: Hybrid, *, sql: str, as_of: str | None = None, all_rows: bool = False) -> Json:
+    """The answer to a statement, now or as of a revision or time; `source` is `cache` or `files`.
+
+    `all_rows`: without Pinot's default LIMIT.
+    """
+    from hybrid.query.engine import QueryOptions
+
+    return views.query_view(home.query(sql, QueryOptions(whole=all_rows), as_of=as_of))
 
 
 def explain(home: Hybrid, *, sql: str, as_of: str | None = None) -> Json:

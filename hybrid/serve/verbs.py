@@ -69,6 +69,7 @@ class _AskedVerb:
         context, arguments = self._context, self._arguments
         with context.queries.running(self._request_id, who_asks()) as running:
             options = replace(context.query_options(), running=running, began=self._began)
+            options = replace(options, whole=arguments.get("all_rows", options.whole))
             if self._verb.call is query:
                 return JSONResponse(self._query(options))
             if self._verb.call is explain:

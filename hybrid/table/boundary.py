@@ -13,6 +13,8 @@ from math import lcm
 from typing import NamedTuple
 
 from hybrid.config.table_config import BoundaryMode, StreamConfig
+from hybrid.runtime.json_values import utc
+from hybrid.table.boundary_drawing import boundary_svg
 
 # T of a table without a time column: every row lies before it, so the frontier alone decides.
 INFINITE = 2**63 - 1
@@ -119,6 +121,13 @@ class Boundary:
     floor_ms: int | None = None
     step_ms: int = 1
 
+    def _repr_html_(self) -> str:
+        """A drawing of T, or of the override in its place; the mode may have set another limit in effect."""
+        limit_ms = self.time_ms if self.override_ms is None else self.override_ms
+        set_by = f"mode {self.mode.value}" if self.override_ms is None else "override"
+        frontier = offsets_to_json(self.frontier)
+        return boundary_svg(drawn_limit(limit_ms), frontier, set_by, hides_offline=self.override_ms is not None)
+
     def covers(self, time_ms: int | None, key: PartitionKey, offset: int) -> bool:
         """Whether the offline half has taken over the realtime row at these coordinates."""
         return self.covers_time(time_ms) and offset < self.frontier.get(key, 0)
@@ -171,6 +180,13 @@ class Boundary:
         assert isinstance(step_ms, int)
         mode = BoundaryMode(str(doc.get("mode", "exact")))  # halves of the first version have no mode
         return cls(time_ms, offsets_from_json(doc["frontier"]), mode, override_ms, floor_ms, step_ms)
+
+
+def drawn_limit(limit_ms: int | None) -> str | None:
+    """A limit in a drawing; None while no time is covered."""
+    if limit_ms is None:
+        return None
+    return "any time" if limit_ms >= INFINITE else utc(limit_ms)
 
 
 def offsets_to_json(offsets: Offsets) -> dict[str, int]:

@@ -32,7 +32,8 @@ from dataclasses import dataclass, field
 
 from hybrid.config.table_config import BoundaryMode
 from hybrid.schema.rounding import rounded_down
-from hybrid.table.boundary import INFINITE, Boundary, Offsets, PartitionKey
+from hybrid.table.boundary import INFINITE, Boundary, Offsets, PartitionKey, drawn_limit, offsets_to_json
+from hybrid.table.boundary_drawing import boundary_svg
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,16 @@ class EffectiveBoundary:
     frontier: Offsets = field(default_factory=dict)
     time_alone: bool = False
     restricts_offline: bool = False
+
+    def _repr_html_(self) -> str:
+        """A drawing of what is visible in each half."""
+        return boundary_svg(
+            drawn_limit(self.limit_ms),
+            offsets_to_json(self.frontier),
+            "in effect",
+            hides_offline=self.restricts_offline,
+            time_alone=self.time_alone,
+        )
 
     def covers(self, time_ms: int | None, key: PartitionKey, offset: int) -> bool:
         """Whether the realtime or tail row at these coordinates is hidden, because the offline half answers for it."""

@@ -12,6 +12,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from hybrid.runtime.json_values import instant
+from hybrid.runtime.sentence_repr import shown_as_sentence
+from hybrid.runtime.text_table import html_table
+
 Span = tuple[int | None, int | None]
 
 
@@ -82,6 +86,7 @@ class Unit:
     written: tuple[WrittenSegment, ...]
 
 
+@shown_as_sentence
 @dataclass(frozen=True)
 class Plan:
     """A backfill, planned on version `offline_version` of the OFFLINE Delta table `table_id`.
@@ -111,6 +116,15 @@ class Plan:
     seconds: float = 0.0
     reason: str | None = None
     user: str | None = None
+
+    def _repr_html_(self) -> str:
+        rows = []
+        for bucket in self.buckets:
+            counts = bucket.counts
+            numbers = (counts.rows_before, counts.rows_after, counts.added, counts.removed, counts.changed)
+            rows.append((instant(bucket.start), instant(bucket.end), bucket.state.value, *numbers))
+        names = ("start", "end", "state", "rows_before", "rows_after", "added", "removed", "changed")
+        return html_table(names, rows, self.sentence)
 
     @property
     def did_something(self) -> bool:

@@ -42,6 +42,7 @@ truncated tutorial two type under undo until up update use used user using value
 warning was watch way week went were what when where whether which while who whole whom why widen with without word
 works write written wrong year yet your
 address cluster continue continues decide directory erased restore restoring verifying
+asyncio call creating notebook
 """
 
 

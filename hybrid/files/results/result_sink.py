@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from hybrid.files.results.output_file import OutputStream
 from hybrid.files.results.result_format import ResultFormat, distinct_names
 from hybrid.progress import Progress
+from hybrid.runtime.sentence_repr import shown_as_sentence
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,6 +23,7 @@ _LABEL = "Writing rows"
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
 
 
+@shown_as_sentence
 @dataclass(frozen=True)
 class ExportReport:
     """What was written: where, in which format, how much, in which time, and from which revision of the tables."""

@@ -31,6 +31,7 @@ from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import open_half
 from hybrid.lake.table_context import TableContext
 from hybrid.progress import counted
+from hybrid.runtime.sentence_repr import shown_as_sentence
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 _ATTEMPTS = 5
 
 
+@shown_as_sentence
 @dataclass(frozen=True)
 class FlowReport:
     """The result of a flow's run. `state` is DONE, NOTHING or FAILED; counts are of this run; `sentence` sums it up."""

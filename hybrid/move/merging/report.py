@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hybrid.progress import counted
+from hybrid.runtime.sentence_repr import shown_as_sentence
 
 
 def left_out(read: int, written: int, *, rolled_up: bool = False) -> str:
@@ -36,6 +37,7 @@ class Merged:
     version: int | None = None
 
 
+@shown_as_sentence
 @dataclass(frozen=True)
 class MergeReport:
     """Every commit in order, and the excluded segments by reason; `rows_read` and `rows_written` are totals."""

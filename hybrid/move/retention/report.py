@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from hybrid.config.table_config import Half
 from hybrid.progress import counted
 from hybrid.runtime.json_values import utc
+from hybrid.runtime.sentence_repr import shown_as_sentence
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,7 @@ class KeptSegments:
         return f"{counted(len(self.segments), 'segment')} of {self.half} {verb} kept: {self.why}"
 
 
+@shown_as_sentence
 @dataclass(frozen=True)
 class RetentionReport:
     """What was dropped (`segments` and `rows` by half), what was kept, and the boundary's floor (epoch ms).

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from hybrid.config.table_config import Half
 from hybrid.progress import counted
+from hybrid.runtime.sentence_repr import shown_as_sentence
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,7 @@ class Removed:
         return f"{' and '.join(parts)} of {self.half}"
 
 
+@shown_as_sentence
 @dataclass(frozen=True)
 class VacuumReport:
     """What was removed by half: data `files` and their `bytes`, `commits` of the log and `log_bytes`.

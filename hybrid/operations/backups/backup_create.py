@@ -29,6 +29,7 @@ from hybrid.operations.backups.backup_store import BackupStore, StoredObject
 from hybrid.operations.backups.home_settings import portable_settings
 from hybrid.progress import counted
 from hybrid.runtime.json_values import stamp
+from hybrid.runtime.sentence_repr import shown_as_sentence
 
 if TYPE_CHECKING:
     from hybrid.config.input_rules import InputRules
@@ -45,6 +46,7 @@ _ALWAYS_LEFT_OUT = (
 )
 
 
+@shown_as_sentence
 @dataclass(frozen=True)
 class BackupReport:
     """A backup that was made: its tables with their revisions, and how much of it is new in the directory.

@@ -11,8 +11,10 @@ from hybrid.lake.failpoints import step
 from hybrid.operations.backups.backup_store import BackupStore
 from hybrid.progress import Progress, counted
 from hybrid.runtime import durable
+from hybrid.runtime.sentence_repr import shown_as_sentence
 
 
+@shown_as_sentence
 @dataclass(frozen=True)
 class DeletionReport:
     """What was deleted: the backup, and the files with their bytes that only it needed, or that nothing needed."""

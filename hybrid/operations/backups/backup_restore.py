@@ -29,6 +29,7 @@ from hybrid.operations.backups.stream_gaps import stream_warnings
 from hybrid.progress import counted
 from hybrid.runtime import durable
 from hybrid.runtime.file_lock import file_lock
+from hybrid.runtime.sentence_repr import shown_as_sentence
 
 if TYPE_CHECKING:
     from hybrid.home.home import Home
@@ -37,6 +38,7 @@ _THREADS = 4
 _WAREHOUSE, _SCHEMAS, _LOGS = "warehouse", ".schemas", "logs"
 
 
+@shown_as_sentence
 @dataclass(frozen=True)
 class RestoreReport:
     """A restored home: its tables with the revisions that they were restored at.

@@ -11,6 +11,7 @@ from hybrid.errors import DataError
 from hybrid.operations.backups.backup_manifest import BackupManifest
 from hybrid.operations.backups.backup_store import MARKER, BackupStore
 from hybrid.progress import Progress, counted
+from hybrid.runtime.sentence_repr import shown_as_sentence
 
 _THREADS = 2
 
@@ -36,6 +37,7 @@ class BackupDamage:
     backups: tuple[str, ...]
 
 
+@shown_as_sentence
 @dataclass(frozen=True)
 class VerifyReport:
     """The result of a verification. `sound`: every verified backup can be restored."""

@@ -29,6 +29,7 @@ from hybrid.replace.lineage import lineage_of
 from hybrid.replace.report import numbers
 from hybrid.replace.swap import Ready, arrival_timestamp, commit_under_lock
 from hybrid.runtime.json_values import utc
+from hybrid.runtime.sentence_repr import shown_as_sentence
 from hybrid.table import columns
 from hybrid.table.names import another_name
 from hybrid.table.plans import Plan, PlannedBucket, Unit, span, total
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 _ONE_FILE_BYTES = 64 * 1024 * 1024
 
 
+@shown_as_sentence
 @dataclass(frozen=True)
 class RunReport:
     """The result of a run: buckets corrected by this run, buckets done so far, and why it stopped."""

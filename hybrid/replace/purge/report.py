@@ -10,6 +10,7 @@ from typing import Any
 from hybrid.lake.layout import TableLayout
 from hybrid.progress import counted
 from hybrid.runtime import durable
+from hybrid.runtime.sentence_repr import shown_as_sentence
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ class PurgeReading:
     markers: int = 0
 
 
+@shown_as_sentence
 @dataclass(frozen=True)
 class PurgeReport:
     """The result of a purge. `rows` were removed from current versions, `files` deleted.
