@@ -134,14 +134,19 @@ class RightError(AccessError):
 
 
 class QueryError(HybridError):
-    """A statement cannot be parsed, planned or run. `pinot_code` is Pinot's error code for it."""
+    """A statement cannot be parsed, planned or run. `pinot_code` is Pinot's error code for it.
+
+    `column` is the name of a column that does not exist, if that is the error.
+    """
 
     code = "query"
     http_status = 200
 
-    def __init__(self, message: str, *, pinot_code: int = 200, hint: str | None = None) -> None:
+    def __init__(
+        self, message: str, *, pinot_code: int = 200, hint: str | None = None, column: str | None = None
+    ) -> None:
         super().__init__(message, hint=hint)
-        self.pinot_code = pinot_code
+        self.pinot_code, self.column = pinot_code, column
 
 
 class MachineError(HybridError):

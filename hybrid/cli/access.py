@@ -18,7 +18,7 @@ _RIGHTS = ("read", "operate", "admin")
 _LISTED = View(("name", "right", "created_at"))
 
 
-@click.group(cls=HybridGroup)
+@click.group(cls=HybridGroup, alone="list")
 def access() -> None:
     """Manage accounts of the server of this home. A running server sees changes within a second."""
 

@@ -10,6 +10,7 @@ import click
 
 from hybrid.cli.cells import View
 from hybrid.cli.command import Cli, HybridGroup, pass_cli
+from hybrid.cli.completed_names import complete_plan_files, complete_plans
 from hybrid.cli.dispatch import ask, confirm, tell
 from hybrid.cli.job import read_expectation
 from hybrid.cli.replacement import os_user, tell_job, tell_samples
@@ -29,7 +30,7 @@ _SAMPLES = 10
 _FINDINGS = 3
 
 
-@click.group(cls=HybridGroup)
+@click.group(cls=HybridGroup, alone="list", named="list")
 def backfill() -> None:
     """Correct a time range: plan, inspect, run, revert."""
 
@@ -97,7 +98,7 @@ def _show_buckets(cli: Cli, found: dict[str, Any], samples_max: int = _SAMPLES) 
 
 
 @backfill.command()
-@click.argument("plan", metavar="PLAN.json|ID")
+@click.argument("plan", metavar="PLAN.json|ID", shell_complete=complete_plan_files)
 @click.option("--reason", help="Why; kept with the lineage entries. Without it the plan's own.")
 @click.option("--atomic", is_flag=True, help="All buckets in one commit.")
 @click.option("--newest-first", is_flag=True, help="The newest buckets first.")
@@ -156,7 +157,7 @@ def list_(cli: Cli, table: str | None) -> None:
 
 
 @backfill.command()
-@click.argument("plan", metavar="ID")
+@click.argument("plan", metavar="ID", shell_complete=complete_plans)
 @pass_cli
 def status(cli: Cli, plan: str) -> None:
     """Show the state of a backfill, with its plan."""
@@ -169,7 +170,7 @@ def status(cli: Cli, plan: str) -> None:
 
 
 @backfill.command()
-@click.argument("plan", metavar="ID")
+@click.argument("plan", metavar="ID", shell_complete=complete_plans)
 @pass_cli
 def pause(cli: Cli, plan: str) -> None:
     """Pause a run after the current commit."""
@@ -177,7 +178,7 @@ def pause(cli: Cli, plan: str) -> None:
 
 
 @backfill.command()
-@click.argument("plan", metavar="ID")
+@click.argument("plan", metavar="ID", shell_complete=complete_plans)
 @pass_cli
 def resume(cli: Cli, plan: str) -> None:
     """Resume a run that was paused or killed; completed buckets are skipped."""
@@ -185,7 +186,7 @@ def resume(cli: Cli, plan: str) -> None:
 
 
 @backfill.command()
-@click.argument("plan", metavar="ID")
+@click.argument("plan", metavar="ID", shell_complete=complete_plans)
 @pass_cli
 def cancel(cli: Cli, plan: str) -> None:
     """Stop a run permanently. Its corrections stay, and can be reverted."""
@@ -197,7 +198,7 @@ def cancel(cli: Cli, plan: str) -> None:
 
 
 @backfill.command()
-@click.argument("plan", metavar="ID")
+@click.argument("plan", metavar="ID", shell_complete=complete_plans)
 @click.option("--reason", help="Why; kept with the lineage entry.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @pass_cli

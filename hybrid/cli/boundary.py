@@ -8,7 +8,7 @@ from hybrid.cli.command import Cli, HybridGroup, pass_cli
 from hybrid.cli.dispatch import ask, tell
 
 
-@click.group(cls=HybridGroup)
+@click.group(cls=HybridGroup, named="show")
 def boundary() -> None:
     """Show, set and clear the time boundary between the halves."""
 

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TextIO, TypeVar
 
 import click
 
@@ -21,6 +21,9 @@ from hybrid.cli.output import FILE_FORMATS, FORMATS, TerminalProgress, emit
 from hybrid.config.settings import Settings, load_settings
 from hybrid.errors import suggestion
 from hybrid.progress import Progress
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -83,13 +86,26 @@ class Cli:
         self.progress.say(message)
 
     def emit(
-        self, data: Row | Sequence[Row], columns: View | Sequence[str] | None = None, *, empty: str | None = None
+        self,
+        data: Row | Sequence[Row],
+        columns: View | Sequence[str] | None = None,
+        *,
+        empty: str | None = None,
+        stream: TextIO | None = None,
     ) -> None:
-        """Print the result on stdout in the requested format. `empty`: what a terminal says of a list without rows."""
+        """Print the result on stdout, or `stream`, in the requested format.
+
+        `empty`: what a terminal says of a list without rows.
+        """
         if empty is not None and not data and self.is_terminal:
             self.say(empty)
         else:
-            emit(data, columns, self.format, wide=self.is_wide)
+            emit(data, columns, self.format, stream, wide=self.is_wide)
+
+
+def is_interactive() -> bool:
+    """Whether a person types at a terminal and sees the results there."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def pass_cli(function: Callable[Concatenate[Cli, P], R]) -> Callable[P, R]:
@@ -137,8 +153,25 @@ def global_options(formats: Sequence[str] = FORMATS) -> list[click.Option]:
     ]
 
 
+class TableName(click.types.StringParamType):
+    """The name of a table, which a shell completes."""
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """The tables whose names begin so."""
+        from hybrid.cli.completed_names import complete_tables
+
+        return complete_tables(ctx, incomplete)
+
+
+_TABLE_NAME = TableName()
+_TABLE_METAVARS = ("TABLE", "[TABLE]")
+
+
 class _WithGlobalOptions(click.Command):
-    """Adds the global options to a command and lists them separately in its help. `formats` are those of its result."""
+    """Adds the global options to a command and lists them separately in its help. `formats` are those of its result.
+
+    Parameters that are shown as TABLE are completed from the tables.
+    """
 
     formats: Sequence[str] = FORMATS
 
@@ -146,6 +179,9 @@ class _WithGlobalOptions(click.Command):
         super().__init__(*args, **kwargs)
         own = {word for param in self.params for word in param.opts}
         self.shared = [option for option in global_options(self.formats) if not own & set(option.opts)]
+        for param in self.params:
+            if param.metavar in _TABLE_METAVARS and param.type is click.STRING:
+                param.type = _TABLE_NAME
         self.params.extend(self.shared)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -185,16 +221,27 @@ class Noun:
 
 
 class HybridGroup(_WithGlobalOptions, click.Group):
-    """A group of commands: a noun with its verbs. `nouns` are further, lazily imported commands."""
+    """A group of commands: a noun with its verbs. `nouns` are further, lazily imported commands.
+
+    `alone` is the verb of the noun without any; `named` the verb before a name: `hybrid segment orders` lists.
+    """
 
     command_class = HybridCommand
     group_class = type
 
-    def __init__(self, *args: Any, nouns: Mapping[str, Noun] | None = None, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        nouns: Mapping[str, Noun] | None = None,
+        alone: str | None = None,
+        named: str | None = None,
+        **kwargs: Any,
+    ) -> None:
         if nouns:  # any command may follow
             self.formats = FILE_FORMATS
         super().__init__(*args, **kwargs)
         self.nouns = nouns or {}
+        self._alone, self._named = alone, named
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names of the commands in the order of their definition."""
@@ -205,16 +252,41 @@ class HybridGroup(_WithGlobalOptions, click.Group):
         noun = self.nouns.get(cmd_name)
         if noun is not None:
             return noun.load()
-        return super().get_command(ctx, cmd_name)
+        return super().get_command(ctx, cmd_name) or self._of_plural(cmd_name)
+
+    def _of_plural(self, word: str) -> click.Command | None:
+        """The noun whose plural a word is, if it has verbs: `hybrid moves` must move nothing."""
+        singulars = (word.removesuffix("s"), f"{word.removesuffix('ies')}y")
+        loaded = [self.nouns[name].load() for name in singulars if name != word and name in self.nouns]
+        return next((command for command in loaded if isinstance(command, click.Group)), None)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse as click does; the noun alone lists or shows."""
+        if self._alone is not None and not ctx.resilient_parsing:
+            _, behind_options, _ = self.make_parser(ctx).parse_args(args=list(args))
+            if not behind_options:
+                args = [*args, self._alone]
+        return super().parse_args(ctx, args)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Resolve as click does, with a suggestion for an unknown name."""
+        """Resolve as click does, with a suggestion for an unknown name, which may also be that of a table."""
         name = args[0]
         if not name.startswith("-") and self.get_command(ctx, name) is None:
-            raise click.UsageError(f"No such command '{name}'.{suggestion(name, self.list_commands(ctx))}", ctx)
+            close = suggestion(name, self.list_commands(ctx))
+            if self._named is None or close or ctx.resilient_parsing:
+                raise click.UsageError(f"No such command '{name}'.{close}", ctx)
+            args = [self._named, *args]
         return super().resolve_command(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """The commands, then the options, that a shell completes; a noun is not imported for it."""
+        from click.shell_completion import CompletionItem
+
+        names = [(name, text) for name, text in self._summaries() if name.startswith(incomplete)]
+        options = click.Command.shell_complete(self, ctx, incomplete)
+        return [*(CompletionItem(name, help=text) for name, text in names), *options]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands before the options."""
@@ -223,7 +295,10 @@ class HybridGroup(_WithGlobalOptions, click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write one line per command; a noun is not imported for it."""
-        lines = [(name, command.get_short_help_str(90)) for name, command in self.commands.items()]
-        lines += [(name, noun.help) for name, noun in self.nouns.items()]
         with formatter.section("Commands"):
-            formatter.write_dl(lines)
+            formatter.write_dl(self._summaries())
+
+    def _summaries(self) -> list[tuple[str, str]]:
+        """Each command and its short help."""
+        summaries = [(name, command.get_short_help_str(90)) for name, command in self.commands.items()]
+        return [*summaries, *((name, noun.help) for name, noun in self.nouns.items())]

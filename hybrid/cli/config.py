@@ -12,7 +12,7 @@ _SECRET = ("token",)
 _SETTINGS = View(("name", "value", "source", "meaning"), below=("source",), kinds={"meaning": CellKind.PROSE})
 
 
-@click.group(cls=HybridGroup)
+@click.group(cls=HybridGroup, alone="show")
 def config() -> None:
     """Show the settings. Precedence: flag, then HYBRID_*, then hybrid.toml in the home folder, then the default."""
 

@@ -13,7 +13,7 @@ from hybrid.cli.dispatch import ask, confirm, tell
 _SHOWN = View(("name", "state", "detail", "transport", "records", "lag", "errors"), drop=("transport",))
 
 
-@click.group(cls=HybridGroup)
+@click.group(cls=HybridGroup, named="list")
 def connector() -> None:
     """List, start, pause and reset connectors of a table."""
 

@@ -40,6 +40,20 @@ def ask(cli: Cli, verb: str, **arguments: Any) -> Any:
             raise
 
 
+def ask_statement(cli: Cli, sql: str, as_of: str | None = None) -> Any:
+    """The answer to a statement, as the verb `query` gives it. Ctrl-C stops it at the server or in this process."""
+    client = client_of(cli)
+    if client is not None:
+        return client.call("query", {"sql": sql, "as_of": as_of})
+    require_right(cli, "read", "'query'")
+    from hybrid.cli.cancellation import cancellable
+    from hybrid.query.engine import QueryOptions
+    from hybrid.rpc.json_views import query_view
+
+    with dispatcher(cli) as home:
+        return cancellable(lambda started: query_view(home.query(sql, QueryOptions(running=started), as_of=as_of)))
+
+
 def client_of(cli: Cli) -> Client | None:
     """The client of the named server or of the server of this home; None without either."""
     from hybrid.rpc.client import Client

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from hybrid.cli.cancellation import cancellable
 from hybrid.cli.command import Cli
 from hybrid.cli.dispatch import client_of, dispatcher, require_right
 from hybrid.errors import UsageError
@@ -24,9 +25,12 @@ if TYPE_CHECKING:
 STDOUT = "-"
 
 
-def export(cli: Cli, sql: str, path: str, *, as_of: str | None, force: bool) -> None:
-    """Write all rows of a statement to a file, and say on stderr what was written. A failed run leaves no file."""
-    fmt = _format(cli, path)
+def export(cli: Cli, sql: str, path: str, *, as_of: str | None, force: bool, by_suffix: bool = False) -> None:
+    """Write all rows of a statement to a file, and say on stderr what was written. A failed run leaves no file.
+
+    `by_suffix`: the file's suffix decides on its format, whatever --format says.
+    """
+    fmt = format_of_file(path) if by_suffix else _format(cli, path)
     with _ended_by_signals():
         output = _stdout() if path == STDOUT else open_output(Path(path), force=force)
         report = _exported(cli, sql, output, fmt, as_of)
@@ -47,7 +51,11 @@ def _exported(cli: Cli, sql: str, output: OutputStream, fmt: ResultFormat, as_of
         from hybrid.operations.exports import export_to
 
         with dispatcher(cli) as home:
-            return export_to(home.context, sql, output, fmt, as_of=as_of, progress=progress)
+            return cancellable(
+                lambda started: export_to(
+                    home.context, sql, output, fmt, as_of=as_of, progress=progress, running=started
+                )
+            )
     except BaseException:
         output.discard()  # an error before the first row
         raise

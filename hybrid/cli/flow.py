@@ -18,7 +18,7 @@ _LISTED = View(
 _EVERYTHING = "\0"
 
 
-@click.group(cls=HybridGroup)
+@click.group(cls=HybridGroup, alone="list")
 def flow() -> None:
     """Load files, once or incrementally."""
 

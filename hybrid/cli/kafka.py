@@ -16,7 +16,7 @@ _TOPICS = View(("name", "partitions", "id"))
 _kafka_option = click.option("--kafka", "brokers", metavar="ADDR", help="Brokers, host:port (default: the local one).")
 
 
-@click.group(cls=HybridGroup)
+@click.group(cls=HybridGroup, alone="status")
 def kafka() -> None:
     """Manage the local Kafka broker and topics, and produce messages."""
 

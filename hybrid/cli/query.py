@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Collection, Sequence
-from typing import IO, Any
+from typing import IO
 
 import click
 
-from hybrid.cli.cells import printable
-from hybrid.cli.command import Cli, HybridCommand, pass_cli
-from hybrid.cli.dispatch import ask
+from hybrid.cli.answer import show_answer, show_plan
+from hybrid.cli.command import Cli, HybridCommand, is_interactive, pass_cli
+from hybrid.cli.dispatch import ask, ask_statement
 from hybrid.cli.output import FILE_FORMATS
 from hybrid.errors import UsageError
-from hybrid.files.results.result_format import ResultFormat, distinct_names
-
-_EXPLAIN = re.compile(r"\bexplain\s+plan\s+for\b", re.IGNORECASE)
+from hybrid.files.results.result_format import ResultFormat
 
 
 class _StatementCommand(HybridCommand):
@@ -61,11 +58,11 @@ def query(
     force: bool,
     explain: bool,
     as_of: str | None,
-) -> None:
+) -> int:
     """Answer a statement from one revision of both halves, and the rows in Kafka that are not committed yet.
 
-    The statement is an argument, a file or standard input. -o and the formats parquet and arrow write all rows, as they
-    come; otherwise a statement without LIMIT shows 10.
+    The statement is an argument, a file or standard input; without one a terminal opens the interactive shell. -o and
+    the formats parquet and arrow write all rows, as they come; otherwise a statement without LIMIT shows 10.
     """
     if output is None and cli.format in (ResultFormat.PARQUET, ResultFormat.ARROW):
         output = "-"
@@ -73,23 +70,21 @@ def query(
         raise UsageError("--explain runs no statement, so there are no rows for -o.")
     if output is None and force:
         raise UsageError("--force replaces the file of -o FILE; there is none.")
+    if sql is None and file is None and output is None and not explain and is_interactive():
+        from hybrid.cli.shell.command import open_shell
+
+        return open_shell(cli, as_of=as_of)
     statement = _statement(sql, file)
     if output is not None:
         from hybrid.cli.export import export
 
         export(cli, statement, output, as_of=as_of, force=force)
-        return
+        return 0
     if explain:
-        _tell_plan(cli, ask(cli, "explain", sql=statement, as_of=as_of))
-        return
-    result = ask(cli, "query", sql=statement, as_of=as_of)
-    for warning in result["warnings"]:
-        cli.say(f"warning: {warning}")
-    names = distinct_names(result["columns"])
-    if cli.is_terminal and _is_explained(statement, result):
-        _tell_tree(result["rows"])
-        return
-    cli.emit([dict(zip(names, row, strict=True)) for row in result["rows"]], names)
+        show_plan(cli, ask(cli, "explain", sql=statement, as_of=as_of))
+        return 0
+    show_answer(cli, statement, ask_statement(cli, statement, as_of))
+    return 0
 
 
 def _statement(sql: str | None, file: IO[bytes] | None) -> str:
@@ -108,25 +103,3 @@ def _statement(sql: str | None, file: IO[bytes] | None) -> str:
     if not statement.strip():
         raise UsageError('There is no statement: hybrid query "select ...", -f FILE, or by standard input.')
     return statement
-
-
-def _tell_plan(cli: Cli, explanation: dict[str, Any]) -> None:
-    if cli.is_machine_read:
-        cli.emit(explanation["plan"])
-        return
-    if cli.is_terminal:
-        _tell_tree(explanation["lines"])
-        return
-    for subject, text in explanation["lines"]:
-        click.echo(printable(f"{subject}: {text}"))
-
-
-def _tell_tree(lines: Sequence[Sequence[str]]) -> None:
-    from hybrid.cli.terminal.show import show_explanation
-
-    show_explanation(lines, sys.stdout)
-
-
-def _is_explained(statement: str, result: dict[str, Any]) -> bool:
-    """Whether the rows are those of EXPLAIN PLAN FOR: the server parses the statement, so the columns decide too."""
-    return result["columns"] == ["Subject", "Plan"] and _EXPLAIN.search(statement) is not None

@@ -12,7 +12,7 @@ _COLUMNS = ("topic", "partition", "offset", "reason", "value")
 _REASONS = View(("rows", "reason"))
 
 
-@click.group(cls=HybridGroup)
+@click.group(cls=HybridGroup, named="list")
 def rejected() -> None:
     """List and replay messages that could not be read or converted."""
 

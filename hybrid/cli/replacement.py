@@ -10,13 +10,14 @@ import click
 
 from hybrid.cli.cells import View
 from hybrid.cli.command import Cli, HybridGroup, pass_cli
+from hybrid.cli.completed_names import complete_replacements
 from hybrid.cli.dispatch import ask, confirm, tell
 
 _LISTED = View(("id", "created_at", "kind", "state", "user", "reason", "result"), drop=("user",))
 _EXPECTATIONS = View(("name", "on_failure", "state", "rows", "sentence"), drop=("on_failure",))
 
 
-@click.group(cls=HybridGroup)
+@click.group(cls=HybridGroup, named="list")
 def replacement() -> None:
     """List and revert segment replacements."""
 
@@ -32,7 +33,7 @@ def list_(cli: Cli, table: str) -> None:
 
 @replacement.command()
 @click.argument("table", metavar="TABLE")
-@click.argument("entry", metavar="ID")
+@click.argument("entry", metavar="ID", shell_complete=complete_replacements)
 @pass_cli
 def show(cli: Cli, table: str, entry: str) -> None:
     """Show a replacement: segments, rows, input files with checksums."""
@@ -41,7 +42,7 @@ def show(cli: Cli, table: str, entry: str) -> None:
 
 @replacement.command()
 @click.argument("table", metavar="TABLE")
-@click.argument("entry", metavar="ID")
+@click.argument("entry", metavar="ID", shell_complete=complete_replacements)
 @click.option("--reason", help="Why; kept with the lineage entry.")
 @click.option("--dry-run", is_flag=True, help="Show what would change; change nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask.")

@@ -6,6 +6,7 @@ import click
 
 from hybrid.cli.cells import View
 from hybrid.cli.command import Cli, HybridGroup, pass_cli
+from hybrid.cli.completed_names import complete_segments
 from hybrid.cli.dispatch import ask, tell
 
 _LISTED = View(
@@ -15,7 +16,7 @@ _LISTED = View(
 )
 
 
-@click.group(cls=HybridGroup)
+@click.group(cls=HybridGroup, named="list")
 def segment() -> None:
     """List, inspect and seal segments of a table."""
 
@@ -31,7 +32,7 @@ def list_(cli: Cli, table: str) -> None:
 
 @segment.command()
 @click.argument("table", metavar="TABLE")
-@click.argument("name")
+@click.argument("name", shell_complete=complete_segments)
 @pass_cli
 def show(cli: Cli, table: str, name: str) -> None:
     """Show a segment."""
@@ -40,7 +41,7 @@ def show(cli: Cli, table: str, name: str) -> None:
 
 @segment.command()
 @click.argument("table", metavar="TABLE")
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=complete_segments)
 @pass_cli
 def seal(cli: Cli, table: str, name: str | None) -> None:
     """Commit what Kafka holds, and seal the consuming segments (or one), as Pinot's forceCommit does."""

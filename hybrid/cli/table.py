@@ -31,7 +31,7 @@ def _file_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-@click.group(cls=HybridGroup)
+@click.group(cls=HybridGroup, alone="list", named="show")
 def table() -> None:
     """Create, change, inspect and drop tables."""
 

@@ -9,6 +9,7 @@ import click
 
 from hybrid.cli.cells import View
 from hybrid.cli.command import Cli, HybridGroup, pass_cli
+from hybrid.cli.completed_names import complete_runs
 from hybrid.cli.dispatch import ask, tell
 from hybrid.operations.tasks import TASK_TYPES
 
@@ -20,7 +21,7 @@ _RUNS = View(
 _SCHEDULES = View(("table", "type", "schedule", "next_run", "state", "result"), below=("schedule",))
 
 
-@click.group(cls=HybridGroup)
+@click.group(cls=HybridGroup, alone="list", named="list")
 def task() -> None:
     """Run tasks, and list runs and schedules."""
 
@@ -54,7 +55,7 @@ def list_(cli: Cli, name: str | None) -> None:
 
 
 @task.command()
-@click.argument("run_id", metavar="ID")
+@click.argument("run_id", metavar="ID", shell_complete=complete_runs)
 @pass_cli
 def show(cli: Cli, run_id: str) -> None:
     """Show a run."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,11 +45,17 @@ def export_to(
     *,
     as_of: AsOfText | None = None,
     progress: Progress,
+    running: Callable[[Callable[[], None]], None] = lambda interrupt: None,
 ) -> ExportReport:
-    """Writes the rows of a statement to an output, as `export_to_file` does."""
+    """Writes the rows of a statement to an output, as `export_to_file` does.
+
+    `running` receives the function that interrupts the statement.
+    """
     from hybrid.query.engine import QueryOptions
 
     with abandoned_on_error(ResultSink(output, fmt, progress)) as sink:
-        options = QueryOptions(whole=True, memory_bytes=EXPORT_MEMORY_BYTES, spill=home.settings.spill, sink=sink)
+        options = QueryOptions(
+            whole=True, memory_bytes=EXPORT_MEMORY_BYTES, spill=home.settings.spill, sink=sink, running=running
+        )
         Queries(home).query(sql, options, as_of=as_of)
         return sink.complete()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from hybrid.clock import wall_clock_ms
 from hybrid.errors import QueryError
 from hybrid.query.ast_allow_list import check_statement
+from hybrid.query.column_hints import with_place
 from hybrid.query.connection import load_duckdb, locked_connection
 from hybrid.query.error_mapping import is_evolution, is_missing_file
 from hybrid.query.execution import Attempt, Fetched, Limits, fetch, parsed, timeout_by, timeout_of, to_result
@@ -79,6 +80,15 @@ class QueryOptions:
 
 def run(sql: str, tables: TableSource, options: QueryOptions | None = None) -> QueryResult:
     """Answers a statement. QueryError (with Pinot's code) when it cannot."""
+    try:
+        return _run(sql, tables, options)
+    except QueryError as error:
+        if error.column is None:
+            raise
+        raise with_place(error, sql, tables) from error.__cause__
+
+
+def _run(sql: str, tables: TableSource, options: QueryOptions | None) -> QueryResult:
     check_text(sql)
     options = options or QueryOptions()
     started = time.monotonic() if options.began is None else options.began

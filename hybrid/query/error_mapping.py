@@ -100,9 +100,8 @@ def _no_column(found: dict[str, str | None], columns: Iterable[str]) -> QueryErr
     if column is None:
         return QueryError(f"Table or alias '{table}' is not in FROM.", pinot_code=NO_SUCH_COLUMN)
     where = f" in '{table}'" if table and not table.startswith("_hy_") else ""
-    return QueryError(
-        f"Column '{column}' does not exist{where}.{suggestion(column, columns)}", pinot_code=NO_SUCH_COLUMN
-    )
+    message = f"Column '{column}' does not exist{where}.{suggestion(column, columns)}"
+    return QueryError(message, pinot_code=NO_SUCH_COLUMN, column=column)
 
 
 def _wrong_call(name: str, types: str, text: str) -> QueryError:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import base64
 import json
+import secrets
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from http.client import HTTPConnection, HTTPResponse
 
 SERVER_FILE = "server.json"
+# These read rows of tables, and end with the request: their server stops them when nobody waits for the answer.
+STATEMENT_VERBS = frozenset({"query", "explain", "table_view", "rejected"})
+_CANCEL_S = 2.0
 _CONNECT_S = 30.0  # a server that restarts its query process accepts at once and answers some seconds later
 _POLL_S = (0.05, 0.5)
 
@@ -69,7 +73,12 @@ class Client:
             self._headers["Authorization"] = f"Bearer {secret}"
 
     def call(self, verb: str, arguments: Mapping[str, Any]) -> Any:
-        """The result of the verb. An interrupt ends only the wait, and reports what the server continues."""
+        """The result of the verb. An interrupt stops a statement; of other verbs it ends only the wait.
+
+        What the server continues is reported then.
+        """
+        if verb in STATEMENT_VERBS:
+            return self._ask_statement(verb, dict(arguments))
         notice = (
             f"The server at {self._url} was not stopped: what was asked may still be done there (hybrid task list)."
         )
@@ -82,6 +91,16 @@ class Client:
             return self._follow(run)
         except KeyboardInterrupt:
             self._progress.say(notice)
+            raise
+
+    def _ask_statement(self, verb: str, arguments: Mapping[str, Any]) -> Any:
+        request_id = secrets.token_hex(8)
+        try:
+            return self._request("POST", f"/verbs/{verb}", arguments, {"X-Request-Id": request_id})[1]
+        except KeyboardInterrupt:
+            # The closed connection stops it too, though not behind every proxy.
+            with suppress(HybridError, KeyboardInterrupt):
+                self._request("DELETE", f"/query/{request_id}", timeout_s=_CANCEL_S)
             raise
 
     def _follow(self, run_id: str) -> Any:
@@ -128,11 +147,19 @@ class Client:
                 hint="Its log says why: hybrid logs. Run it again.",
             ) from error
 
-    def _request(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+    def _request(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+        timeout_s: float | None = None,
+    ) -> tuple[int, Any]:
+        """Status and document of a request. `timeout_s` limits the wait for each part; None: no limit."""
         connection = self._connection()
         try:
             with self._unreachable():
-                self._send(connection, method, path, body, self._headers)
+                self._send(connection, method, path, body, {**self._headers, **(headers or {})}, timeout_s)
                 response = connection.getresponse()
                 text = response.read()
                 answer = json.loads(text) if text else None
@@ -148,11 +175,19 @@ class Client:
         kind = http.client.HTTPSConnection if self._parts.scheme == "https" else http.client.HTTPConnection
         return kind(self._parts.hostname or "", self._parts.port, timeout=None)
 
-    def _send(self, connection: HTTPConnection, method: str, path: str, body: Any, headers: Mapping[str, str]) -> None:
+    def _send(
+        self,
+        connection: HTTPConnection,
+        method: str,
+        path: str,
+        body: Any,
+        headers: Mapping[str, str],
+        timeout_s: float | None = None,
+    ) -> None:
         payload = None if body is None else json.dumps(body)
-        connection.timeout = _CONNECT_S
+        connection.timeout = _CONNECT_S if timeout_s is None else timeout_s
         connection.connect()
-        connection.sock.settimeout(None)
+        connection.sock.settimeout(timeout_s)
         connection.request(method, self._parts.path.rstrip("/") + path, payload, dict(headers))
 
     @contextmanager

@@ -20,6 +20,7 @@ from hybrid.errors import HybridError, NotFoundError, UsageError
 from hybrid.operations.run_views import run_details
 from hybrid.query.engine import QueryOptions
 from hybrid.rpc import json_views as views
+from hybrid.rpc.client import STATEMENT_VERBS
 from hybrid.rpc.verbs import VERBS, Verb, explain, query, rejected, segments
 from hybrid.runtime.json_values import json_value
 from hybrid.serve.authentication import who_asks
@@ -27,7 +28,6 @@ from hybrid.serve.bodies import check_characters
 from hybrid.serve.context import ServerContext, context_of
 
 router = APIRouter(tags=["verbs"])
-_STATEMENTS = frozenset({"query", "explain", "table_view", "rejected"})
 REJECTED_MAX = 10_000
 Arguments = Annotated[dict[str, Any], Body(examples=[{"table": "orders"}])]
 
@@ -42,7 +42,7 @@ async def run_verb(verb: str, request: Request, arguments: Arguments) -> Any:
     operation = VERBS.get(verb)
     if operation is None:
         raise NotFoundError.named("Verb", verb, VERBS)
-    if verb in _STATEMENTS:
+    if verb in STATEMENT_VERBS:
         statement = _AskedVerb(request, operation, _with_defaults(operation.call, arguments))
         return await context.admission.run(request, who_asks(), statement.answer, statement.leave)
     checked = await run_in_threadpool(_checked, operation.call, arguments)

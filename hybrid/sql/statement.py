@@ -74,10 +74,14 @@ def parse_statement(sql: str) -> Statement:
 
 def error_at(sql: str, position: int, message: str, hint: str | None = None) -> QueryError:
     """`message`, then where: line, column (from 1) and the text at `position` (characters from the start)."""
-    line, column = sql.count("\n", 0, position) + 1, position - (sql.rfind("\n", 0, position) + 1) + 1
     near = sql[position : position + _NEAR_CHARS_MAX].split("\n")[0].rstrip()
     where = f"near '{near}'" if near else "at the end"
-    return QueryError(f"{message} at line {line}, column {column}, {where}.", pinot_code=PARSE_ERROR, hint=hint)
+    return QueryError(f"{message} at {place_of(sql, position)}, {where}.", pinot_code=PARSE_ERROR, hint=hint)
+
+
+def place_of(sql: str, position: int) -> str:
+    """A position (characters from the start) as `line 1, column 8`."""
+    return f"line {sql.count(chr(10), 0, position) + 1}, column {position - sql.rfind(chr(10), 0, position)}"
 
 
 def tokens_of(sql: str) -> list[Token]:

@@ -76,7 +76,7 @@ def _resolve(node: exp.Table, place: int, names: Collection[str]) -> TableMentio
         )
     if node.args.get("catalog") or (node.db and node.db.lower() != _DATABASE):
         raise QueryError(f"Table '{_qualified(node)}' does not exist: {_KNOWN_PLAIN}", pinot_code=NO_SUCH_TABLE)
-    table, half = _table_and_half(node.name, names)
+    table, half = table_and_half(node.name, names)
     alias = node.alias or node.name
     return TableMention(table, half, alias, f"{RESERVED}rel_{place}", node)
 
@@ -88,7 +88,8 @@ def _qualified(node: exp.Table) -> str:
     return ".".join(part.name for part in node.parts)
 
 
-def _table_and_half(name: str, names: Collection[str]) -> tuple[str, Half | None]:
+def table_and_half(name: str, names: Collection[str]) -> tuple[str, Half | None]:
+    """The table and half that a name in FROM means. QueryError 190 for no table."""
     plain = _known(name, names)
     if plain is not None:
         return plain, None

@@ -1,0 +1,48 @@
+"""Ctrl-C stops a statement in this process at its engine, whatever it does at that moment."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from contextvars import copy_context
+from typing import TypeAlias, TypeVar
+
+from hybrid.errors import NotFoundError
+from hybrid.serve.query_registry import RunningQueries
+
+T = TypeVar("T")
+# Receives the function that interrupts the statement, once the engine begins.
+Started: TypeAlias = Callable[[Callable[[], None]], None]
+_STATEMENT = "statement"
+
+
+def cancellable(work: Callable[[Started], T]) -> T:
+    """The result of `work`, which runs in a thread. On Ctrl-C its statement is stopped, then KeyboardInterrupt raised.
+
+    In the main thread DuckDB sometimes loses a signal that arrives while it plans. A second Ctrl-C does not wait.
+    """
+    running, ended = RunningQueries(), threading.Event()
+    results: list[T] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            with running.running(_STATEMENT) as started:
+                results.append(work(started))
+        except BaseException as error:
+            errors.append(error)
+        finally:
+            ended.set()
+
+    threading.Thread(target=copy_context().run, args=(run,), name="statement", daemon=True).start()
+    try:
+        ended.wait()
+    except KeyboardInterrupt:
+        with suppress(NotFoundError):  # it has just ended
+            running.cancel(_STATEMENT)
+        ended.wait()
+        raise
+    if errors:
+        raise errors[0]
+    return results[0]

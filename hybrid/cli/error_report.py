@@ -1,0 +1,102 @@
+"""Reports an error to people: a message, a hint and an exit code; with a JSON format an object on stdout too."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from hybrid.cli.command import Cli
+from hybrid.cli.output import emit
+from hybrid.errors import HybridError
+from hybrid.jvm.spark_errors import is_spark_error, unexpected_words
+from hybrid.logs import written_log
+
+INTERRUPTED = 130
+_TOKEN = "--token"
+_JSON = ("json", "jsonl")
+_ENGINE_INTERRUPTED = "Query interrupted"  # DuckDB sometimes raises this RuntimeError for Ctrl-C
+
+
+def report_error(cli: Cli, args: Sequence[str], error: BaseException) -> int:
+    """Report an exception of a command on stderr, and return the exit code."""
+    if was_interrupted(error):
+        cli.say("interrupted")
+        return INTERRUPTED
+    if isinstance(error, HybridError):
+        _complain(cli, args, str(error), error.hint, error.code)
+        return error.exit_code
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        cli.say(error.format_message())
+        return 2
+    if isinstance(error, click.UsageError):
+        path = error.ctx.command_path if error.ctx else "hybrid"
+        _complain(cli, args, error.format_message(), f"{path} --help", "usage")
+        return 2
+    if isinstance(error, click.ClickException):
+        _complain(cli, args, error.format_message(), None, "usage")
+        return error.exit_code
+    return _unexpected(cli, args, error)
+
+
+def was_interrupted(error: BaseException) -> bool:
+    """Whether Ctrl-C caused an error: clean-up after a cancelled Spark job can fail."""
+    if isinstance(error, KeyboardInterrupt | click.Abort):
+        return True
+    if isinstance(error, RuntimeError) and str(error) == _ENGINE_INTERRUPTED:
+        return True
+    cause = error.__cause__ or error.__context__
+    return cause is not None and was_interrupted(cause)
+
+
+def _unexpected(cli: Cli, args: Sequence[str], error: BaseException) -> int:
+    """Report an error that is no HybridError: a fault of the machine, or a bug."""
+    from hybrid.runtime.disk import machine_error
+
+    log = _log_traceback(cli, error)
+    try:
+        home = cli.home
+    except HybridError:  # the settings cannot be read either
+        home = Path.cwd()
+    machine_failure = machine_error(error, home)
+    if machine_failure is not None:
+        _complain(cli, args, str(machine_failure), machine_failure.hint, machine_failure.code)
+    elif isinstance(error, OSError):  # for example a folder of another user: a fault of the machine, not a bug
+        _complain(cli, args, str(error), f"the traceback is in {log}", "machine")
+    else:
+        what = "the traceback is in" if is_spark_error(error) else "this is a bug; the traceback is in"
+        _complain(cli, args, unexpected_words(error), f"{what} {log}", "error")
+    return 1
+
+
+def _complain(cli: Cli, args: Sequence[str], message: str, hint: str | None, code: str) -> None:
+    """Report an error on stderr; with a JSON format also as an object on stdout."""
+    if cli.verbose:
+        cli.say(traceback.format_exc().rstrip())
+    cli.say(f"error: {message}")
+    if hint:
+        cli.say(f"hint: {hint}")
+    if cli.format in _JSON or "--json" in args:  # --json is unparsed when an argument before it was invalid
+        emit({"code": code, "message": message, "hint": hint}, fmt=cli.format if cli.format in _JSON else "json")
+
+
+def _log_traceback(cli: Cli, error: BaseException) -> Path | str:
+    message = "Unexpected error; arguments: %s"
+    logging.getLogger("hybrid").error(message, without_secret(sys.argv[1:]), exc_info=error)
+    log = written_log()
+    if log is not None:
+        return log
+    try:
+        return f"no log, because {cli.settings.logs} cannot be written (run again with -v)"
+    except HybridError:
+        return "no log, because the settings cannot be read (run again with -v)"
+
+
+def without_secret(args: Sequence[str]) -> list[str]:
+    """The arguments of a command line with the token masked, for a log."""
+    shown = [f"{_TOKEN}=..." if arg.startswith(f"{_TOKEN}=") else arg for arg in args]
+    return ["..." if before == _TOKEN else arg for before, arg in zip(["", *shown], shown, strict=False)]

@@ -1,0 +1,92 @@
+"""The names that completion and highlighting know: tables and columns of the catalog, functions, keywords."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+
+from hybrid.errors import HybridError
+from hybrid.sql.allowed import word_set
+
+KEYWORDS = tuple(
+    sorted(
+        word_set("""
+    ALL AND ANY AS ASC BETWEEN BY CASE CAST CROSS DESC DISTINCT ELSE END EXCEPT EXISTS EXPLAIN FALSE FILTER FIRST FOR
+    FROM FULL GROUP HAVING IN INNER INTERSECT INTERVAL IS JOIN LAST LEFT LIKE LIMIT NOT NULL NULLS OFFSET ON OPTION OR
+    ORDER OUTER OVER PARTITION PLAN QUALIFY RESET RIGHT ROWS SELECT SET THEN TRUE UNION USING VALUES WHEN WHERE WINDOW
+    WITH
+    """)
+    )
+)
+SET_OPTIONS = ("asOf", "dropResults", "plan", "timeoutMs")
+_HALVES = ("OFFLINE", "REALTIME")
+_FRESH_S = 10.0
+_ALL_TABLES_MAX = 20  # without a FROM the columns of so many tables are offered
+
+Ask = Callable[..., object]
+
+
+@cache
+def function_names() -> tuple[str, ...]:
+    """The functions of statements: Pinot's and those of DuckDB that are allowed, in order."""
+    from hybrid.sql import aggregates, arithmetic, functions, times
+    from hybrid.sql.allowed import CALLABLE
+
+    return tuple(sorted({*CALLABLE, *aggregates.RULES, *times.RULES, *functions.SCALARS, *arithmetic.NAMES}))
+
+
+class CatalogNames:
+    """The tables and columns of a home or server. `ask(verb, **arguments)` fetches them; they are kept for seconds.
+
+    Where they cannot be fetched, the last ones are used: completion raises no errors.
+    """
+
+    def __init__(self, ask: Ask, clock: Callable[[], float] = time.monotonic) -> None:
+        self._ask, self._clock = ask, clock
+        self._tables: Mapping[str, bool] = {}  # by name, whether it has both halves
+        self._columns: dict[str, tuple[float, Sequence[str]]] = {}
+        self._fetched_at: float | None = None
+
+    def tables(self) -> list[str]:
+        """The names that FROM takes: tables, then the halves of those that have both."""
+        tables = self._fetched_tables()
+        return [*tables, *(f"{name}_{half}" for name, is_hybrid in tables.items() if is_hybrid for half in _HALVES)]
+
+    def table_of(self, written: str) -> str | None:
+        """The table that a name in FROM means, in any case and with or without its half; None for another name."""
+        names = {name.lower(): name for name in self._fetched_tables()}
+        lower = written.lower()
+        stems = [lower, *(lower.removesuffix(f"_{half.lower()}") for half in _HALVES)]
+        return next((names[stem] for stem in stems if stem in names), None)
+
+    def columns(self, tables: Sequence[str]) -> list[str]:
+        """The columns of some tables; of all tables if none is named and they are few."""
+        chosen = list(tables) or list(self._fetched_tables())
+        if not tables and len(chosen) > _ALL_TABLES_MAX:
+            return []
+        return list(dict.fromkeys(column for table in chosen for column in self._columns_of(table)))
+
+    def _fetched_tables(self) -> Mapping[str, bool]:
+        now = self._clock()
+        if self._fetched_at is None or now - self._fetched_at > _FRESH_S:
+            self._fetched_at = now
+            found = self._fetch("table_list")
+            if isinstance(found, list):
+                self._tables = {table["name"]: len(table["halves"]) > 1 for table in found}
+        return self._tables
+
+    def _columns_of(self, table: str) -> Sequence[str]:
+        now, known = self._clock(), self._columns.get(table)
+        if known is not None and now - known[0] <= _FRESH_S:
+            return known[1]
+        found = self._fetch("table_show", table=table)
+        columns = list(found["columns"]) if isinstance(found, dict) else known[1] if known is not None else []
+        self._columns[table] = now, columns
+        return columns
+
+    def _fetch(self, verb: str, **arguments: str) -> object:
+        try:
+            return self._ask(verb, **arguments)
+        except (HybridError, OSError):
+            return None
