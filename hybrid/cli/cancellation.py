@@ -15,6 +15,7 @@ T = TypeVar("T")
 # Receives the function that interrupts the statement, once the engine begins.
 Started: TypeAlias = Callable[[Callable[[], None]], None]
 _STATEMENT = "statement"
+_NOTICED_S = 0.2
 
 
 def cancellable(work: Callable[[Started], T]) -> T:
@@ -37,12 +38,18 @@ def cancellable(work: Callable[[Started], T]) -> T:
 
     threading.Thread(target=copy_context().run, args=(run,), name="statement", daemon=True).start()
     try:
-        ended.wait()
+        _await(ended)
     except KeyboardInterrupt:
         with suppress(NotFoundError):  # it has just ended
             running.cancel(_STATEMENT)
-        ended.wait()
+        _await(ended)
         raise
     if errors:
         raise errors[0]
     return results[0]
+
+
+def _await(ended: threading.Event) -> None:
+    """Wait, and notice a signal that another thread has received."""
+    while not ended.wait(_NOTICED_S):
+        pass

@@ -158,9 +158,9 @@ class TableName(click.types.StringParamType):
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """The tables whose names begin so."""
-        from hybrid.cli.completed_names import complete_tables
-
-        return complete_tables(ctx, incomplete)
+        # By its name, as nouns are, because it imports this module.
+        found = importlib.import_module("hybrid.cli.completed_names").complete_tables(ctx, incomplete)
+        return list(found)
 
 
 _TABLE_NAME = TableName()

@@ -15,7 +15,10 @@ _PROGRAM, _VARIABLE = "hybrid", "_HYBRID_COMPLETE"
 @click.argument("shell", type=click.Choice(SHELLS), metavar="|".join(SHELLS))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
-    """Print the script that completes commands in a shell: eval "$(hybrid completion bash)"."""
+    """Print the script for bash, zsh or fish to complete commands.
+
+    For bash: eval "$(hybrid completion bash)".
+    """
     kind = get_completion_class(shell)
     assert kind is not None  # click has these three
     # The base class's: bash's own starts bash to look at its version.

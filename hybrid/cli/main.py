@@ -28,7 +28,7 @@ NOUNS = {
     "move": Noun("hybrid.cli.move:move", "Move closed buckets from REALTIME to OFFLINE."),
     "task": Noun("hybrid.cli.task:task", "Run tasks, and list runs and schedules."),
     "query": Noun("hybrid.cli.query:query", "Run a query in Pinot's SQL."),
-    "shell": Noun("hybrid.cli.shell.command:shell", "Run statements one after another, in a terminal or a pipe."),
+    "shell": Noun("hybrid.cli.shell.command:shell", "Open the interactive shell, or run several statements."),
     "segment": Noun("hybrid.cli.segment:segment", "List, inspect and seal segments."),
     "boundary": Noun("hybrid.cli.boundary:boundary", "Show, set and clear the time boundary."),
     "job": Noun("hybrid.cli.job:job", "Run an ingestion job spec."),
@@ -42,7 +42,9 @@ NOUNS = {
     "flow": Noun("hybrid.cli.flow:flow", "Load files, once or incrementally."),
     "rejected": Noun("hybrid.cli.rejected:rejected", "List and replay rejected messages."),
     "logs": Noun("hybrid.cli.logs:logs", "Show logs."),
-    "completion": Noun("hybrid.cli.completion:completion", "Print the script that completes commands in a shell."),
+    "completion": Noun(
+        "hybrid.cli.completion:completion", "Print the script for bash, zsh or fish to complete commands."
+    ),
 }
 
 

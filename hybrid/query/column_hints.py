@@ -31,7 +31,8 @@ def with_place(error: QueryError, sql: str, tables: TableSource) -> QueryError:
     head, message = f"Column '{column}' does not exist", str(error)
     start = node.this.meta.get("start") if node is not None else None
     if start is not None and message.startswith(head):
-        message = f"{head} at {place_of(sql, start)}{message.removeprefix(head)}"
+        where, _, more = message.removeprefix(head).partition(".")
+        message = f"{head}{where} at {place_of(sql, start)}.{more}"
     hint = _quotes_hint(node, specs) or (None if "Did you mean" in message else _columns_hint(specs))
     return QueryError(message, pinot_code=error.pinot_code, hint=hint or error.hint, column=column)
 
@@ -48,8 +49,7 @@ def _specs(tree: exp.Query, tables: TableSource) -> Iterable[TableSpec]:
 
 def _quotes_hint(node: exp.Column | None, specs: Iterable[TableSpec]) -> str | None:
     """The hint for a word that is compared with a column of texts, as `status = OPEN` and `status = "OPEN"`."""
-    comparison = node.parent if node is not None else None
-    if node is None or node.table or not isinstance(comparison, _COMPARISONS):
+    if node is None or node.table or not isinstance(node.parent, _COMPARISONS):
         return None
     texts = {
         field.name.lower()
@@ -57,8 +57,8 @@ def _quotes_hint(node: exp.Column | None, specs: Iterable[TableSpec]) -> str | N
         for field in spec.schema.fields
         if field.data_type in (DataType.STRING, DataType.JSON)
     }
-    others = [part for part in comparison.iter_expressions() if part is not node]
-    if not any(isinstance(part, exp.Column) and part.name.lower() in texts for part in others):
+    beside = (part for part in node.parent.iter_expressions() if isinstance(part, exp.Column))
+    if not any(part.name.lower() in texts for part in beside):
         return None
     why = "Double quotes mean a column. " if node.this.quoted else ""
     return f"{why}If a text is meant, write '{node.name}' in single quotes."

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hybrid.cli import main as cli_main
+from hybrid.cli.error_report import without_secret
 from hybrid.cli.main import run
 from hybrid.errors import HybridError
 from hybrid.home.accounts import Accounts, Right
@@ -86,7 +86,7 @@ def test_a_secret_is_not_shown(home: Path, capsys: pytest.CaptureFixture[str], m
     (row,) = [one for one in json.loads(out) if one["name"] == "token"]
     assert (row["value"], row["source"]) == ("(hidden)", "flag")
     args = ["--token", "s3cret", "query", "--token=s3cret", "select 1"]
-    assert cli_main._without_secret(args) == ["--token", "...", "query", "--token=...", "select 1"]
+    assert without_secret(args) == ["--token", "...", "query", "--token=...", "select 1"]
 
 
 def test_the_homes_secret_goes_to_its_own_server_alone(home: Path) -> None:

@@ -15,7 +15,19 @@ from hybrid.cli.command import Cli, HybridCommand, pass_cli
 from hybrid.cli.main import NOUNS, hybrid, run
 from hybrid.errors import ConflictError, MachineError
 
-HEAVY = ("pyspark", "delta", "duckdb", "deltalake", "kafka", "pyarrow", "pandas", "sqlalchemy", "sqlglot", "yaml")
+HEAVY = (
+    "pyspark",
+    "delta",
+    "duckdb",
+    "deltalake",
+    "kafka",
+    "pyarrow",
+    "pandas",
+    "sqlalchemy",
+    "sqlglot",
+    "yaml",
+    "prompt_toolkit",
+)
 
 
 @pytest.fixture
@@ -151,7 +163,8 @@ def test_a_query_imports_no_library_that_it_does_not_use(home: Path) -> None:
     documents = ["--schema", f"{orders}/orders_schema.json", "--config", f"{orders}/orders_offline_table.json"]
     assert run(["--home", str(home), "table", "create", *documents]) == 0
     arguments = ["--home", str(home), "query", "select count(*), sum(amount) from orders"]
-    unused = ("pyarrow", "numpy", "pandas", "pyspark", "delta", "py4j", "starlette", "jsonschema", "fastavro")
+    unused = ("pyarrow", "numpy", "pandas", "pyspark", "delta", "py4j", "starlette", "jsonschema", "fastavro", "rich")
+    unused = (*unused, "prompt_toolkit", "hybrid.cli.shell.session")
     code = (
         f"import sys; from hybrid.cli.main import run; assert run({arguments!r}) == 0;"
         f"sys.exit(' '.join(m for m in {unused!r} if m in sys.modules) or 0)"

@@ -148,7 +148,7 @@ def play_backup(play: Any, directory: str) -> None:
 
 def test_every_command_is_listed() -> None:
     assert {tuple(name.split()) for name in FORMS} == {*CODE, ("query", "--explain")} - {
-        ("demo",), ("serve",)
+        ("demo",), ("serve",), ("shell",), ("completion",)
     }  # fmt: skip
 
 

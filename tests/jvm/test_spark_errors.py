@@ -6,7 +6,7 @@ import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import AnalysisException, PythonException
 
-from hybrid.cli.main import _unexpected
+from hybrid.cli.error_report import report_error
 from hybrid.jvm.spark_errors import is_spark_error, short_words, spark_sentence, unexpected_words
 
 PLAN = "\n".join(f"'Project [a#{number}]" for number in range(2000))
@@ -57,6 +57,6 @@ def test_what_is_not_sparks_stays(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_command_line_says_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     from hybrid.cli.command import Cli
 
-    assert _unexpected(Cli(), [], AnalysisException(f"{UNRESOLVED}\n{PLAN}")) == 1
+    assert report_error(Cli(), [], AnalysisException(f"{UNRESOLVED}\n{PLAN}")) == 1
     said = capsys.readouterr().err
     assert f"error: Spark failed: {UNRESOLVED}\n" in said and len(said) < 1000 and "this is a bug" not in said

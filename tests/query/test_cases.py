@@ -209,7 +209,11 @@ def test_warnings_of_the_tail_come_with_the_answer(make: Make, ask: Ask) -> None
 @pytest.mark.parametrize(
     ("sql", "code", "message"),
     [
-        ("select oder_id from orders", 710, "Column 'oder_id' does not exist. Did you mean 'order_id'?"),
+        (
+            "select oder_id from orders",
+            710,
+            "Column 'oder_id' does not exist at line 1, column 8. Did you mean 'order_id'?",
+        ),
         ("select o.oder_id from orders o", 710, "Did you mean 'order_id'?"),
         ("select x.order_id from orders o", 710, "'x'"),
         ("select cast(customer as int) from orders", 200, "is no number"),

@@ -152,7 +152,7 @@ def test_columns_with_dots_need_no_quotes(ask: Ask, halves: Halves, sql: str) ->
 
 def test_a_name_in_from_comes_first(ask: Ask, halves: Halves) -> None:
     error = refused(ask, halves, "select product.name from orders product")
-    assert "Column 'name' does not exist in 'product'." in str(error)
+    assert "Column 'name' does not exist in 'product' at line 1, column 16." in str(error)
     assert ask(halves, "select product.order_id from orders product where product.order_id = 2").rows == [(2,)]
 
 

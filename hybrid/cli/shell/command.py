@@ -9,7 +9,8 @@ import click
 
 from hybrid.cli.command import Cli, HybridCommand, is_interactive, pass_cli
 from hybrid.cli.dispatch import require_home, server_url
-from hybrid.cli.shell.session import LeaveShell, ShellSession
+from hybrid.cli.shell.commands import LeaveShell, run_input
+from hybrid.cli.shell.session import ShellSession
 from hybrid.cli.shell.statements import ShellInput, read_inputs
 from hybrid.errors import UsageError
 
@@ -21,10 +22,11 @@ from hybrid.errors import UsageError
 @click.option("--as-of", metavar="REVISION|TIME", help="Answer as the tables were: an answer's revision, or a time.")
 @pass_cli
 def shell(cli: Cli, execute: tuple[str, ...], as_of: str | None) -> int:
-    """Run statements that end with ';', and dot commands (.help), on the home or a server.
+    """Open the interactive shell, or run several statements.
 
-    A terminal gets completion, history and editing of several lines. From a pipe, and with --execute, statements run
-    one by one up to the first error, which is the exit code.
+    Statements end with ';'. Dot commands stand on lines of their own; .help lists them. A terminal gets completion,
+    history and editing of several lines. From a pipe, and with --execute, statements run one by one up to the first
+    error, which is the exit code.
     """
     if execute or not is_interactive():
         return _run_all(cli, _given(execute) if execute else read_inputs(_piped()), as_of)
@@ -46,7 +48,7 @@ def _run_all(cli: Cli, inputs: Iterable[ShellInput], as_of: str | None) -> int:
     session = ShellSession(cli, is_interactive=False, as_of=as_of)
     try:
         for given in inputs:
-            session.run(given)
+            run_input(session, given)
     except LeaveShell:
         pass
     return 0

@@ -13,7 +13,7 @@ import click
 
 from hybrid.cli.cells import View, printable
 from hybrid.cli.output import FORMATS
-from hybrid.cli.shell.session import LeaveShell, Output, ShellSession
+from hybrid.cli.shell.session import Output, ShellSession
 from hybrid.cli.shell.statements import ShellInput, read_inputs
 from hybrid.errors import ConflictError, NotFoundError, UsageError, suggestion
 
@@ -42,6 +42,18 @@ class DotCommand:
     def usage(self) -> str:
         """The command as it is written."""
         return f".{self.name} {self.argument}".rstrip()
+
+
+class LeaveShell(Exception):
+    """The user leaves the shell."""
+
+
+def run_input(session: ShellSession, given: ShellInput) -> None:
+    """Run a statement or a dot command. Raises its error; LeaveShell when the user leaves."""
+    if given.is_command:
+        run_command(session, given)
+    else:
+        session.run(given.text)
 
 
 def run_command(session: ShellSession, given: ShellInput) -> None:
@@ -178,7 +190,7 @@ def _read(session: ShellSession, argument: str, _: str | None) -> None:
     session.files_open += 1
     try:
         for given in read_inputs(_lines(path)):
-            session.run(given)
+            run_input(session, given)
     finally:
         session.files_open -= 1
 

@@ -16,11 +16,12 @@ from prompt_toolkit.shortcuts import CompleteStyle
 
 from hybrid.cli.dispatch import ask, server_url
 from hybrid.cli.error_report import report_error, was_interrupted
+from hybrid.cli.shell.commands import LeaveShell, run_input
 from hybrid.cli.shell.completion import ShellCompleter
 from hybrid.cli.shell.highlighting import SqlHighlighter, shell_style
 from hybrid.cli.shell.history import PrivateHistory, history_file
 from hybrid.cli.shell.names import CatalogNames
-from hybrid.cli.shell.session import LeaveShell, ShellSession
+from hybrid.cli.shell.session import ShellSession
 from hybrid.cli.shell.statements import is_complete, split_inputs
 from hybrid.schema.secrets import without_login
 
@@ -42,7 +43,7 @@ def converse(session: ShellSession) -> None:
             return
         try:
             for given in split_inputs(text, at_end=True)[0]:
-                session.run(given)
+                run_input(session, given)
         except LeaveShell:
             return
         except (Exception, KeyboardInterrupt) as error:

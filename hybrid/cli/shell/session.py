@@ -12,17 +12,13 @@ from hybrid.cli.answer import show_answer, show_plan
 from hybrid.cli.command import Cli
 from hybrid.cli.dispatch import ask, ask_statement
 from hybrid.cli.shell.pager import paged
-from hybrid.cli.shell.statements import ShellInput, without_comments
+from hybrid.cli.shell.statements import without_comments
 from hybrid.errors import HybridError, UsageError
 from hybrid.progress import counted
 
 _SET = re.compile(r"set\s+(?P<name>\w+)\s*=\s*(?P<value>.+)", re.IGNORECASE | re.DOTALL)
 _RESET = re.compile(r"reset\s+(?P<name>\w+)", re.IGNORECASE)
 _EVERYTHING = "all"
-
-
-class LeaveShell(Exception):
-    """The user leaves the shell."""
 
 
 @dataclass
@@ -55,15 +51,11 @@ class ShellSession:
         self.last_revision: str | None = None
         self.files_open = 0  # files of .read that read each other
 
-    def run(self, given: ShellInput) -> None:
-        """Run a statement or a dot command. Raises its error; LeaveShell when the user leaves."""
-        from hybrid.cli.shell.commands import run_command
-
-        if given.is_command:
-            run_command(self, given)
-        elif not self._keeps_option(given.text):
-            self.last_statement = given.text
-            self.run_statement(given.text)
+    def run(self, sql: str) -> None:
+        """Run a statement, or keep what SET and RESET say. Raises its error."""
+        if not self._keeps_option(sql):
+            self.last_statement = sql
+            self.run_statement(sql)
 
     def run_statement(self, sql: str) -> None:
         """Run a statement and show its rows, or write them to the file of `.output`."""

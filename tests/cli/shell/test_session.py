@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import stat
 import sys
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ import pytest
 from hybrid.api.hybrid import Hybrid
 from hybrid.cli.command import Cli
 from hybrid.cli.main import run
+from hybrid.cli.shell.commands import run_input
 from hybrid.cli.shell.history import PrivateHistory, history_file, holds_secret
 from hybrid.cli.shell.pager import paged, pager_command
 from hybrid.cli.shell.session import ShellSession
@@ -193,12 +193,12 @@ def test_a_failed_statement_leaves_the_output_for_the_next(home: Path, tmp_path:
     cli = Cli()
     cli.given["home"], cli.progress = str(home), Silent()
     session = ShellSession(cli, is_interactive=False)
-    session.run(ShellInput(f"output {tmp_path}/a.csv", True))
+    run_input(session, ShellInput(f"output {tmp_path}/a.csv", True))
     assert session.prompt() == f"hybrid ({tmp_path}/a.csv)> "
     with pytest.raises(Exception, match="nope"):
-        session.run(ShellInput("select nope from orders_OFFLINE"))
+        run_input(session, ShellInput("select nope from orders_OFFLINE"))
     assert list(tmp_path.iterdir()) == []
-    session.run(ShellInput(SQL))
+    run_input(session, ShellInput(SQL))
     assert (tmp_path / "a.csv").read_text() == "order_id,customer\n1,ada\n2,ada\n" and session.prompt() == "hybrid> "
 
 
@@ -312,5 +312,5 @@ def test_watch_needs_a_statement_and_seconds(home: Path) -> None:
     session = ShellSession(cli, is_interactive=True)
     for wrong in (ShellInput("watch", True), ShellInput("watch x", True, SQL), ShellInput("watch 0", True, SQL)):
         with pytest.raises(UsageError):
-            session.run(wrong)
+            run_input(session, wrong)
     assert session.options.has_pager and os.environ.get("LINES") is None
