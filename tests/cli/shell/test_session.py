@@ -313,4 +313,4 @@ def test_watch_needs_a_statement_and_seconds(home: Path) -> None:
     for wrong in (ShellInput("watch", True), ShellInput("watch x", True, SQL), ShellInput("watch 0", True, SQL)):
         with pytest.raises(UsageError):
             run_input(session, wrong)
-    assert session.options.has_pager and os.environ.get("LINES") is None
+    assert session.options.has_pager
