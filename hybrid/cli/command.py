@@ -275,7 +275,8 @@ class HybridGroup(_WithGlobalOptions, click.Group):
         name = args[0]
         if not name.startswith("-") and self.get_command(ctx, name) is None:
             close = suggestion(name, self.list_commands(ctx))
-            if self._named is None or close or ctx.resilient_parsing:
+            has_more = args[1:2] != [] and not args[1].startswith("-")  # then the first is no table
+            if self._named is None or close or has_more or ctx.resilient_parsing:
                 raise click.UsageError(f"No such command '{name}'.{close}", ctx)
             args = [self._named, *args]
         return super().resolve_command(ctx, args)

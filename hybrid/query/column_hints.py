@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from sqlglot import exp
 
 from hybrid.config.table_config import TableSpec
-from hybrid.errors import QueryError
+from hybrid.errors import HybridError, QueryError
 from hybrid.query.plan import TableSource
 from hybrid.schema.types import DataType
 from hybrid.sql.statement import parse_statement, place_of
@@ -25,7 +25,7 @@ def with_place(error: QueryError, sql: str, tables: TableSource) -> QueryError:
     try:
         tree = parse_statement(sql).tree
         specs = list(_specs(tree, tables))
-    except QueryError:  # of a table that was dropped meanwhile
+    except HybridError:  # of a table that was dropped meanwhile
         return error
     node = next((node for node in tree.find_all(exp.Column) if node.name.lower() == column.lower()), None)
     head, message = f"Column '{column}' does not exist", str(error)

@@ -63,7 +63,8 @@ def test_the_noun_lists_or_shows(asked: list[str], line: str) -> None:
         ("moves orders", "Did you mean 'move'?"),
         ("purges orders", "Did you mean 'purge'?"),
         ("flow orders", "No such command 'orders'."),
-        ("segment orders extra", "unexpected extra argument"),
+        ("segment orders extra", "No such command 'orders'."),
+        ("table rename orders rides", "No such command 'rename'."),
     ],
 )
 def test_what_is_no_list_is_refused(

@@ -43,6 +43,7 @@ warning was watch way week went were what when where whether which while who who
 works write written wrong year yet your
 address cluster continue continues decide directory erased restore restoring verifying
 asyncio call creating notebook
+bash complete dot fish interactive noun script verb zsh
 """
 
 

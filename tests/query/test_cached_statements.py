@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -73,7 +74,8 @@ def both(cache: SteppedCache, sql: str) -> tuple[Any, Any]:
         try:
             found = ask()
         except QueryError as error:
-            return error.pinot_code, str(error)
+            # The place of a column is added above the cache.
+            return error.pinot_code, re.sub(r" at line \d+, column \d+\.$", ".", str(error))
         return None if found is None else (found.column_names, found.column_types, sorted(map(repr, found.rows)))
 
     options = QueryOptions(tail=NoTail(), now_ms=lambda: NOW_MS)

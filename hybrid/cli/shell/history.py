@@ -17,7 +17,9 @@ _NAME = "shell_history"
 _BYTES_MAX = 1024 * 1024
 _MODE = 0o600
 _ENTRY = b"\n# "  # each entry begins with its time
+_WORD = re.compile(r"[\w.\-]+")
 _PAIR = re.compile(r"([\w.\-]+)[\"']?\s*(?:=>|[=:])\s*\S")
+_SIGNED = re.compile(r"[?&][\w.\-]*(?:sig|token|credential|key)[\w.\-]*=", re.IGNORECASE)
 _BEARER = re.compile(r"\b(?:bearer|basic)\s+[\w+/=.~-]{8,}", re.IGNORECASE)
 _SECRET_LENGTH_MIN = 4
 
@@ -30,12 +32,15 @@ def history_file(environment: Mapping[str, str] = os.environ) -> Path:
 
 
 def holds_secret(text: str, secrets: Iterable[str] = ()) -> bool:
-    """Whether a text holds one of `secrets`, a login in an address, or a value whose name looks secret."""
+    """Whether a text may hold a secret: one of `secrets`, a login or signature in an address, a value by its name.
+
+    With a text in quotes any name that looks secret counts, whatever stands between the two.
+    """
     if any(len(secret) >= _SECRET_LENGTH_MIN and secret in text for secret in secrets):
         return True
-    if _BEARER.search(text) or _has_login(text):
+    if _BEARER.search(text) or _SIGNED.search(text) or _has_login(text):
         return True
-    return any(hides(name) for name in _PAIR.findall(text))
+    return any(map(hides, (_WORD if "'" in text else _PAIR).findall(text)))
 
 
 def _has_login(text: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from hybrid.cli.shell.lexer import Lexeme, LexemeKind, lexemes
 
@@ -55,6 +56,7 @@ def read_inputs(lines: Iterable[str]) -> Iterator[ShellInput]:
     yield from split_inputs(rest, at_end=True)[0]
 
 
+@lru_cache(maxsize=4)  # asked several times for each key
 def is_complete(text: str) -> bool:
     """Whether Enter runs the text: nothing in it is unfinished."""
     return not split_inputs(f"{text}\n")[1]

@@ -229,13 +229,18 @@ def test_read(shell, tmp_path: Path) -> None:
         "select 'Bearer abcdefgh12345678'",
         'select \'{"token": "abc"}\'',
         "select 'my-own-secret'",
+        "select * from t where password <> 'x' and 'y' = api_key",
+        ".read https://host/x?X-Amz-Signature=abc",
     ],
 )
 def test_a_secret_is_seen(text: str) -> None:
     assert holds_secret(text, ["my-own-secret"])
 
 
-@pytest.mark.parametrize("text", ["select a from t where b = 'c';", "select 'http://host/path?x=1'", ".format csv", ""])
+@pytest.mark.parametrize(
+    "text",
+    ["select a from t where b = 'c';", "select token from t", "select 'http://host/path?x=1'", ".format csv", ""],
+)
 def test_ordinary_text_is_none(text: str) -> None:
     assert not holds_secret(text, ["my-own-secret", "", "a"])
 
