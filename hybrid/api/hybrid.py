@@ -19,6 +19,7 @@ from hybrid.query.result_warning import warn_if_cut
 
 if TYPE_CHECKING:
     from hybrid.api.table import Table
+    from hybrid.catalog.erasures import ErasureCertificate
     from hybrid.catalog.runs import RunRecord
     from hybrid.files.results.result_sink import ExportReport
     from hybrid.flow.declared.model import Flow
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from hybrid.flow.declared.session import FlowSession
     from hybrid.operations.backfills import Backfills
     from hybrid.operations.backups.backups import Backups
+    from hybrid.operations.erasures import Erasures
     from hybrid.operations.flows import FlowStatus
     from hybrid.operations.schedules import Schedule
     from hybrid.operations.tables.creation import Creation
@@ -324,6 +326,23 @@ class Hybrid:
         from hybrid.operations.backups.backups import Backups
 
         return Backups(self.context)
+
+    @property
+    def erasures(self) -> Erasures:
+        """The erasures of this home: begin, look, run, show, all, discard."""
+        from hybrid.operations.erasures import Erasures
+
+        return Erasures(self.context)
+
+    def erase(self, conditions: Mapping[str, str], **options: Any) -> ErasureCertificate:
+        """Removes the rows that match, by table, from every place of this home, and returns the certificate.
+
+        `options` are those of `ErasureOptions`: reason, user, undecided, dropped_copies. It cannot be taken back. An
+        open erasure of the same conditions goes on. ConflictError while it cannot be completed; it stays open then.
+        """
+        from hybrid.operations.erasure import ErasureOptions
+
+        return self.erasures.run(self.erasures.begin(conditions, ErasureOptions(**options)).id)
 
     def runs(self, table: str | None = None) -> list[RunRecord]:
         """The newest runs of tasks and jobs, of one table or of all, newest first."""

@@ -7,6 +7,7 @@ Delta tables still hold every row, offset, boundary and lineage entry, and the d
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,10 @@ class Catalog:
         with self._engine.connect() as connection:
             busy = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").scalar()
         return not busy
+
+    def mask(self, masked: Callable[[str, str], str]) -> int:
+        """Replace the free texts of all tables by `masked(column, text)`. Returns how many rows changed."""
+        return schema.mask(self._engine, masked)
 
     def close(self) -> None:
         """Close the connections."""

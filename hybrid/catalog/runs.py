@@ -27,7 +27,9 @@ from hybrid.runtime.json_values import stamp, without_samples
 _LOG = logging.getLogger(__name__)
 _INCOMPLETE = ("QUEUED", "RUNNING")
 # The arguments that are kept once a run has ended. Documents, specs, statements and conditions may hold secrets.
-_KEPT_ARGUMENTS = frozenset({"table", "type", "name", "flow", "kind", "entry", "backfill", "max_buckets", "dry_run"})
+_KEPT_ARGUMENTS = frozenset(
+    {"table", "type", "name", "flow", "kind", "entry", "backfill", "erasure", "max_buckets", "dry_run"}
+)
 # A run that kills its process three times would do so forever, and stop ingestion of every table.
 ATTEMPTS_MAX = 3
 _PAUSE_S = (0.0, 1.0, 10.0)  # before each attempt, counted from the start of the previous one

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import sqlalchemy as sa
 
@@ -106,6 +106,37 @@ def put(engine: sa.Engine, table: sa.Table, key: Mapping[str, object], values: M
     with engine.begin() as connection:
         if not connection.execute(table.update().where(here).values(**values)).rowcount:
             connection.execute(table.insert().values(**key, **values))
+
+
+# The columns with texts that people or statements have written.
+_FREE_TEXTS = {
+    RUNS: ("result", "arguments", "progress", "report", "error"),
+    INGESTION: ("detail",),
+    PAUSES: ("comment",),
+    CONNECTORS: ("error",),
+}
+
+
+def mask(engine: sa.Engine, masked: Callable[[str, str], str]) -> int:
+    """Replace free texts by `masked(column, text)`. Returns how many rows changed.
+
+    The arguments of a queued run stay: they are still to be carried out.
+    """
+    count = 0
+    for table, names in _FREE_TEXTS.items():
+        keys = list(table.primary_key.columns)
+        chosen = [*keys, *(table.c[name] for name in names), *([RUNS.c.state] if table is RUNS else [])]
+        with engine.begin() as connection:
+            for row in connection.execute(sa.select(*chosen)).mappings().all():
+                stays = {"arguments"} if row.get("state") in {"QUEUED", "RUNNING"} else set()
+                texts = {name: row[name] for name in names if isinstance(row[name], str) and name not in stays}
+                fresh = {name: masked(name, text) for name, text in texts.items()}
+                changed = {name: text for name, text in fresh.items() if text != texts[name]}
+                if changed:
+                    here = sa.and_(*(key == row[key.name] for key in keys))
+                    connection.execute(table.update().where(here).values(**changed))
+                    count += 1
+    return count
 
 
 def prepare(engine: sa.Engine) -> None:

@@ -17,7 +17,7 @@ from hybrid.jvm.spark_errors import is_spark_error, unexpected_words
 from hybrid.logs import written_log
 
 INTERRUPTED = 130
-_TOKEN = "--token"
+_MASKED = frozenset({"--token", "--where"})
 _JSON = ("json", "jsonl")
 _ENGINE_INTERRUPTED = "Query interrupted"  # DuckDB sometimes raises this RuntimeError for Ctrl-C
 
@@ -97,6 +97,6 @@ def _log_traceback(cli: Cli, error: BaseException) -> Path | str:
 
 
 def without_secret(args: Sequence[str]) -> list[str]:
-    """The arguments of a command line with the token masked, for a log."""
-    shown = [f"{_TOKEN}=..." if arg.startswith(f"{_TOKEN}=") else arg for arg in args]
-    return ["..." if before == _TOKEN else arg for before, arg in zip(["", *shown], shown, strict=False)]
+    """The arguments of a command line for a log: the token and conditions, which may name a person, are masked."""
+    shown = [f"{name}=..." if (name := arg.partition("=")[0]) in _MASKED and "=" in arg else arg for arg in args]
+    return ["..." if before in _MASKED else arg for before, arg in zip(["", *shown], shown, strict=False)]

@@ -33,6 +33,7 @@ NOUNS = {
     "boundary": Noun("hybrid.cli.boundary:boundary", "Show, set and clear the time boundary."),
     "job": Noun("hybrid.cli.job:job", "Run an ingestion job spec."),
     "purge": Noun("hybrid.cli.purge:purge", "Remove deleted rows permanently, with proof."),
+    "erase": Noun("hybrid.cli.erase:erase", "Erase rows from every place of tables, with a certificate."),
     "replacement": Noun("hybrid.cli.replacement:replacement", "List and revert segment replacements."),
     "backfill": Noun("hybrid.cli.backfill:backfill", "Correct a time range: plan, inspect, run, revert."),
     "backup": Noun("hybrid.cli.backup:backup", "Back up a home and restore it."),

@@ -25,12 +25,20 @@ from hybrid.operations.backfill_documents import plan_document
 from hybrid.operations.backfill_status import CANCELLED, DONE, REVERTED, BackfillStatus, status_of
 from hybrid.operations.ingestion import catch_up
 from hybrid.progress import counted
-from hybrid.replace.backfill.request import ChangeKind, Request, refuse_deciding, require_correctable, window_of
-from hybrid.replace.lineage import ReplacementEntry, entries_of
+from hybrid.replace.backfill.base import stored_times
+from hybrid.replace.backfill.request import (
+    ChangeKind,
+    Request,
+    refuse_deciding,
+    require_correctable,
+    whole_window,
+    window_of,
+)
+from hybrid.replace.lineage import EntryState, ReplacementEntry, entries_of
 from hybrid.replace.swap import require_offline
 from hybrid.runtime.json_values import without_samples
 from hybrid.schema.moment import parse_moment
-from hybrid.table.boundary import Boundary
+from hybrid.sql.redaction import without_constants
 from hybrid.table.plans import Plan
 
 if TYPE_CHECKING:
@@ -40,6 +48,7 @@ if TYPE_CHECKING:
     from hybrid.replace.backfill.options import BackfillOptions
     from hybrid.replace.backfill.plan_run import RunReport
     from hybrid.replace.report import JobReport
+    from hybrid.sql.redaction import Redaction
     from hybrid.table.correction_window import CorrectionWindow
 
 _MOVES_MAX = 3
@@ -51,32 +60,46 @@ class Backfills:
     def __init__(self, home: Home) -> None:
         self._home = home
 
-    def plan(self, table: str, change: BackfillChange) -> Plan:
+    def plan(
+        self, table: str, change: BackfillChange, redaction: Redaction | None = None, erasure: str | None = None
+    ) -> Plan:
         """Plans a correction and stages its rows; nothing of it is visible yet. See `hybrid.replace.backfill`.
 
-        UsageError for a change that does not name exactly one correction. DataError for rows that cannot be computed or
-        converted.
+        Without `start` or `end` it reaches as far as the table's rows do. What is recorded has no constant of
+        `redaction`, and names the `erasure` that it belongs to. UsageError for a change that does not name exactly one
+        correction. DataError for rows that cannot be computed or converted.
         """
         from hybrid.replace.backfill.planning import plan_backfill
 
         ref = self._home.table(table)
         require_offline(ref.spec)
         offline = ref.half(Half.OFFLINE).offline
-        window = _window(ref.spec, offline.boundary, change, self._home.bench.now_ms())
-        request = self._request(ref.spec, change, window)
+        edges = _edges(ref.spec, change, self._home.bench.now_ms())
+        is_whole = ref.spec.time_column is not None and None in edges
+        given = None if is_whole else window_of(ref.spec, offline.boundary, *edges)
+        request = self._request(ref.spec, change, given)
         require_correctable(ref.spec, offline, request.kind)
+        recorded = _recorded(change, redaction)
 
         def work() -> Plan:
             warnings = catch_up(self._home, ref)
+            window = self._whole(ref, edges) if is_whole else given
             halves, late = self._move_first(ref, window)
             spec = self._home.spec(ref.name)  # read after the halves, so that it has every column of their rows
-            blank = _blank(change, spec, halves, (*warnings, *late))
+            blank = _blank(recorded, spec, halves, (*warnings, *late), erasure)
             held = self._held(spec, halves[1]) if change.from_kafka else request.held
-            with self._with_rows(ref, change, replace(request, held=held), halves[0]) as (ready, inputs):
+            ready_request = replace(request, window=window, held=held)
+            with self._with_rows(ref, change, ready_request, halves[0]) as (ready, inputs):
                 plan = replace(blank, created_at=self._home.bench.now_iso(), inputs=inputs)
                 return plan_backfill(TableContext(self._home.bench, spec, ref.layout), halves, ready, plan)
 
         return self._home.run_recorded(ref.name, "backfill-plan", work)
+
+    def _whole(self, table: TableRef, edges: tuple[int | None, int | None]) -> CorrectionWindow | None:
+        """The window of a request that leaves out an edge, as of the newest versions."""
+        halves = _pinned(table)
+        times = stored_times(self._home.bench, table.spec, halves)
+        return whole_window(table.spec, halves[0].offline.boundary, *edges, times)
 
     def _held(self, spec: TableSpec, realtime: HalfSnapshot | None) -> RefetchedRows:
         """The messages that Kafka still holds of the offsets committed in this version."""
@@ -338,7 +361,16 @@ class Backfills:
         wish = plans.desired_state_of(table.layout, plan.id).wish
         if wish is DesiredState.CANCEL or state == REVERTED:
             how = "cancelled" if wish is DesiredState.CANCEL else "reverted"
-            raise ConflictError(f"Backfill '{plan.id}' was {how}.", hint="Plan it again: hybrid backfill plan ...")
+            raise ConflictError(f"Backfill '{plan.id}' was {how}.", hint=self._way_back(table, plan))
+
+    def _way_back(self, table: TableRef, plan: Plan) -> str:
+        """How a plan that was ended can still be had: its revert is reverted, or it is planned again."""
+        entries = self._entries(table)
+        mine = {plan.id, *(entry.id for entry in entries if entry.lineage.backfill == plan.id)}
+        reverts = (entry for entry in entries if entry.lineage.reverts in mine and entry.state is EntryState.ACTIVE)
+        last = next(reverts, None)
+        again = "Plan it again: hybrid backfill plan ..."
+        return again if last is None else f"Take the revert back: hybrid replacement revert {table.name} {last.id}"
 
     def _was_paused_since(self, table: TableRef, plan: Plan) -> bool:
         """Whether the plan was paused after this run was requested, while the run waited in a server's queue."""
@@ -388,8 +420,19 @@ class Backfills:
         return entries_of(open_half(table.layout.half(Half.OFFLINE)))
 
 
+def _recorded(change: BackfillChange, redaction: Redaction | None) -> BackfillChange:
+    """The change as records keep it."""
+    if redaction is None or change.where is None:
+        return change
+    return replace(change, where=redaction.of(without_constants(change.where)))
+
+
 def _blank(
-    change: BackfillChange, spec: TableSpec, halves: tuple[HalfSnapshot, HalfSnapshot | None], warnings: tuple[str, ...]
+    change: BackfillChange,
+    spec: TableSpec,
+    halves: tuple[HalfSnapshot, HalfSnapshot | None],
+    warnings: tuple[str, ...],
+    erasure: str | None,
 ) -> Plan:
     """A plan without buckets and units, which planning fills in."""
     offline, realtime = halves
@@ -398,7 +441,7 @@ def _blank(
         table=spec.name,
         created_at="",
         change=change.words,
-        request=asdict(change),
+        request=asdict(change) if erasure is None else {**asdict(change), "erasure": erasure},
         table_id=offline.table_id,
         offline_version=offline.version,
         realtime_version=realtime.version if realtime is not None else None,
@@ -412,14 +455,15 @@ def _blank(
     )
 
 
-def _window(spec: TableSpec, boundary: Boundary, change: BackfillChange, now_ms: int) -> CorrectionWindow | None:
-    ends: list[int | None] = []
+def _edges(spec: TableSpec, change: BackfillChange, now_ms: int) -> tuple[int | None, int | None]:
+    """The begin and end of a change in epoch ms; None where it gives none. UsageError without a time column."""
+    edges: list[int | None] = []
     for text, option in ((change.start, "--from"), (change.end, "--to")):
         if text is not None and spec.time_field is None:
-            window_of(spec, boundary, 0, 0)  # raises the error for a missing time column
+            raise UsageError(f"Table '{spec.name}' has no time column, so a backfill of it takes no --from and --to.")
         field = spec.time_field
-        ends.append(parse_moment(text, field, option, now_ms) if text is not None and field else None)
-    return window_of(spec, boundary, ends[0], ends[1])
+        edges.append(parse_moment(text, field, option, now_ms) if text is not None and field else None)
+    return edges[0], edges[1]
 
 
 def _refuse_beyond_limit(spec: TableSpec, offline: HalfSnapshot, left: int) -> None:

@@ -1,8 +1,10 @@
-"""`Erasure`: the deleted rows that a purge removes for good."""
+"""`Erasure`: the deleted rows that a purge removes for good. `ErasureOptions`: those of a whole erasure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+ERASE = "erase"  # the type of an erasure's runs
 
 
 @dataclass(frozen=True)
@@ -17,3 +19,17 @@ class Erasure:
     dry_run: bool = False
     reason: str | None = None
     user: str | None = None
+
+
+@dataclass(frozen=True)
+class ErasureOptions:
+    """Options of an erasure. `reason` is kept in the certificate, so it must name nobody.
+
+    `undecided` also removes rejected messages for which it cannot be decided whether they match, `dropped_copies`
+    copies of dropped tables with such rows.
+    """
+
+    reason: str | None = None
+    user: str | None = None
+    undecided: bool = False
+    dropped_copies: bool = False

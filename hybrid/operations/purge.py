@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hybrid.catalog.definitions import Definition
+from hybrid.config.table_config import TableSpec
 from hybrid.errors import HybridError
+from hybrid.lake.commit_context import new_act_id
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.table_context import TableContext
 from hybrid.operations.connectors.run import TableConnectors
@@ -27,6 +30,22 @@ if TYPE_CHECKING:
 _WHERE = "--where"
 
 
+@dataclass(frozen=True)
+class CopyWithRows:
+    """A dropped copy of a table with matching rows. `rows` None: it cannot be looked at, for the reason `error`."""
+
+    path: Path
+    rows: int | None
+    error: str = ""
+
+    @property
+    def words(self) -> str:
+        """What it has, as a phrase."""
+        if self.rows is None:
+            return f"the dropped copy {self.path.name}, which cannot be looked at ({self.error})"
+        return f"the dropped copy {self.path.name}, which has {counted(self.rows, 'such row')}"
+
+
 def purge_table(home: Home, table: TableRef, erasure: Erasure) -> PurgeReport:
     """Purges a table; see `hybrid.api.table.Table.purge`. UsageError for an invalid condition.
 
@@ -34,10 +53,20 @@ def purge_table(home: Home, table: TableRef, erasure: Erasure) -> PurgeReport:
     """
     from hybrid.replace.purge.purge import purge
 
-    spec = table.spec
-    sql = row_condition(erasure.where, spec, _WHERE)
-    reads, values = condition_words(erasure.where, spec, _WHERE)
-    request = PurgeRequest(
+    request = purge_request(home, table, erasure)
+    outside = list(_outside(home, table, request))
+    if erasure.dry_run:
+        return purge(home.table_context(table), request, outside)
+    report = run_purge(home, table, request, outside)
+    if not home.catalog.forget_journal():
+        home.progress.say("The catalog's journal could not be emptied while others read it: it is at the next purge.")
+    return report
+
+
+def purge_request(home: Home, table: TableRef, erasure: Erasure) -> PurgeRequest:
+    """The request of a purge as the engine takes it. UsageError for an invalid condition."""
+    sql, reads, values = _parsed(erasure.where, table.spec)
+    return PurgeRequest(
         id=home.act_id("purge"),
         text=erasure.where,
         where=sql,
@@ -48,39 +77,44 @@ def purge_table(home: Home, table: TableRef, erasure: Erasure) -> PurgeReport:
         user=erasure.user,
         dry_run=erasure.dry_run,
     )
-    outside = _outside(home, table, request)
-    if erasure.dry_run:
-        return purge(home.table_context(table), request, outside)
+
+
+def run_purge(home: Home, table: TableRef, request: PurgeRequest, outside: list[str]) -> PurgeReport:
+    """Carries out a purge, recorded as a run."""
+    from hybrid.replace.purge.purge import purge
 
     def work() -> PurgeReport:
         warnings = catch_up(home, table)
-        takes_markers = spec.stream is None or not (warnings or _is_held(home, table))
+        takes_markers = table.spec.stream is None or not (warnings or _is_held(home, table))
         asked = replace(request, takes_markers=takes_markers)
         report = purge(home.table_context(table), asked, (*outside, *warnings))
         home.catalog.runs.forget_samples(table.name)
         return report
 
-    report = home.run_recorded(table.name, "purge", work)
-    if not home.catalog.forget_journal():
-        home.progress.say("The catalog's journal could not be emptied while others read it: it is at the next purge.")
-    return report
+    return home.run_recorded(table.name, "purge", work)
 
 
-def _copy_words(home: Home, name: str, path: Path, asked: PurgeRequest) -> str | None:
-    """Describes how many matching rows a dropped copy of the table has; None when it has none."""
+def copies_with_rows(home: Home, name: str, where: str, undecided: bool) -> Iterator[CopyWithRows]:
+    """The dropped copies of a table that have matching rows, or cannot be looked at."""
     from hybrid.replace.purge.purge import purge
 
-    options_words = f"`hybrid table undrop {path.name}` brings it back, `hybrid table drop {name} --purge` removes it"
-    try:
-        spec = home.spec_of(Definition(**json.loads((path / "definition.json").read_text(encoding="utf-8"))))
-        sql = row_condition(asked.text, spec, _WHERE)
-        reads, values = condition_words(asked.text, spec, _WHERE)
-        trial = replace(asked, where=sql, reads=reads, values=values, dry_run=True)
-        report = purge(TableContext(home.bench, spec, TableLayout(path)), trial)
-    except (HybridError, OSError, ValueError, TypeError) as error:
-        return f"the dropped copy {path.name}, which cannot be looked at ({error}); {options_words}"
-    rows = sum(reading.matching for reading in report.before)
-    return f"the dropped copy {path.name}, which has {counted(rows, 'such row')}: {options_words}" if rows else None
+    for path in dropped_copies(home, name):
+        try:
+            spec = home.spec_of(Definition(**json.loads((path / "definition.json").read_text(encoding="utf-8"))))
+            sql, reads, values = _parsed(where, spec)
+            trial = PurgeRequest(new_act_id("purge"), where, sql, reads, values, undecided=undecided, dry_run=True)
+            report = purge(TableContext(home.bench, spec, TableLayout(path)), trial)
+        except (HybridError, OSError, ValueError, TypeError) as error:
+            yield CopyWithRows(path, None, str(error))
+            continue
+        rows = sum(reading.matching for reading in report.before)
+        if rows:
+            yield CopyWithRows(path, rows)
+
+
+def _parsed(where: str, spec: TableSpec) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+    """A condition as Spark SQL, its columns, and its constants that are compared for equality."""
+    return row_condition(where, spec, _WHERE), *condition_words(where, spec, _WHERE)
 
 
 def _is_held(home: Home, table: TableRef) -> bool:
@@ -93,20 +127,25 @@ def _is_held(home: Home, table: TableRef) -> bool:
     )
 
 
-def _outside(home: Home, table: TableRef, asked: PurgeRequest) -> list[str]:
+def _outside(home: Home, table: TableRef, asked: PurgeRequest) -> Iterator[str]:
     """The places that a purge does not reach, in words."""
-    copies = dropped_copies(home, table.name)
-    places = [words for path in copies if (words := _copy_words(home, table.name, path, asked)) is not None]
+    for copy in copies_with_rows(home, table.name, asked.text, asked.undecided):
+        name = copy.path.name
+        options = f"`hybrid table undrop {name}` brings it back, `hybrid table drop {name} --purge` removes it"
+        yield f"{copy.words}: {options}"
     if table.spec.stream is not None:
-        places.append(f"{table.spec.stream.words}: Kafka keeps messages as long as it is told to")
-    places.append("files that jobs, connectors and flows have read, and plans that were written with -o")
-    places.append("backups from before: hybrid backup list DIR shows their times, hybrid backup delete removes them")
-    leftovers = {
+        yield f"{table.spec.stream.words}: Kafka keeps messages as long as it is told to"
+    yield "files that jobs, connectors and flows have read, and plans that were written with -o"
+    yield "backups from before: hybrid backup list DIR shows their times, hybrid backup delete removes them"
+    for folder, what in leftovers(home).items():
+        yield f"{folder.name}: {what}"
+    yield "statements and errors in the run records, the lineage and the logs"
+
+
+def leftovers(home: Home) -> dict[Path, str]:
+    """The folders of a home that hold something which is neither a table's nor a record, and how it goes."""
+    known = {
         home.settings.spill: "what statements wrote out of memory: it goes when the server starts again",
         home.folder / "uploads": "uploaded files: they go with their job, or a day later",
     }
-    places += [
-        f"{folder.name}: {what}" for folder, what in leftovers.items() if folder.is_dir() and any(folder.iterdir())
-    ]
-    places.append("statements and errors in the run records, the lineage and the logs")
-    return places
+    return {folder: what for folder, what in known.items() if folder.is_dir() and any(folder.iterdir())}

@@ -5,17 +5,19 @@ Keys are documented in docs/reference/ and do not change.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hybrid.config.table_config import Half
 from hybrid.errors import NotFoundError
 from hybrid.operations.run_views import visible_error, visible_run
+from hybrid.progress import counted
 from hybrid.runtime.json_values import instant, json_document, json_value, shown_stamps
 from hybrid.table.boundary import INFINITE
 
 if TYPE_CHECKING:
     from hybrid.api.table import Table
+    from hybrid.catalog.erasures import ErasureCertificate
     from hybrid.catalog.runs import RunRecord
     from hybrid.config.table_config import BucketConfig, TableSpec
     from hybrid.move.boundary_override import BoundaryReport
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from hybrid.move.vacuum.report import VacuumReport
     from hybrid.operations.backfill_status import BackfillStatus
     from hybrid.operations.connectors.status import ConnectorStatus
+    from hybrid.operations.erasures import Erasures
     from hybrid.operations.flows import FlowStatus
     from hybrid.operations.schedules import Schedule
     from hybrid.operations.segments import Segment
@@ -244,3 +247,31 @@ def _limit(time_ms: int | None) -> str | None:
 
 def _plain(fields: Mapping[str, object]) -> Json:
     return json_document(fields)
+
+
+def erasure_view(erasures: Erasures, certificate: ErasureCertificate) -> Json:
+    """The certificate of an erasure, with its state in words."""
+    document = json_document(certificate.to_json())
+    tables = [
+        {
+            **{name: value for name, value in table.items() if name not in {"salt", "digest"}},
+            "condition_digest": f"scrypt:{table['salt']}:{table['digest']}",
+        }
+        for table in document["tables"]
+    ]
+    error = visible_error(certificate.error)  # it may quote a row
+    return {**document, "tables": tables, "state": erasures.state(certificate), "error": error}
+
+
+def erasure_readings(erasure_id: str, readings: Sequence[Mapping[str, Any]]) -> Json:
+    """What an erasure would find, place by place."""
+    matching = sum(reading["matching"] for reading in readings)
+    places = sum(bool(reading["matching"]) for reading in readings)
+    staged = [name for reading in readings if reading["place"] == "staged" for name in reading["by"]]
+    copies = [name for reading in readings if reading["place"] == "dropped copy" for name in reading["by"]]
+    sentence = f"{counted(matching, 'stored row')} in {counted(places, 'place')} match."
+    if staged:
+        sentence += f" It cancels {', '.join(staged)}, which have staged such rows."
+    if copies:
+        sentence += f" Dropped copies have such rows: {', '.join(copies)}."
+    return {"id": erasure_id, "dry_run": True, "readings": [dict(one) for one in readings], "sentence": sentence}

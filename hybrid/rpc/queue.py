@@ -193,6 +193,8 @@ def _table_of(home: Hybrid, verb: str, arguments: Mapping[str, Any], rules: Inpu
         return home.validate(TableDocuments.from_json(arguments["documents"])).name
     if "schema" in arguments:
         return users_of(home.context, str(arguments["schema"]["schemaName"]))[0].name
+    if "erasure" in arguments:
+        return home.erasures.show(arguments["erasure"]).tables[0].table
     if "backfill" in arguments:
         return home.backfills.show(arguments["backfill"]).table
     return home.spec(arguments["table"]).name

@@ -16,6 +16,7 @@ from hybrid.home.accounts import Right
 from hybrid.operations.backfill_change import BackfillChange
 from hybrid.operations.backfill_documents import plan_document
 from hybrid.operations.clock_guard import accept_clock
+from hybrid.operations.erasure import ERASE, Erasure, ErasureOptions
 from hybrid.operations.run_views import visible_run
 from hybrid.operations.segment_replacement import REPLACE, REVERT
 from hybrid.operations.tables.drop import copy_names
@@ -311,26 +312,44 @@ def boundary_clear(home: Hybrid, *, table: str) -> Json:
     return views.boundary_report_view(home.table(table).clear_boundary())
 
 
-def purge(
-    home: Hybrid,
-    *,
-    table: str,
-    where: str,
-    undecided: bool = False,
-    dry_run: bool = False,
-    reason: str | None = None,
-    user: str | None = None,
-) -> Json:
+@flat(erasure=Erasure)
+def purge(home: Hybrid, *, table: str, erasure: Erasure) -> Json:
     """Removes deleted rows from every place that still has them; see `hybrid.api.table.Table.purge`."""
-    from hybrid.operations.erasure import Erasure
-
-    erasure = Erasure(where, undecided, dry_run, reason, user)
     return json_document(home.table(table).purge(erasure).to_json())
 
 
 def purges(home: Hybrid, *, table: str) -> Json:
     """The records of a table's purges, newest first."""
     return home.table(table).purges()
+
+
+@flat(options=ErasureOptions)
+def erase_begin(home: Hybrid, *, tables: dict[str, str], options: ErasureOptions) -> Json:
+    """Begins an erasure by conditions of tables, or returns the open one (not `is_new`). Nothing is removed."""
+    is_new = not home.erasures.is_open(tables)
+    return {**views.erasure_view(home.erasures, home.erasures.begin(tables, options)), "is_new": is_new}
+
+
+def erase_run(home: Hybrid, *, erasure: str, dry_run: bool = False) -> Json:
+    """Runs an erasure or goes on with it; a dry run says what it would find."""
+    if dry_run:
+        return views.erasure_readings(erasure, home.erasures.look(erasure))
+    return views.erasure_view(home.erasures, home.erasures.run(erasure))
+
+
+def erasures(home: Hybrid) -> Json:
+    """The certificates of all erasures, newest first."""
+    return [views.erasure_view(home.erasures, found) for found in home.erasures.all()]
+
+
+def erasure(home: Hybrid, *, erasure: str) -> Json:
+    """The certificate of an erasure."""
+    return views.erasure_view(home.erasures, home.erasures.show(erasure))
+
+
+def erase_discard(home: Hybrid, *, erasure: str) -> Json:
+    """Ends an open erasure and removes its conditions."""
+    return views.erasure_view(home.erasures, home.erasures.discard(erasure))
 
 
 @flat(request=JobRequest, options=JobOptions)
@@ -479,6 +498,11 @@ VERBS: Mapping[str, Verb] = {
     "backup_delete": Verb(backup_delete, ADMIN, BACKUP),
     "purge": Verb(purge, ADMIN, PURGE),
     "purges": Verb(purges, READ),
+    "erase_begin": Verb(erase_begin, ADMIN),
+    "erase_run": Verb(erase_run, ADMIN, ERASE),
+    "erase_discard": Verb(erase_discard, ADMIN),
+    "erasures": Verb(erasures, READ),
+    "erasure": Verb(erasure, READ),
     "seal": Verb(seal, OPERATE, SEAL),
     "boundary_set": Verb(boundary_set, OPERATE, BOUNDARY),
     "boundary_clear": Verb(boundary_clear, OPERATE, BOUNDARY),

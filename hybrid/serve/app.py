@@ -22,6 +22,7 @@ from hybrid.serve import (
     connectors,
     consumption,
     discovery,
+    erasures,
     exports,
     flows,
     health,
@@ -52,8 +53,8 @@ _ROUTERS = tuple(
     noun.router
     for noun in (
         queries, exports, health, table_configs, schemas, consumption, connectors, discovery, tables, sizes, boundaries,
-        replacing, segments, tasks, jobs, ingest_files, replacements, backfills, backups, purges, flows, verbs,
-        openapi,
+        replacing, segments, tasks, jobs, ingest_files, replacements, backfills, backups, purges, erasures, flows,
+        verbs, openapi,
     )
 )  # fmt: skip
 RIGHTS = RouteRights(route for router in _ROUTERS for route in router.routes)

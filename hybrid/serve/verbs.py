@@ -103,9 +103,11 @@ class _AskedVerb:
 
 
 def _run_verb(context: ServerContext, verb: str, checked: Mapping[str, Any]) -> JSONResponse:
-    operation = VERBS[verb]
+    operation, account = VERBS[verb], who_asks()
     if operation.is_heavy(context.home, checked):
         return JSONResponse({"run": context.queue(verb, checked, "cli").id}, status_code=202)
+    if account is not None and "user" in inspect.signature(operation.call).parameters:
+        checked = {**checked, "user": account}  # whatever user the request names
     return JSONResponse(operation.call(context.home, **checked))
 
 

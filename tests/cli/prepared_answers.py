@@ -38,6 +38,36 @@ _LINES = [
 ]
 
 
+_READ = {"current": True, "shown": 0, "markers": 0}
+_ERASURE = {
+    "id": "erasure-5f0c1a2b3c4d5e6f", "created_at": "2025-11-25T06:00:00Z",
+    "tables": [
+        {"table": "rides", "columns": ["rider"], "condition": "rider = ?", "condition_digest": "scrypt:00:11",
+         "before_at": "2025-11-25T06:00:03Z", "after_at": "2025-11-25T06:01:12Z", "undecided": 0, "markers": 0,
+         "before": [{**_READ, "place": "OFFLINE", "files": 12, "rows": 180211, "matching": 17},
+                    {**_READ, "place": "staged", "current": False, "files": 2, "rows": 90, "matching": 4}],
+         "after": [{**_READ, "place": "OFFLINE", "files": 12, "rows": 180194, "matching": 0}],
+         "messages": [{"topic": "rides", "epoch": 0, "partition": 1, "first": 4711, "last": 118201, "messages": 17}]},
+    ],
+    "state": "DONE", "reason": "request 4711", "user": "ada", "undecided": False, "dropped_copies": False,
+    "attempts": 1, "finished_at": "2025-11-25T06:01:14Z",
+    "steps": [
+        {"at": "2025-11-25T06:00:41Z", "table": "rides", "step": "delete", "act": _PLAN_ID,
+         "sentence": "17 rows were shown. Corrected 3 of 3 buckets of 'rides': 17 rows were removed."},
+        {"at": "2025-11-25T06:01:13Z", "table": None, "step": "mask", "act": None,
+         "sentence": "2 texts of logs, records and lineage were masked."},
+    ],
+    "outside": [
+        {"place": "topic 'rides', partition 1", "who": "whoever runs the broker",
+         "detail": "17 messages at offsets 4711 to 118201, of the topic's epoch 0"},
+        {"place": "backups", "detail": "copies of the home", "who": "whoever keeps them"},
+    ],
+    "texts": 2, "error": None,
+    "sentence": "Erased from 'rides': 21 stored rows matched, and none is left in 180194 rows of 12 files. 2 places "
+    "are out of reach: see the certificate.",
+}  # fmt: skip
+
+
 def _run(run_id: str, created_at: str, kind: str, state: str, result: str | None) -> dict[str, Any]:
     return {
         "id": run_id,
@@ -243,6 +273,8 @@ ANSWERS: Mapping[str, Any] = {
         {"id": "purge-00aa11bb22cc33dd", "created_at": "2025-11-25T06:00:00Z", "columns": ["ride_id"],
          "reason": "request 4711", "user": "ada", "sentence": "Removed 17 rows from 4 places; none is left."},
     ],
+    "erasures": [_ERASURE],
+    "erasure": _ERASURE,
     "explain": {"plan": {}, "lines": _LINES},
     "query": {
         "columns": ["city", "rides", "last", "remark"], "types": ["STRING", "LONG", "TIMESTAMP", "STRING"],

@@ -41,6 +41,8 @@ COMMANDS = {
     "flow list": "flow list",
     "rejected list": "rejected list rides",
     "purge list": "purge rides --list",
+    "erase list": "erase list",
+    "erase show": "erase show erasure-5f0c1a2b3c4d5e6f",
     "query": "query SELECT",
     "query explained": "query EXPLAIN\tPLAN\tFOR\tSELECT",
     "query --explain": "query --explain SELECT",
@@ -51,7 +53,7 @@ COMMANDS = {
     "kafka topic list": "kafka topic list",
 }
 EMPTY = ["table list", "task list", "task schedule", "segment list", "replacement list", "backfill list"]
-EMPTY += ["connector list", "flow list", "rejected list", "purge list", "backup list"]
+EMPTY += ["connector list", "flow list", "rejected list", "purge list", "backup list", "erase list"]
 
 
 @pytest.fixture(autouse=True)

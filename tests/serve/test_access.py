@@ -51,6 +51,9 @@ PATH_RIGHTS = {
     "PUT /schemas/{schema}": Right.ADMIN,
     "DELETE /schemas/{schema}": Right.ADMIN,
     "POST /schemas/validate": Right.READ,
+    "POST /erasures": Right.ADMIN,
+    "POST /erasures/{erasure}/resume": Right.ADMIN,
+    "DELETE /erasures/{erasure}": Right.ADMIN,
     "POST /tables": Right.ADMIN,
     "POST /tables/validate": Right.READ,
     "POST /tableConfigs": Right.ADMIN,
@@ -96,6 +99,7 @@ READING_VERBS = {
     *("table_list", "table_show", "table_view", "table_validate", "table_copies", "query", "explain", "status"),
     *("segments", "segment", "boundary", "replacements", "replacement", "rejected", "backfills", "backfill", "purges"),
     *("connector_reset_plan", "pause_status", "runs", "run", "run_hints", "schedules", "connectors", "flows"),
+    *("erasures", "erasure"),
 }
 
 

@@ -158,3 +158,24 @@ def unmoved(
     if window is not None:
         rows = rows.where(f"{columns.TIME} >= {window.start} AND {columns.TIME} < {window.end}")
     return rows.count()
+
+
+def stored_times(
+    bench: CommitContext, spec: TableSpec, halves: tuple[HalfSnapshot, HalfSnapshot | None]
+) -> tuple[int, int] | None:
+    """The first and last time of the table's rows in both halves, epoch ms; None without rows.
+
+    The log has them for most files; where a file lacks them, rows are read.
+    """
+    from pyspark.sql import functions as F
+
+    apart = columns.bookkeeping(spec.name)
+    times: list[tuple[int, int]] = []
+    for half in (snapshot for snapshot in halves if snapshot is not None):
+        files = [file for file in half.files if file.segment not in apart]
+        times += [file.times for file in files if file.times is not None]
+        if any(file.times is None for file in files):
+            rows = rows_as_of(bench, half).where(columns.rows_sql(spec.name))
+            first, last = rows.agg(F.min(columns.TIME), F.max(columns.TIME)).collect()[0]
+            times += [(first, last)] if first is not None else []
+    return (min(first for first, _ in times), max(last for _, last in times)) if times else None

@@ -180,6 +180,21 @@ def _sentence(plan: Plan) -> str:
         range_words = f"{counted(len(plan.buckets), 'bucket')} of '{plan.table}' with {counted(rows, 'row')}"
         return f"Nothing to change in {range_words}."
     return (
-        f"Would correct {len(touched)} of {counted(len(plan.buckets), 'bucket')} of '{plan.table}': "
-        f"{numbers(total(bucket.counts for bucket in touched))}. Nothing is visible before it runs."
+        f"Would correct {len(touched)} of {counted(len(plan.buckets), 'bucket')} of '{plan.table}'{_reach(plan)}: "
+        f"{numbers(total(bucket.counts for bucket in touched))}.{_warning(plan)} Nothing is visible before it runs."
     )
+
+
+def _reach(plan: Plan) -> str:
+    """How far a plan reaches beyond what its author gave, as a phrase: the question before its run says it."""
+    if not plan.request or plan.buckets[0].start is None:
+        return ""
+    begins, ends = (plan.request.get(name) is not None for name in ("start", "end"))
+    if not begins and not ends:
+        return ", over all of its times"
+    return "" if begins and ends else ", up to its newest row" if begins else ", from its oldest row"
+
+
+def _warning(plan: Plan) -> str:
+    removes_all = plan.request.get("delete") and plan.request.get("where") is None
+    return " It has no --where: every row there is removed." if removes_all else ""

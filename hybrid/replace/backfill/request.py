@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from math import lcm
 
@@ -14,6 +14,7 @@ from hybrid.files.inputs import InputFile
 from hybrid.formats.csv_format import CsvFormat
 from hybrid.lake.refetched_rows import RefetchedRows
 from hybrid.table.boundary import Boundary
+from hybrid.table.buckets import bucket_of
 from hybrid.table.correction_window import CorrectionWindow, refuse_divided, rounded_to
 from hybrid.table.state import OfflineState
 
@@ -52,7 +53,7 @@ class Request:
 
 
 def window_of(spec: TableSpec, boundary: Boundary, start: int | None, end: int | None) -> CorrectionWindow | None:
-    """The window of a request; None on a table without a time column.
+    """The window of a request that gives both ends; None on a table without a time column.
 
     Its buckets are those of the table's moves, or longer where a merge rounds times to more. A bucket must not divide
     rows that were rounded to one time: the old rows would stay visible beside the new ones. UsageError for an invalid
@@ -62,11 +63,7 @@ def window_of(spec: TableSpec, boundary: Boundary, start: int | None, end: int |
         if start is not None or end is not None:
             raise UsageError(f"Table '{spec.name}' has no time column, so a backfill of it takes no --from and --to.")
         return None
-    if start is None or end is None:
-        raise UsageError(
-            f"Which stretch of time of '{spec.name}'? A backfill takes --from and --to.",
-            hint="--from 2021-09-24T00:00:00Z --to 2021-09-25T00:00:00Z",
-        )
+    assert start is not None and end is not None, "the whole table is `whole_window`"
     if start >= end:
         raise UsageError(f"--from {start} does not lie before --to {end} (epoch milliseconds).")
     step_ms = rounded_to(spec, boundary)
@@ -75,6 +72,26 @@ def window_of(spec: TableSpec, boundary: Boundary, start: int | None, end: int |
     if window.bucket_count > BUCKETS_MAX:
         raise UsageError(f"From --from to --to are {window.bucket_count} buckets; {BUCKETS_MAX} are the most.")
     return window
+
+
+def whole_window(
+    spec: TableSpec, boundary: Boundary, start: int | None, end: int | None, times: tuple[int, int] | None
+) -> CorrectionWindow | None:
+    """The window of a request without `start` or `end`, or both: there it reaches as far as the rows do.
+
+    `times` are the first and the last time of stored rows; None: there are none. Where these lie so far apart that
+    there would be too many buckets, buckets are longer.
+    """
+    if spec.time_column is None:
+        return window_of(spec, boundary, start, end)
+    step_ms = rounded_to(spec, boundary)
+    refuse_divided(spec, step_ms, "--from, --to", *(edge for edge in (start, end) if edge is not None))
+    period_ms = lcm(spec.move.bucket_ms if spec.move else _DAY_MS, step_ms)
+    first, last = times or (0 if end is None else end - 1, 0 if start is None else start)
+    low = start if start is not None else bucket_of(min(first, last if end is None else end - 1), period_ms).start
+    high = end if end is not None else bucket_of(max(last, low), period_ms).end
+    window = CorrectionWindow(low, high, period_ms)
+    return replace(window, period_ms=period_ms * max(1, -(-window.bucket_count // BUCKETS_MAX)))
 
 
 def refuse_deciding(spec: TableSpec, assignments: Mapping[str, str]) -> None:

@@ -92,7 +92,7 @@ class Hidden:
         is_hidden = F.lit(False) if half is Half.OFFLINE else ~F.expr(visible_realtime_sql(self._effective))
         rows, hidden = self._matched(rows).withColumn(HIDDEN, is_hidden), F.col(HIDDEN)
         if self._scene.table.spec.upsert is None:
-            decided = rows.withColumn(GOES, F.col(_MATCH) & hidden)
+            decided = rows.withColumn(GOES, F.col(_MATCH) & (hidden | self._takes_shown(half)))
         else:
             keyed = rows.withColumn(_KEY, key_struct(self._scene.table.spec))
             of_key = self._winners.withColumnRenamed(_KEY, "_hy_of_key")
@@ -101,8 +101,15 @@ class Hidden:
             beaten = F.coalesce(beats(self._scene.table.spec, F.col(_TOP), self._order), F.lit(False))
             beaten = beaten & F.lit(self._scene.table.spec.picks_winners)
             alone = F.col(_MARKER) & F.coalesce(F.col(_REST) == 0, F.lit(False)) & self._takes_markers
-            decided = joined.withColumn(GOES, F.col(_MATCH) & (hidden | beaten | alone))
+            taken = self._takes_shown(half) & ~F.col(_MARKER)
+            decided = joined.withColumn(GOES, F.col(_MATCH) & (hidden | beaten | alone | taken))
         return self._with_rejected(decided) if half is Half.REALTIME else decided
+
+    def _takes_shown(self, half: Half) -> Column:
+        """Whether rows that queries show go too: where the condition names whole keys, no older version is left."""
+        from pyspark.sql import functions as F
+
+        return F.lit(self._scene.asked.takes_realtime and half is Half.REALTIME)
 
     def _with_rejected(self, rows: DataFrame) -> DataFrame:
         """Decides on rejected rows by their messages alone."""

@@ -25,7 +25,7 @@ _ACTIONS = ("add", "remove")
 
 def logged_files(half: Path) -> set[str]:
     """The files, as paths in the half, that entries and checkpoints of the log name."""
-    paths = {path for entry in _entries(half) for path, _ in _actions(entry.read_text(encoding="utf-8"))}
+    paths = {path for entry in log_entries(half) for path, _ in _actions(entry.read_text(encoding="utf-8"))}
     return paths.union(*(_added(checkpoint).keys() for checkpoint in _checkpoints(half)))
 
 
@@ -37,7 +37,7 @@ def forget_values(current: HalfSnapshot, files: Collection[str], known: Collecti
     """
     half = current.path
     doomed = {*files, *(path for path in known if not (half / path).exists())} - _held(current)
-    for entry in _entries(half):
+    for entry in log_entries(half):
         _forget_in(entry, doomed)
     outdated = [path for path in _checkpoints(half) if _telling(path) & doomed]
     if outdated:
@@ -65,7 +65,7 @@ def remembered(current: HalfSnapshot) -> list[str]:
         has_values = any(is_gone(path) and _has_values(action) for path, action in _actions(text))
         return has_values or any(_bare(line) != line for line in lines)
 
-    entries = [entry.name for entry in _entries(half) if tells(entry.read_text(encoding="utf-8"))]
+    entries = [entry.name for entry in log_entries(half) if tells(entry.read_text(encoding="utf-8"))]
     entries += [path.name for path in _checkpoints(half) if any(map(is_gone, _telling(path)))]
     return entries + [path.name for path in _unfinished(half)]
 
@@ -84,7 +84,8 @@ def _held(current: HalfSnapshot) -> set[str]:
     return {Path(file.path).relative_to(current.path).as_posix() for file in current.files}
 
 
-def _entries(half: Path) -> list[Path]:
+def log_entries(half: Path) -> list[Path]:
+    """The entries of a log, oldest first."""
     return sorted((half / "_delta_log").glob("[0-9]*.json"))
 
 
@@ -113,11 +114,15 @@ def _has_values(action: dict[str, Any]) -> bool:
 def _forget_in(entry: Path, files: Collection[str]) -> None:
     text = entry.read_text(encoding="utf-8")
     lines = [_bare(_stripped(line, files)) for line in text.split("\n")]
-    if lines == text.split("\n"):
-        return
+    if lines != text.split("\n"):
+        replace_entry(entry, "\n".join(lines))
+
+
+def replace_entry(entry: Path, text: str) -> None:
+    """Gives an entry another text and keeps its time. Callers must hold the half's lock."""
     stat, fresh = entry.stat(), entry.with_name(f".{entry.name}.purged")
     with fresh.open("w", encoding="utf-8") as file:
-        file.write("\n".join(lines))
+        file.write(text)
     os.utime(fresh, ns=(stat.st_atime_ns, stat.st_mtime_ns))  # Delta reads a commit's time from it
     # Hadoop verifies an entry against the checksum beside it.
     entry.with_name(f".{entry.name}.crc").unlink(missing_ok=True)

@@ -14,7 +14,7 @@ The steps, and the state after a crash in each (the next purge does the rest):
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -186,6 +186,8 @@ class _Work:
             after=after,
             undecided=last.undecided,
             samples=self._samples,
+            staged=_staged_by(self._scene, last),
+            messages=last.messages,
             remembered=last.remembered,
             outside=(*self._outside, *self._staging()),
             sentence=sentence,
@@ -211,6 +213,14 @@ def _would(scene: PurgeScope, seen: Survey) -> str:
     if staged:
         parts.append(f"{counted(staged, 'row')} that match are staged by plans: cancel these first.")
     return " ".join([*parts, "Nothing was touched."])
+
+
+def _staged_by(scene: PurgeScope, seen: Survey) -> dict[str, int]:
+    """The number of staged matching rows of each plan or open replacement."""
+    rows = Counter[str]()
+    for file in seen.staged:
+        rows[file.path.relative_to(scene.table.layout.plans).parts[0]] += file.matching
+    return dict(rows)
 
 
 # Refusals

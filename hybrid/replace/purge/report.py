@@ -47,7 +47,9 @@ class PurgeReport:
 
     `before` and `after` are the two readings. The condition is not kept, for it names what must be forgotten.
     `columns` are the columns that it reads, `condition_sha256` is its digest. `undecided` counts rejected messages
-    that stay because it cannot be decided whether they match. `samples` counts plans that lost their samples.
+    that stay because it cannot be decided whether they match. `samples` counts plans that lost their samples. `staged`
+    counts the matching rows that plans and open replacements have staged. `messages` are the offsets of matching
+    messages, if they were asked for.
     `remembered` are files of the logs that still hold a value of a deleted file. `outside` says what a purge does not
     reach.
     """
@@ -66,6 +68,8 @@ class PurgeReport:
     after: tuple[PurgeReading, ...]
     undecided: int
     samples: int
+    staged: Mapping[str, int]
+    messages: tuple[Mapping[str, Any], ...]
     remembered: tuple[str, ...]
     outside: tuple[str, ...]
     sentence: str

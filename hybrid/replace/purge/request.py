@@ -25,7 +25,9 @@ class PurgeRequest:
 
     `reads` names its columns; `values` are the constants, as texts, that it compares columns with for equality.
     `takes_markers` says that everything that was sent has arrived, so its delete markers are not needed. `undecided`
-    also removes rejected messages for which the match cannot be decided.
+    also removes rejected messages for which the match cannot be decided. `takes_realtime` also removes rows that
+    queries show from REALTIME, where no move could take them to be deleted. `locates` reports the offsets of matching
+    messages. `own_digest` is the digest to record, instead of that of `text`.
     """
 
     id: str
@@ -38,11 +40,14 @@ class PurgeRequest:
     reason: str | None = None
     user: str | None = None
     dry_run: bool = False
+    takes_realtime: bool = False
+    locates: bool = False
+    own_digest: str | None = None
 
     @property
     def digest(self) -> str:
         """The digest that records hold instead of the condition, which names what must be forgotten."""
-        return hashlib.sha256(self.text.encode()).hexdigest()
+        return self.own_digest or hashlib.sha256(self.text.encode()).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -62,6 +67,16 @@ class PurgeScope:
     def filled(self) -> dict[str, Column]:
         """The columns that the condition reads. Where a row lacks one, its default, as queries show it."""
         return filled(self.table.spec, self.asked.reads)
+
+
+def require_realtime_erasable(spec: TableSpec, reads: Collection[str]) -> None:
+    """SpecError where rows that REALTIME shows cannot go by this condition: an older version would show again."""
+    if spec.upsert is not None and not {*reads} <= {*spec.primary_key}:
+        raise SpecError(
+            f"Rows of '{spec.name}' cannot move to OFFLINE, so they are removed from REALTIME, by whole keys: a "
+            f"condition may read {', '.join(spec.primary_key)} only.",
+            hint="Find the keys by a query, and name the rows by them.",
+        )
 
 
 def require_purgeable(spec: TableSpec, offline: OfflineState | None, reads: Collection[str]) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlparse
 
 from hybrid.config.table_config import Half
@@ -44,6 +45,33 @@ def scan(scene: PurgeScope, files: Iterable[Path], raws: DataFrame | None) -> li
             scene.table.bench.progress.step("reading files", start, len(paths))
             matches += _counted(_goes_raw(scene, part, raws) if rejected else _matching(scene, part))
     return matches
+
+
+def messages_of(scene: PurgeScope, files: Iterable[Path], raws: DataFrame | None) -> list[dict[str, Any]]:
+    """The offsets of matching messages of the stream: topic, epoch, partition, first, last, and their number."""
+    from pyspark.sql import functions as F
+
+    stream = scene.table.spec.stream
+    paths = [path for path in files if not is_record(scene.table.spec, path)]
+    if stream is None or not paths:
+        return []
+    place = [quoted(name) for name in (columns.TOPIC, columns.EPOCH, columns.PARTITION)]
+    offset = quoted(columns.OFFSET)
+    of_rows = [path for path in paths if not is_rejected(scene.table.spec, path)]
+    of_rejected = [path for path in paths if is_rejected(scene.table.spec, path)]
+    parts = []
+    if of_rows:
+        rows = read_files(scene, of_rows).withColumns(scene.filled())
+        matching = with_exact_decimals(rows, lambda exact: exact.where(scene.matches()).select(*place, offset))
+        parts.append(matching)
+    if of_rejected:
+        rejected = with_condemned(read_files(scene, of_rejected), raws).where(CONDEMNED)
+        parts.append(rejected.select(*place, offset))
+    found = reduce(lambda one, other: one.unionByName(other), parts)
+    found = found.where(quoted(columns.TOPIC).isin(list(stream.topics)))
+    ranges = found.groupBy(*place).agg(F.min(offset), F.max(offset), F.count_distinct(offset)).collect()
+    names = ("topic", "epoch", "partition", "first", "last", "messages")
+    return [dict(zip(names, row, strict=True)) for row in sorted(tuple(row) for row in ranges)]
 
 
 def read_files(scene: PurgeScope, files: Iterable[Path]) -> DataFrame:

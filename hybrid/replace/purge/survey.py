@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hybrid.config.table_config import Half
 from hybrid.errors import DataError
@@ -16,7 +16,7 @@ from hybrid.replace.purge.places import STAGED, Place, halves_of, is_rejected, p
 from hybrid.replace.purge.rejected import condemned
 from hybrid.replace.purge.report import PurgeReading
 from hybrid.replace.purge.request import PurgeScope
-from hybrid.replace.purge.scan import MatchingRows, read_files, scan, whole_files
+from hybrid.replace.purge.scan import MatchingRows, messages_of, read_files, scan, whole_files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -27,7 +27,8 @@ class Survey:
     """The result of a reading: `segments` of current versions with matching rows, and `found`, their files.
 
     `found` also holds old and staged files with matching rows, and torn files. `undecided` counts rejected messages
-    for which the match cannot be decided. `remembered` are files of the logs with values of deleted files.
+    for which the match cannot be decided. `remembered` are files of the logs with values of deleted files. `messages`
+    are the offsets of matching messages, where they were asked for.
     """
 
     halves: Mapping[Half, HalfSnapshot]
@@ -37,6 +38,7 @@ class Survey:
     found: tuple[tuple[Place, MatchingRows], ...]
     undecided: int
     remembered: tuple[str, ...]
+    messages: tuple[dict[str, Any], ...] = ()
 
     @property
     def going(self) -> list[HiddenSegment]:
@@ -86,7 +88,9 @@ def survey(scene: PurgeScope, number: int) -> Survey:
     segments = tuple(hidden.segments(_segments(halves, hits)))
     readings = tuple(_reading(place, [match for at, match in matches if at is place], segments) for place in where)
     remembering = tuple(f"{half.value}/{name}" for half, snapshot in halves.items() for name in remembered(snapshot))
-    return Survey(halves, hidden, segments, readings, hits, undecided, remembering)
+    found = [match.path for place, match in hits if place.name != STAGED and match.matching]
+    messages = messages_of(scene, found, raws) if scene.asked.locates else ()
+    return Survey(halves, hidden, segments, readings, hits, undecided, remembering, tuple(messages))
 
 
 def _segments(

@@ -51,6 +51,14 @@ def test_a_window_of_decades_an_interrupt_and_the_whole_run(home: Path, workbenc
     one = here.backfills.plan("orders", BackfillChange(**ALWAYS, delete=True, where="order_id = 100"))
     assert one.sentence.startswith("Would correct 1 of 3 buckets of 'orders'")
 
+    whole = here.backfills.plan("orders", BackfillChange(delete=True))
+    assert whole.sentence == (
+        "Would correct 3 of 3 buckets of 'orders', over all of its times: 3 rows before, 0 after; 0 added, 3 removed, "
+        "0 changed. It has no --where: every row there is removed. Nothing is visible before it runs."
+    )
+    later = here.backfills.plan("orders", BackfillChange(start=ALWAYS["start"], update="amount = 5"))
+    assert "3 of 3 buckets of 'orders', up to its newest row: 3 rows" in later.sentence
+
     plan = here.backfills.plan("orders", BackfillChange(**ALWAYS, update="amount = 5"))
     told.armed = True
     with pytest.raises(KeyboardInterrupt):

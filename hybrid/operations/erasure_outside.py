@@ -1,0 +1,116 @@
+"""The places that an erasure does not reach, and who must act there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from hybrid.config.table_config import Half
+from hybrid.errors import HybridError
+from hybrid.operations.purge import leftovers
+from hybrid.progress import counted
+
+if TYPE_CHECKING:
+    from hybrid.catalog.erasures import ErasedTable
+    from hybrid.home.home import Home
+    from hybrid.home.table_ref import TableRef
+
+_BROKER = (
+    "whoever runs the broker: retention removes messages, a tombstone those of a key on a compacted topic, "
+    "kafka-delete-records all before an offset"
+)
+# What no table can tell of. Each: place, detail, who must act.
+_ALWAYS = (
+    (
+        "messages that arrive later",
+        "whatever is sent, replayed, or read again after a reset is ingested as any other message",
+        "whoever sends them; erase again when it has happened",
+    ),
+    (
+        "input files",
+        "files that jobs, backfills, connectors and flows have read, or will read again",
+        "whoever keeps them",
+    ),
+    ("exports", "results that users wrote to files with -o or through HTTP, and plans written with -o", "each user"),
+    (
+        "backups",
+        "backups from before (hybrid backup list DIR), copies of the home, snapshots, versions of objects",
+        "whoever keeps them: hybrid backup delete; erase again in what is restored from them",
+    ),
+    (
+        "readers",
+        "rows that other engines, notebooks and dashboards keep; servers of this home rebuild theirs by themselves",
+        "whoever runs them",
+    ),
+    (
+        "statements by other values",
+        "logs, lineage and errors that name the person by values that the condition does not have",
+        "whoever runs this home",
+    ),
+    (
+        "temporary files",
+        "what Spark keeps of a step in the machine's temporary folder: it goes with the process",
+        "whoever runs this home",
+    ),
+    ("free blocks of the disk", "bytes of deleted files until they are written over", "whoever runs the machine"),
+)
+
+
+def outside_places(home: Home, tables: Sequence[ErasedTable], words: Sequence[str]) -> tuple[Mapping[str, str], ...]:
+    """All places that may still hold the person's values. `words` are what the purges did not reach."""
+    places = [place for table in tables for place in _of_kafka(home.table(table.table), table)]
+    places += [place for table in tables for place in _of_markers(home.table(table.table), table)]
+    places += [_place(f"{home.folder / 'kafka'}", "messages of the local broker", _BROKER) for _ in _local_broker(home)]
+    places += [_place(str(path), what, "whoever runs this home") for path, what in leftovers(home).items()]
+    places += [_place("not examined", text, "whoever runs this home; erase again afterwards") for text in words]
+    return (*places, *(_place(*always) for always in _ALWAYS))
+
+
+def _place(place: str, detail: str, who: str) -> Mapping[str, str]:
+    return {"place": place, "detail": detail, "who": who}
+
+
+def _local_broker(home: Home) -> Iterator[None]:
+    if (home.folder / "kafka").is_dir():
+        yield None
+
+
+def _of_kafka(ref: TableRef, table: ErasedTable) -> Iterator[Mapping[str, str]]:
+    """The table's topics: which offsets hold matching messages, and what Kafka still keeps."""
+    stream = ref.spec.stream
+    if stream is None:
+        return
+    held = _held(ref)
+    for message in table.messages:
+        count = counted(message["messages"], "message")
+        where = f"topic '{message['topic']}', partition {message['partition']}"
+        offsets = f"{count} at offsets {message['first']} to {message['last']}"
+        yield _place(where, f"{offsets}, of the topic's epoch {message['epoch']}", _BROKER)
+    committed = ref.half(Half.REALTIME).realtime.offsets
+    below = ", ".join(f"{key.topic}/{key.partition} below {offset}" for key, offset in sorted(committed.items()))
+    yield _place(f"{stream.words}", f"{held}; committed here: {below or 'nothing'}", _BROKER)
+
+
+def _of_markers(ref: TableRef, table: ErasedTable) -> Iterator[Mapping[str, str]]:
+    """Delete markers that stay because the condition does not name whole keys."""
+    spec = ref.spec
+    if spec.upsert is not None and not {*table.columns} <= {*spec.primary_key}:
+        key = ", ".join(spec.primary_key)
+        yield _place(
+            f"delete markers of '{spec.name}'",
+            f"keys ({key}) of removed rows: an older version of a key may not match the condition",
+            f"whoever erases; a condition on {key} alone removes them too",
+        )
+
+
+def _held(ref: TableRef) -> str:
+    from hybrid.kafka.clients import QUERY_TIMEOUT_MS
+    from hybrid.kafka.streams import view_stream
+
+    assert ref.spec.stream is not None
+    try:
+        view = view_stream(ref.spec.stream, QUERY_TIMEOUT_MS)
+    except HybridError:
+        return "Kafka could not be asked what it holds"
+    held = [f"{place} from {view.starts.get(place, 0)} to {end}" for place, end in sorted(view.ends.items())]
+    return f"Kafka holds {', '.join(held) or 'nothing'}"

@@ -1,0 +1,105 @@
+"""Masks the constants of an erasure's conditions in what statements have left: logs, catalog, plans, lineage."""
+
+from __future__ import annotations
+
+import json
+import mmap
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hybrid.config.table_config import Half
+from hybrid.lake.layout import TableLayout
+from hybrid.lake.lock import half_lock
+from hybrid.replace.purge.statements import mask_log
+from hybrid.runtime import durable
+from hybrid.sql.redaction import Redaction
+
+if TYPE_CHECKING:
+    from hybrid.home.home import Home
+
+_MASK = b"*"
+_JSON_COLUMNS = frozenset({"arguments", "report", "error"})
+# Documents beside the halves, below a table's folder.
+_DOCUMENTS = ("plans/*/*.json", "plans/*/pushes/*/push.json", "purges/*.json")
+
+
+def mask_texts(home: Home, tables: Iterable[str], redaction: Redaction) -> int:
+    """Masks the constants in logs, in the catalog, and in records of these tables. Returns how many places had some.
+
+    The catalog's journal still holds what was masked, until it is emptied.
+    """
+    count = home.catalog.mask(lambda column, text: _masked_column(redaction, column, text))
+    count += sum(mask_file(path, redaction) for path in _logs(home))
+    for name in tables:
+        layout = home.layout(name)
+        count += sum(_mask_documents(path, redaction) for path in _documents(layout))
+        for half in (half for half in Half if half in home.spec(name).halves):
+            timeout_s = home.settings.lock_timeout_s  # no JVM commits here
+            with half_lock(layout.lock(half), jvm_pid=None, timeout_s=timeout_s, waiting=home.progress.say):
+                count += mask_log(layout.half(half), redaction)
+                archive = layout.half(half).with_name(f"{half.value}.acts")
+                count += _mask_lines(archive, redaction) if archive.exists() else 0
+    return count
+
+
+def mask_file(path: Path, redaction: Redaction) -> int:
+    """Overwrites the constants in a log file in place, because its writers go on appending to it. 1 if it had some."""
+    try:
+        with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as content:
+            spans = redaction.spans(content)
+            for start, end in spans:
+                content[start:end] = _MASK * (end - start)
+            content.flush()
+    except (FileNotFoundError, ValueError):  # rotated away, or empty
+        return 0
+    if spans:
+        durable.sync(path)
+    return int(bool(spans))
+
+
+def _logs(home: Home) -> Iterator[Path]:
+    folder = home.settings.logs
+    return (path for path in sorted(folder.rglob("*")) if path.is_file()) if folder.is_dir() else iter(())
+
+
+def _documents(layout: TableLayout) -> Iterator[Path]:
+    for pattern in _DOCUMENTS:
+        yield from sorted(layout.root.glob(pattern))
+
+
+def _mask_documents(path: Path, redaction: Redaction) -> int:
+    """Masks the free texts of a JSON document. 1 if it had some."""
+    return _rewritten(path, lambda text: _masked_json(redaction, text))
+
+
+def _mask_lines(path: Path, redaction: Redaction) -> int:
+    """Masks the free texts of a file with a JSON document in each line. 1 if it had some."""
+    return _rewritten(path, lambda text: "\n".join(_masked_json(redaction, line) for line in text.split("\n")))
+
+
+def _rewritten(path: Path, change: Callable[[str], str]) -> int:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return 0
+    masked = change(text)
+    if masked == text:
+        return 0
+    durable.write_text(path, masked)
+    return 1
+
+
+def _masked_json(redaction: Redaction, text: str) -> str:
+    """A JSON text with its free texts masked; as it is where nothing changes."""
+    try:
+        document = json.loads(text)
+    except ValueError:  # the error of a connector is a sentence
+        return redaction.of(text)
+    masked = redaction.document(document)
+    return text if masked == document else json.dumps(masked, separators=(",", ":"))
+
+
+def _masked_column(redaction: Redaction, column: str, text: str) -> str:
+    """The text of a column of the catalog: a JSON document, or a sentence."""
+    return _masked_json(redaction, text) if column in _JSON_COLUMNS else redaction.of(text)

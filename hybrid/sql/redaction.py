@@ -1,0 +1,167 @@
+"""`Redaction`: texts without the constants of conditions, for records that must not name a person.
+
+A text constant of at least `TELLING_MIN` characters that is no number is masked wherever it is a word. Shorter ones and
+numbers are masked in quotes, and behind the name of a column of the condition: alone, `7` is a count somewhere.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from mmap import mmap
+from typing import Any, AnyStr, Generic
+from urllib.parse import quote, quote_plus
+
+from sqlglot.tokenizer_core import Token, TokenType
+
+from hybrid.sql.statement import tokens_of
+
+TELLING_MIN = 4
+MASK = "?"
+# A constant is masked in this many characters behind the name of its column.
+_NEAR = 80
+_NUMBER = re.compile(r"[+-]?[0-9]+(?:[.][0-9]+)?")
+# The keys of our documents whose texts people or statements have written. Names and ids stay.
+TEXT_KEYS = frozenset((
+    "change", "comment", "error", "expect", "hint", "message", "notes", "outside", "progress", "reason", "result",
+    "sentence", "sql", "statement", "update", "warnings", "where",
+))  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Redaction:
+    """The constants to mask, as texts, and the names of the columns that conditions read."""
+
+    constants: tuple[str, ...]
+    columns: tuple[str, ...]
+
+    @classmethod
+    def of_conditions(cls, conditions: Iterable[tuple[str, Iterable[str]]]) -> Redaction:
+        """What to mask of conditions, each with the columns that it reads."""
+        constants: dict[str, None] = {}
+        names: dict[str, None] = {}
+        for text, reads in conditions:
+            constants |= dict.fromkeys(constants_of(text))
+            names |= dict.fromkeys(reads)
+        return cls(tuple(constants), tuple(names))
+
+    def of(self, text: str) -> str:
+        """The text with `?` for each constant."""
+        for start, end in reversed(list(_merged(self._in_text.spans(text)))):
+            text = f"{text[:start]}{MASK}{text[end:]}"
+        return text
+
+    def document(self, value: Any, key: str = "") -> Any:
+        """A JSON value whose free texts have no constant; other texts stay as they are."""
+        match value:
+            case str():
+                return self.of(value) if key in TEXT_KEYS else value
+            case Mapping():
+                return {name: self.document(item, name if name in TEXT_KEYS else key) for name, item in value.items()}
+            case list() | tuple():
+                return [self.document(item, key) for item in value]
+        return value
+
+    def spans(self, data: bytes | mmap) -> list[tuple[int, int]]:
+        """[start, end) of each constant in the bytes of a text, also where it is escaped; in order, none overlaps."""
+        return list(_merged(self._in_bytes.spans(data)))
+
+    @cached_property
+    def _in_text(self) -> _Finder[str]:
+        forms = dict.fromkeys(form for constant in self.constants for form in _quoted_forms(constant))
+        return _Finder(*(re.compile(pattern, re.IGNORECASE) if pattern else None for pattern in self._patterns(forms)))
+
+    @cached_property
+    def _in_bytes(self) -> _Finder[bytes]:
+        forms = dict.fromkeys(form for constant in self.constants for form in _escaped_forms(constant))
+        patterns = (pattern.encode() if pattern else None for pattern in self._patterns(forms))
+        return _Finder(*(re.compile(pattern, re.IGNORECASE) if pattern else None for pattern in patterns))
+
+    def _patterns(self, forms: Iterable[str]) -> tuple[str | None, str | None, str | None]:
+        """The patterns of `_Finder`."""
+        longest_first = sorted(forms, key=len, reverse=True)
+        every = "|".join(map(re.escape, longest_first))
+        telling = "|".join(map(re.escape, filter(_is_telling, longest_first)))
+        names = "|".join(map(re.escape, self.columns))
+        if not every:
+            return None, None, None
+        url = "(?<=%[0-9A-Fa-f]{2})"
+        alone = [rf"(?<=['\"])(?:{every})(?=\\*['\"])"]
+        if telling:
+            alone.append(rf"(?:(?<![\w@.-])|{url})(?:{telling})(?![\w@-]|\.\w)")
+        behind = rf"(?:(?<![\w.])|{url})(?:{every})(?![\w]|\.[0-9])"
+        return "|".join(alone), rf"(?<![\w])(?:{names})(?![\w])" if names else None, behind
+
+
+@dataclass(frozen=True)
+class _Finder(Generic[AnyStr]):
+    """The patterns of one kind of text: constants that count alone, columns, and constants that count behind one."""
+
+    alone: re.Pattern[AnyStr] | None
+    names: re.Pattern[AnyStr] | None
+    every: re.Pattern[AnyStr] | None
+
+    def spans(self, text: Any) -> Iterator[tuple[int, int]]:
+        """[start, end) of each constant, in no order."""
+        if self.alone is None or self.every is None:
+            return
+        yield from (found.span() for found in self.alone.finditer(text))
+        for name in self.names.finditer(text) if self.names is not None else ():
+            yield from (found.span() for found in self.every.finditer(text, name.end(), name.end() + _NEAR))
+
+
+def _merged(spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Spans in order, overlapping ones as one."""
+    last: tuple[int, int] | None = None
+    for start, end in sorted(spans):
+        if last is not None and start < last[1]:
+            last = last[0], max(last[1], end)
+            continue
+        if last is not None:
+            yield last
+        last = start, end
+    if last is not None:
+        yield last
+
+
+def constants_of(condition: str) -> tuple[str, ...]:
+    """The constants of a condition as texts, each once. QueryError for a text that cannot be read."""
+    texts = (token.text for token in tokens_of(condition) if _is_constant(token))
+    return tuple(dict.fromkeys(text for text in texts if text.strip()))
+
+
+def without_constants(condition: str) -> str:
+    """The condition with `?` for each constant, and without comments. QueryError for a text that cannot be read."""
+    return " ".join(MASK if _is_constant(token) else _written(token) for token in tokens_of(condition))
+
+
+def _is_constant(token: Token) -> bool:
+    return token.token_type is TokenType.NUMBER or token.token_type.name.endswith("STRING")
+
+
+def _written(token: Token) -> str:
+    return f'"{token.text}"' if token.token_type is TokenType.IDENTIFIER else token.text
+
+
+def _is_telling(constant: str) -> bool:
+    return len(constant) >= TELLING_MIN and not _NUMBER.fullmatch(constant)
+
+
+def _quoted_forms(constant: str) -> tuple[str, ...]:
+    """A constant as texts write it: plain, and in a quoted text of SQL."""
+    return constant, constant.replace("'", "''")
+
+
+def _escaped_forms(constant: str) -> Iterator[str]:
+    """A constant as bytes of logs hold it: plain, escaped in JSON once and twice, and in a URL."""
+    for form in _quoted_forms(constant):
+        yield form
+        for ascii_only in (True, False):
+            once = json.dumps(form, ensure_ascii=ascii_only)[1:-1]
+            yield once
+            yield json.dumps(once, ensure_ascii=ascii_only)[1:-1]
+    yield quote(constant)
+    yield quote_plus(constant)

@@ -1,0 +1,89 @@
+"""`hybrid erase`: how conditions are given, and what stays after a look."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from hybrid.cli.command import Cli
+from hybrid.cli.erase import _conditions, erase
+from hybrid.cli.main import run
+from hybrid.errors import HybridError, NotFoundError, UsageError
+
+WHERE = "customer_id = 7"
+
+
+def test_run_may_be_left_out() -> None:
+    context = click.Context(erase, obj=Cli())
+    for given, name in ((["orders", "--where", WHERE], "run"), (["show", "erasure-1"], "show")):
+        found, _, rest = erase.resolve_command(context, given)
+        assert found == name and rest == (given if name == "run" else given[1:])
+
+
+def test_conditions_of_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, subjects = tmp_path / "where", tmp_path / "subjects.json"
+    file.write_text(f"{WHERE}\n")
+    subjects.write_text(json.dumps({"orders": WHERE, "payments": "payer = 7"}))
+    assert _conditions("orders, payments", WHERE, None) == {"orders": WHERE, "payments": WHERE}
+    assert _conditions("orders", f"@{file}", None) == {"orders": WHERE}
+    assert _conditions(None, None, str(subjects)) == {"orders": WHERE, "payments": "payer = 7"}
+    monkeypatch.setattr("sys.stdin", io.StringIO(WHERE))
+    assert _conditions("orders", "@-", None) == {"orders": WHERE}
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "words"),
+    [
+        ((None, WHERE, None), UsageError, "Which rows of which tables"),
+        (("orders", None, None), UsageError, "Which rows of which tables"),
+        (("orders,", WHERE, None), UsageError, "empty name"),
+        (("orders", None, "x"), UsageError, "takes neither"),
+        ((None, None, "nosuch.json"), NotFoundError, "cannot be read"),
+        (("orders", "@nosuch", None), NotFoundError, "cannot be read"),
+    ],
+)
+def test_what_is_no_condition(given: tuple[Any, ...], kind: type[HybridError], words: str) -> None:
+    with pytest.raises(kind, match=words):
+        _conditions(*given)
+
+
+@pytest.mark.parametrize(("text", "words"), [("{", "is no JSON"), ("[]", "expected an object"), ('{"a": 1}', "expected")])
+def test_a_subject_file_is_an_object_of_texts(text: str, words: str, tmp_path: Path) -> None:
+    (tmp_path / "s.json").write_text(text)
+    with pytest.raises(UsageError, match=words):
+        _conditions(None, None, str(tmp_path / "s.json"))
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+@pytest.mark.parametrize("options", [["--dry-run"], []])
+def test_a_look_ends_what_it_began_and_nothing_else(
+    options: list[str], is_new: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Neither a dry run nor a declined question leaves a condition behind; one that was open before stays."""
+    asked: list[str] = []
+
+    class Server:
+        def __init__(self, *_: object) -> None:
+            pass
+
+        def call(self, verb: str, arguments: Mapping[str, Any]) -> Any:
+            asked.append(verb)
+            begun = {"id": "erasure-1", "created_at": "2026-11-26T10:00:00Z", "is_new": is_new}
+            return begun if verb == "erase_begin" else {"sentence": "4 stored rows match.", "readings": []}
+
+    def declined(*_: object, **__: object) -> None:
+        raise click.Abort
+
+    monkeypatch.setattr("hybrid.cli.dispatch.server_url", lambda cli: "http://prepared")
+    monkeypatch.setattr("hybrid.rpc.client.Client", Server)
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("click.confirm", declined)
+    code = run(["erase", "orders", "--where", WHERE, *options, "--home", str(tmp_path)])
+    assert code == (0 if options else 130)
+    assert asked == ["erase_begin", "erase_run", *(["erase_discard"] if is_new else [])]
