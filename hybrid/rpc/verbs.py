@@ -16,7 +16,7 @@ from hybrid.home.accounts import Right
 from hybrid.operations.backfill_change import BackfillChange
 from hybrid.operations.backfill_documents import plan_document
 from hybrid.operations.clock_guard import accept_clock
-from hybrid.operations.erasure import ERASE, Erasure, ErasureOptions
+from hybrid.operations.erasure import ERASE, Erasure
 from hybrid.operations.run_views import visible_run
 from hybrid.operations.segment_replacement import REPLACE, REVERT
 from hybrid.operations.tables.drop import copy_names
@@ -24,6 +24,7 @@ from hybrid.operations.tasks import TASK_TYPES, check_task
 from hybrid.replace.backfill.options import BackfillOptions
 from hybrid.replace.job_options import JobOptions
 from hybrid.rpc import json_views as views
+from hybrid.rpc.erasure_verbs import erase_begin, erase_discard, erase_run, erasure, erasures
 from hybrid.rpc.flat_arguments import flat
 from hybrid.rpc.job_request import JobRequest
 from hybrid.rpc.task_reports import run_task
@@ -321,35 +322,6 @@ def purge(home: Hybrid, *, table: str, erasure: Erasure) -> Json:
 def purges(home: Hybrid, *, table: str) -> Json:
     """The records of a table's purges, newest first."""
     return home.table(table).purges()
-
-
-@flat(options=ErasureOptions)
-def erase_begin(home: Hybrid, *, tables: dict[str, str], options: ErasureOptions) -> Json:
-    """Begins an erasure by conditions of tables, or returns the open one (not `is_new`). Nothing is removed."""
-    is_new = not home.erasures.is_open(tables)
-    return {**views.erasure_view(home.erasures, home.erasures.begin(tables, options)), "is_new": is_new}
-
-
-def erase_run(home: Hybrid, *, erasure: str, dry_run: bool = False) -> Json:
-    """Runs an erasure or goes on with it; a dry run says what it would find."""
-    if dry_run:
-        return views.erasure_readings(erasure, home.erasures.look(erasure))
-    return views.erasure_view(home.erasures, home.erasures.run(erasure))
-
-
-def erasures(home: Hybrid) -> Json:
-    """The certificates of all erasures, newest first."""
-    return [views.erasure_view(home.erasures, found) for found in home.erasures.all()]
-
-
-def erasure(home: Hybrid, *, erasure: str) -> Json:
-    """The certificate of an erasure."""
-    return views.erasure_view(home.erasures, home.erasures.show(erasure))
-
-
-def erase_discard(home: Hybrid, *, erasure: str) -> Json:
-    """Ends an open erasure and removes its conditions."""
-    return views.erasure_view(home.erasures, home.erasures.discard(erasure))
 
 
 @flat(request=JobRequest, options=JobOptions)

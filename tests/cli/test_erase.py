@@ -53,7 +53,9 @@ def test_what_is_no_condition(given: tuple[Any, ...], kind: type[HybridError], w
         _conditions(*given)
 
 
-@pytest.mark.parametrize(("text", "words"), [("{", "is no JSON"), ("[]", "expected an object"), ('{"a": 1}', "expected")])
+@pytest.mark.parametrize(
+    ("text", "words"), [("{", "is no JSON"), ("[]", "expected an object"), ('{"a": 1}', "expected")]
+)
 def test_a_subject_file_is_an_object_of_texts(text: str, words: str, tmp_path: Path) -> None:
     (tmp_path / "s.json").write_text(text)
     with pytest.raises(UsageError, match=words):
