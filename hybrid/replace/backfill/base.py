@@ -174,8 +174,9 @@ def stored_times(
     for half in (snapshot for snapshot in halves if snapshot is not None):
         files = [file for file in half.files if file.segment not in apart]
         times += [file.times for file in files if file.times is not None]
-        if any(file.times is None for file in files):
-            rows = rows_as_of(bench, half).where(columns.rows_sql(spec.name))
+        unknown = [file for file in files if file.times is None]
+        if unknown:
+            rows = stored_rows(bench.spark, half, unknown)
             first, last = rows.agg(F.min(columns.TIME), F.max(columns.TIME)).collect()[0]
             times += [(first, last)] if first is not None else []
     return (min(first for first, _ in times), max(last for _, last in times)) if times else None
