@@ -9,8 +9,11 @@ import pytest
 
 from hybrid.api.hybrid import Hybrid
 from hybrid.config.settings import load_settings
+from hybrid.config.table_config import Half
 from hybrid.lake.commit_context import CommitContext
+from hybrid.lake.log import open_half
 from hybrid.operations.backfill_change import BackfillChange
+from hybrid.replace.backfill.base import stored_times
 from hybrid.replace.backfill.options import BackfillOptions
 from tests.operations.tables.test_change import given
 from tests.query.halves import Halves
@@ -73,3 +76,8 @@ def test_a_window_of_decades_an_interrupt_and_the_whole_run(home: Path, workbenc
     here.backfills.run(plan.id, BackfillOptions())
     (status,) = [one for one in here.backfills.statuses() if one.id == plan.id]
     assert status.state == "DONE" and status.result.startswith("Corrected 3 buckets of 'orders': ")
+
+    halves.commit_offline([row(9, None, segment="orders_none")])  # no time: the log has no statistics of it
+    offline = open_half(halves.layout.half(Half.OFFLINE))
+    assert [file.times for file in offline.files].count(None) == 1
+    assert stored_times(workbench, halves.spec, (offline, None)) == (100 * DAY + 1, 20_000 * DAY + 1)
