@@ -23,19 +23,7 @@ _OUTSIDE = View(("place", "detail", "who"))
 _EXAMPLE = 'hybrid erase run orders --where "customer_id = 7"'
 
 
-class _EraseGroup(HybridGroup):
-    """`hybrid erase orders ...` is `hybrid erase run orders ...`."""
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Resolve a first word that names no command as the table of `run`."""
-        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
-            args = ["run", *args]
-        return super().resolve_command(ctx, args)
-
-
-@click.group(cls=_EraseGroup)
+@click.group(cls=HybridGroup, alone="list", named="run")
 def erase() -> None:
     """Erase rows from every place of tables, with a certificate. `run` may be left out."""
 

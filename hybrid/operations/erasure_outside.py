@@ -32,6 +32,7 @@ _ALWAYS = (
         "whoever keeps them",
     ),
     ("exports", "results that users wrote to files with -o or through HTTP, and plans written with -o", "each user"),
+    ("histories", "statements that users typed: in `hybrid shell`, in the system's shell", "each user"),
     (
         "backups",
         "backups from before (hybrid backup list DIR), copies of the home, snapshots, versions of objects",

@@ -24,6 +24,8 @@ def test_run_may_be_left_out() -> None:
     for given, name in ((["orders", "--where", WHERE], "run"), (["show", "erasure-1"], "show")):
         found, _, rest = erase.resolve_command(context, given)
         assert found == name and rest == (given if name == "run" else given[1:])
+    with pytest.raises(click.UsageError, match="Did you mean 'resume'"):
+        erase.resolve_command(context, ["resum", "erasure-1"])
 
 
 def test_conditions_of_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -90,6 +90,8 @@ def test_nouns_that_show_a_state_of_this_machine(tmp_path: Path, capsys: pytest.
 def test_every_verb_that_is_assumed_exists_and_changes_nothing() -> None:
     context = click.Context(hybrid)
     groups = [group for name in NOUNS if isinstance(group := hybrid.get_command(context, name), click.Group)]
-    assumed = {verb for group in groups for verb in (group._alone, group._named) if verb is not None}
+    # `hybrid erase orders` names its table and its rows, and asks.
+    verbs = ((group.name, verb) for group in groups for verb in (group._alone, group._named))
+    assumed = {verb for noun, verb in verbs if verb is not None and (noun, verb) != ("erase", "run")}
     assert assumed == {"list", "show", "status"}
     assert all(verb in group.commands for group in groups for verb in (group._alone, group._named) if verb)

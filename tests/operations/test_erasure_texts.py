@@ -64,7 +64,7 @@ def test_records_of_a_table_lose_the_constants_and_nothing_else(tmp_path: Path) 
 
 
 def test_the_command_line_logs_no_condition() -> None:
-    from hybrid.cli import main
+    from hybrid.cli import error_report
 
     args = ["erase", "run", "orders", "--where", WHERE, f"--where={WHERE}"]
-    assert main._without_secret(args) == ["erase", "run", "orders", "--where", "...", "--where=..."]
+    assert error_report.without_secret(args) == ["erase", "run", "orders", "--where", "...", "--where=..."]
