@@ -36,14 +36,18 @@ def cancellable(work: Callable[[Started], T]) -> T:
         finally:
             ended.set()
 
-    threading.Thread(target=copy_context().run, args=(run,), name="statement", daemon=True).start()
+    thread = threading.Thread(target=copy_context().run, args=(run,), name="statement", daemon=True)
     try:
+        thread.start()
         _await(ended)
     except KeyboardInterrupt:
-        with suppress(NotFoundError):  # it has just ended
+        with suppress(NotFoundError):  # it has just ended, or not begun
             running.cancel(_STATEMENT)
-        _await(ended)
-        raise
+        if thread.is_alive():
+            _await(ended)
+        if not results:
+            raise
+        # It was about to end: what it has written is there.
     if errors:
         raise errors[0]
     return results[0]

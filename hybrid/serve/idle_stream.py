@@ -30,9 +30,8 @@ _ANSWER_S_MAX = 3.0
 
 
 class StreamSight(NamedTuple):
-    """All that has to differ before there is something to ingest: definition, commits, pause, and topics in Kafka."""
+    """All that has to differ before there is something to ingest, beside the definition: commits, pause and topics."""
 
-    spec: TableSpec
     version: int
     pause: Mapping[TopicPartition, int] | None
     topic_ids: Mapping[str, str | None]
@@ -48,6 +47,7 @@ class IdleStream:
     def __init__(self, clients: BrokerClients, look_s: float = _LOOK_S) -> None:
         self._clients, self._look_s = clients, look_s
         self._registration: _Registration | None = None
+        self._spec: TableSpec | None = None
         self._version: int | None = None
         self._sight: StreamSight | None = None
         self._idle: tuple[StreamSight, float] | None = None
@@ -84,8 +84,9 @@ class IdleStream:
 
     def _look(self, table: Table) -> StreamSight | None:
         """What is to be seen now; None if it is not certain."""
-        if self._registration is not None and self._registration.stream != table.spec.stream:
+        if self._spec is not table.spec:  # the table may have been dropped and created again, its log begins anew
             self.close()
+            self._spec = table.spec
         if self._registration is None:
             return None
         half = table.layout.half(Half.REALTIME)
@@ -97,7 +98,7 @@ class IdleStream:
         ends = self._registration.ends()
         if ends is None:
             return None
-        return StreamSight(table.spec, self._version, pause, self._registration.topic_ids(), ends)
+        return StreamSight(self._version, pause, self._registration.topic_ids(), ends)
 
 
 class _Registration:

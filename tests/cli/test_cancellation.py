@@ -56,6 +56,21 @@ def test_the_result_and_the_error_are_those_of_the_work() -> None:
         cancellable(_fail)
 
 
+def test_work_that_ends_in_spite_of_it_has_its_result() -> None:
+    """An export may be writing its last bytes: the file is there then."""
+    began, may_end = threading.Event(), threading.Event()
+
+    def work(started: Started) -> int:
+        began.set()
+        may_end.wait(10)
+        return 7
+
+    pressing = interrupted_soon(began.is_set)
+    threading.Timer(0.5, may_end.set).start()
+    assert cancellable(work) == 7
+    pressing.join()
+
+
 def _fail(started: Started) -> int:
     raise QueryError("wrong")
 

@@ -107,6 +107,7 @@ CHANGES: dict[str, Callable[[Stand], object]] = {
     "more partitions": _more_partitions,
     "a commit, such as a reset": lambda stand: stand.halves.commit_realtime([], "reset", offsets={KEY: 0}),
     "another definition": lambda stand: setattr(stand.table, "spec", replace(stand.table.spec, time_column=None)),
+    "a table of the same definition": lambda stand: setattr(stand.table, "spec", replace(stand.table.spec)),
     "a pause that ends elsewhere": lambda stand: setattr(stand, "pause", lambda: {TopicPartition("orders", 0): 7}),
 }
 

@@ -18,7 +18,8 @@ _BYTES_MAX = 1024 * 1024
 _MODE = 0o600
 _ENTRY = b"\n# "  # each entry begins with its time
 _WORD = re.compile(r"[\w.\-]+")
-_PAIR = re.compile(r"([\w.\-]+)[\"']?\s*(?:=>|[=:])\s*\S")
+_PAIR = re.compile(r"([\w.\-]+)[\"']?\s*(?:[=<>!:]+|(?i:(?:not\s+)?(?:in|like|between)\b))\s*\S")
+_SHORT = frozenset({"pwd", "pass", "auth", "pin"})
 _SIGNED = re.compile(r"[?&][\w.\-]*(?:sig|token|credential|key)[\w.\-]*=", re.IGNORECASE)
 _BEARER = re.compile(r"\b(?:bearer|basic)\s+[\w+/=.~-]{8,}", re.IGNORECASE)
 _SECRET_LENGTH_MIN = 4
@@ -40,7 +41,7 @@ def holds_secret(text: str, secrets: Iterable[str] = ()) -> bool:
         return True
     if _BEARER.search(text) or _SIGNED.search(text) or _has_login(text):
         return True
-    return any(map(hides, (_WORD if "'" in text else _PAIR).findall(text)))
+    return any(hides(name) or name.lower() in _SHORT for name in (_WORD if "'" in text else _PAIR).findall(text))
 
 
 def _has_login(text: str) -> bool:

@@ -231,6 +231,9 @@ def test_read(shell, tmp_path: Path) -> None:
         "select 'my-own-secret'",
         "select * from t where password <> 'x' and 'y' = api_key",
         ".read https://host/x?X-Amz-Signature=abc",
+        "select * from t where password > 123",
+        "select * from t where api_token not in (123, 456)",
+        "select * from t where Pwd = 'x'",
     ],
 )
 def test_a_secret_is_seen(text: str) -> None:
