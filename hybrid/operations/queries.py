@@ -7,6 +7,8 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from hybrid.operations.catalog_statements import answer_from_definitions
+
 if TYPE_CHECKING:
     from hybrid.config.connectors import Connector
     from hybrid.home.home import Home
@@ -35,6 +37,10 @@ class Queries:
 
         used_options = options or QueryOptions()
         text = used_options.as_of if as_of is None else str(as_of)
+        if text is None and used_options.sink is None:
+            answer = answer_from_definitions(self._home, sql)
+            if answer is not None:
+                return answer
         return run(sql, _Source(self._home), replace(used_options, cache=self._cached, as_of=text))
 
     def query_at_once(self, sql: str, options: QueryOptions) -> QueryResult | None:

@@ -1,0 +1,54 @@
+"""SHOW TABLES, SHOW COLUMNS and DESCRIBE: statements about tables, answered from their definitions."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from hybrid.config.table_json import raw_table_name
+from hybrid.errors import NotFoundError, QueryError
+
+if TYPE_CHECKING:
+    from hybrid.config.table_config import TableSpec
+    from hybrid.home.home import Home
+    from hybrid.query.result import QueryResult
+
+_NO_SUCH_TABLE = 190
+_NAME = r'(?:"(?P<quoted>[^"]{1,200})"|(?P<plain>[A-Za-z0-9_.-]{1,200}))'
+_STATEMENT = re.compile(
+    rf"\s*(?:(?P<tables>SHOW\s+TABLES)|(?:SHOW\s+COLUMNS\s+(?:FROM|IN)|DESC(?:RIBE)?(?:\s+TABLE)?)\s+{_NAME})\s*;?\s*",
+    re.IGNORECASE,
+)
+
+
+def answer_from_definitions(home: Home, sql: str) -> QueryResult | None:
+    """The answer to a statement about tables; None for any other statement. QueryError (190) for an unknown table."""
+    from hybrid.query.result import QueryResult
+
+    match = _STATEMENT.fullmatch(sql) if len(sql) <= 1000 else None  # other statements are long
+    if match is None:
+        return None
+    if match["tables"]:
+        specs = [home.spec(name) for name in home.table_names()]
+        rows = [(spec.name, ", ".join(sorted((half.value for half in spec.halves), reverse=True))) for spec in specs]
+        return QueryResult(("table", "halves"), ("STRING", "STRING"), rows)
+    try:
+        spec = _spec(home, match["quoted"] or match["plain"])
+    except NotFoundError as error:
+        raise QueryError(str(error), pinot_code=_NO_SUCH_TABLE, hint="SHOW TABLES lists them.") from error
+    fields = [(field.name, f"{field.data_type}{'' if field.single_value else '[]'}") for field in spec.schema.fields]
+    return QueryResult(
+        ("column", "type", "role"),
+        ("STRING", "STRING", "STRING"),
+        [(name, kind, _role(spec, name)) for name, kind in fields],
+    )
+
+
+def _spec(home: Home, name: str) -> TableSpec:
+    """The definition of a table, or of the table that a half's name means."""
+    return home.spec(name if name in home.table_names() else raw_table_name(name))
+
+
+def _role(spec: TableSpec, column: str) -> str | None:
+    roles = ["primary key"] * (column in spec.primary_key) + ["time"] * (column == spec.time_column)
+    return ", ".join(roles) or None
