@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hybrid.cli.command import Cli, HybridCommand, pass_cli
-from hybrid.cli.dispatch import dispatcher, refuse_server, require_right
+from hybrid.cli.dispatch import dispatcher, refuse_server, require_home, require_right, tell
 from hybrid.errors import UsageError
 
 if TYPE_CHECKING:
@@ -29,9 +29,12 @@ _PORT = click.IntRange(0, 65535)
     help="Which processes: HTTP (query), Spark (pipeline), or both under watch.",
 )
 @click.option("--cache-bytes", type=click.IntRange(min=0), help="Memory to keep tables in; 0: read files each time.")
+@click.option("--stop", is_flag=True, help="Stop the server of this home, and wait until it has ended.")
 @pass_cli
-def serve(cli: Cli, host: str, port: int, broker_port: int, role: str, cache_bytes: int | None) -> int:
+def serve(cli: Cli, host: str, port: int, broker_port: int, role: str, cache_bytes: int | None, stop: bool) -> int:
     """Ingest tables, run tasks and jobs on a warm Spark session, serve HTTP. In the foreground."""
+    if stop:
+        return _stop(cli)
     from hybrid.logs import setup_logging
     from hybrid.serve.supervisor import Address, supervise
 
@@ -50,6 +53,17 @@ def serve(cli: Cli, host: str, port: int, broker_port: int, role: str, cache_byt
     whole = [*options, "serve", "--host", host, "--port", str(port), "--broker-port", str(broker_port)]
     with dispatcher(cli, may_create=True) as home:
         return (run_query if role == "query" else run_pipeline)(home, address, whole)
+
+
+def _stop(cli: Cli) -> int:
+    """Stop the server of this home. NotFoundError if none runs."""
+    from hybrid.serve.stop import stop_server
+
+    refuse_server(cli, "hybrid serve --stop", "Run it on that machine, with --home.", flag_only=True)
+    require_right(cli, "admin", "'serve --stop'")
+    require_home(cli)
+    tell(cli, {"sentence": stop_server(cli.home)})
+    return 0
 
 
 def _has_accounts_if_needed(cli: Cli, address: Address) -> None:

@@ -11,12 +11,13 @@ import secrets
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from hybrid.errors import HybridError, MachineError, QueryError, UsageError, known_kinds
-from hybrid.jvm.process import read_record
+from hybrid.jvm.process import Process, read_record
 from hybrid.progress import Progress
 from hybrid.runtime.backoff import Backoff
 
@@ -31,13 +32,29 @@ _CONNECT_S = 30.0  # a server that restarts its query process accepts at once an
 _POLL_S = (0.05, 0.5)
 
 
-def server_of(home: Path) -> str | None:
-    """The address of the server that runs on a home, from the file it leaves there; None when none runs.
+@dataclass(frozen=True)
+class ServerRecord:
+    """The server that runs on a home: its address, and the process that watches its others."""
+
+    url: str
+    process: Process
+
+
+def server_record(home: Path) -> ServerRecord | None:
+    """The server that runs on a home, from the file it leaves there; None when none runs.
 
     A copied home does not share the server of the original: see `read_record`.
     """
     record = read_record(home / SERVER_FILE)
-    return None if record is None or "url" not in record else str(record["url"])
+    if record is None or "url" not in record:
+        return None
+    return ServerRecord(str(record["url"]), Process(record["pid"], record["started"]))
+
+
+def server_of(home: Path) -> str | None:
+    """The address of the server that runs on a home; None when none runs."""
+    record = server_record(home)
+    return None if record is None else record.url
 
 
 def secret_of(home: Path, url: str) -> str | None:
@@ -45,10 +62,11 @@ def secret_of(home: Path, url: str) -> str | None:
     record = read_record(home / SERVER_FILE) or {}
     if "secret" not in record:
         return None
-    return str(record["secret"]) if _plain(url) in {_plain(str(record.get(n))) for n in ("url", "broker_url")} else None
+    addresses = {plain_address(str(record.get(name))) for name in ("url", "broker_url")}
+    return str(record["secret"]) if plain_address(url) in addresses else None
 
 
-def _plain(url: str) -> str:
+def plain_address(url: str) -> str:
     """A server's address in the form in which addresses are compared."""
     return url.removeprefix("http://").rstrip("/").replace("localhost:", "127.0.0.1:")
 
