@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from hybrid.operations.rejected_rows import Bounds, RejectedPage
     from hybrid.operations.segment_origins import Origin
     from hybrid.operations.segment_replacement import Replacing
+    from hybrid.operations.tables.export import TableExport
     from hybrid.query.views.view import TableView
     from hybrid.replace.lineage import ReplacementEntry
     from hybrid.replace.purge.report import PurgeReport
@@ -82,6 +83,12 @@ class Table:
     def name(self) -> str:
         """The table's name."""
         return self.spec.name
+
+    def export(self) -> TableExport:
+        """The table's current documents: `.documents()` for `hy.apply_table`, `.to_json()`, `.write(folder)`."""
+        from hybrid.operations.tables.export import export_table
+
+        return export_table(self._home, self.name)
 
     @property
     def connectors(self) -> TableConnectors:

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
-from hybrid.cli.cells import View
+from hybrid.cli.cells import CONTROL, View
 from hybrid.cli.command import Cli, HybridGroup, pass_cli
 from hybrid.cli.dispatch import ask, confirm, tell
 from hybrid.errors import UsageError
 
 _LISTED = View(
-    ("name", "halves", "time_column", "primary_key", "topic", "brokers"), drop=("brokers", "primary_key", "time_column")
+    ("name", "halves", "time_column", "primary_key", "topic", "brokers", "bytes"),
+    drop=("brokers", "primary_key", "time_column"),
 )
+_DROPPED = View(("name", "dropped_at", "rows", "bytes", "state"), drop=("state",))
+_JSON_CONTROL = {code: f"\\u{code:04x}" for code in CONTROL if code > 126}  # JSON escapes the others itself
+_DURATIONS = ("bucket", "buffer", "round", "revert_window", "retention")
+_NONE_DROPPED = "No dropped table is kept. One is, after: hybrid table drop TABLE"
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
 
@@ -23,7 +29,7 @@ def _file_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
         click.option("--set", "overrides", multiple=True, metavar="POINTER=VALUE", help="Change one key of a config."),
         click.option("--kafka", metavar="ADDR", help="Brokers, host:port, instead of the config's."),
-        click.option("-f", "--file", "ddl", type=_FILE, help="CREATE TABLE statements, instead of schema and config."),
+        click.option("-f", "--file", "ddl", type=_FILE, help="CREATE TABLE statements, or an export (.json)."),
         click.option("--config", "configs", multiple=True, type=_FILE, help="A table config (Pinot's JSON)."),
         click.option("--schema", type=_FILE, help="The schema (Pinot's JSON)."),
     ):
@@ -73,12 +79,21 @@ def validate(cli: Cli, /, **given: Any) -> None:
 
 
 @table.command("list")
+@click.option("--dropped", is_flag=True, help="List the dropped tables that are kept instead.")
 @pass_cli
-def list_(cli: Cli) -> None:
+def list_(cli: Cli, dropped: bool) -> None:
     """List tables."""
-    cli.emit(
-        ask(cli, "table_list"), _LISTED, empty="No tables yet. Try: hybrid demo orders, or hybrid table create --help"
-    )
+    if dropped:
+        copies = ask(cli, "table_dropped")
+        cli.emit(copies, None if cli.is_machine_read else _DROPPED, empty=_NONE_DROPPED)
+        whole = [copy["name"] for copy in copies if copy["state"] == "DROPPED"]
+        if whole and cli.is_terminal:
+            cli.say(f"To restore one: hybrid table undrop {whole[-1]}")
+        if copies and cli.is_terminal:
+            cli.say(f"To delete one for good: hybrid table drop {copies[-1]['name']} --purge")
+        return
+    empty = "No tables yet. Try: hybrid demo orders, or hybrid table create --help"
+    cli.emit(ask(cli, "table_list", sizes=True), _LISTED, empty=empty)
 
 
 @table.command()
@@ -86,7 +101,56 @@ def list_(cli: Cli) -> None:
 @pass_cli
 def show(cli: Cli, name: str) -> None:
     """Show a table: its columns and settings."""
-    cli.emit(ask(cli, "table_show", table=name))
+    details = ask(cli, "table_show", table=name)
+    cli.emit(_with_periods(details) if cli.is_terminal else details)
+
+
+def _with_periods(details: dict[str, Any]) -> dict[str, Any]:
+    """The details of a table with durations as a table config has them: `bucket` 1d, not `bucket_ms` 86400000."""
+    shown: dict[str, Any] = {}
+    for key, value in details.items():
+        name = key.removesuffix("_ms")
+        if key != name and name in _DURATIONS:
+            by_half = isinstance(value, dict)
+            shown[name] = {half: _period(ms) for half, ms in value.items()} if by_half else _period(value)
+        elif isinstance(value, dict) and key == "move":
+            shown[key] = _with_periods(value)
+        elif isinstance(value, list) and key == "merge_levels":
+            shown[key] = [_with_periods(level) for level in value]
+        else:
+            shown[key] = value
+    return shown
+
+
+def _period(millis: int | None) -> str | None:
+    from hybrid.schema.period import period_text
+
+    return None if millis is None else period_text(millis)
+
+
+@table.command()
+@click.argument("name", metavar="TABLE")
+@click.option(
+    "-o",
+    "--output",
+    "folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Write a file for the schema and for each config.",
+)
+@pass_cli
+def export(cli: Cli, name: str, folder: Path | None) -> None:
+    """Print the current documents of a table, as `hybrid table apply` takes them."""
+    from hybrid.operations.tables.export import write_export
+
+    report = ask(cli, "table_export", table=name)
+    for place in report["hidden"]:
+        cli.say(f"warning: {place} is a secret and is left out. Put a reference there, or give it with --set.")
+    if folder is None:
+        click.echo(json.dumps(report["documents"], indent=2, ensure_ascii=False).translate(_JSON_CONTROL))
+        return
+    files = [str(path) for path in write_export(report["documents"], folder)]
+    tell(cli, {"table": report["table"], "files": files, "sentence": f"Wrote {', '.join(files)}."})
 
 
 @table.command()
@@ -110,19 +174,28 @@ def view(cli: Cli, name: str, engine: str, as_of: str | None) -> None:
 
 
 @table.command()
-@click.argument("name", metavar="TABLE")
+@click.argument("name", metavar="TABLE[@TIME]")
 @click.option("--purge", is_flag=True, help="Delete the data for good; else it is kept aside.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @pass_cli
 def drop(cli: Cli, name: str, purge: bool, yes: bool) -> None:
-    """Drop a table; it can be restored unless it is purged."""
+    """Drop a table; it can be restored unless it is purged. TABLE@TIME purges a dropped copy."""
     copies = ask(cli, "table_copies", table=name) if purge else []
-    if not copies:
+    exists = "@" not in name and (not copies or name in {listed["name"] for listed in ask(cli, "table_list")})
+    if exists or not copies:
         ask(cli, "table_show", table=name)  # report a wrong name before asking for confirmation
     if purge:
-        also = f", also the copies that were dropped before: {', '.join(copies)}" if copies else ""
-        confirm(f"Delete table '{name}' and all its data for good{also}?", yes)
+        confirm(_purge_question(name, copies, exists=exists), yes)
     tell(cli, {"table": name, **ask(cli, "table_drop", table=name, purge=purge)})
+
+
+def _purge_question(name: str, copies: list[str], *, exists: bool) -> str:
+    """The question that names what goes for good."""
+    words = ", ".join(copies)
+    if not exists:
+        return f"Delete these dropped copies of table '{name.partition('@')[0]}' for good: {words}?"
+    also = f", also the copies that were dropped before: {words}" if copies else ""
+    return f"Delete table '{name}' and all its data for good{also}?"
 
 
 @table.command()
@@ -154,6 +227,8 @@ def _documents(cli: Cli, given: dict[str, Any]) -> list[dict[str, Any]]:
         raise UsageError("-f describes tables whole: leave --schema and --config out.")
     if ddl is None and (schema is None or not configs):
         raise UsageError("A table is described by --schema FILE and --config FILE, or by -f DDL.sql.")
+    if ddl is not None and ddl.suffix.lower() == ".json":
+        return [TableDocuments.from_export(ddl, kafka, overrides, default).to_json()]
     if ddl is None:
         return [TableDocuments.read(schema, configs, kafka, overrides, default).to_json()]
     report = TableDocuments.from_ddl(ddl, kafka, overrides, default)

@@ -44,6 +44,21 @@ class TableDocuments:
         return cls((load_json(schema), str(schema)), documents, kafka, overrides, default_kafka)
 
     @classmethod
+    def from_export(
+        cls, path: Path, kafka: str | None = None, overrides: Sequence[str] = (), default_kafka: str | None = None
+    ) -> TableDocuments:
+        """The documents in one file, as `hybrid table export` and `GET /tableConfigs/{table}` give them."""
+        from hybrid.config.overrides import load_json
+        from hybrid.errors import SpecError
+        from hybrid.schema.document import configs_in
+
+        export = load_json(path)
+        schema, configs = export.get("schema"), configs_in(export)
+        if not isinstance(schema, dict):
+            raise SpecError.at(str(path), "schema", "is missing.", hint="hybrid table export TABLE writes such a file.")
+        return cls((schema, f"{path}: schema"), [(doc, str(path)) for doc in configs], kafka, overrides, default_kafka)
+
+    @classmethod
     def from_ddl(
         cls, path: Path, kafka: str | None = None, overrides: Sequence[str] = (), default_kafka: str | None = None
     ) -> list[DdlDocuments]:

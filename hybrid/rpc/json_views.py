@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from hybrid.operations.schedules import Schedule
     from hybrid.operations.segments import Segment
     from hybrid.operations.tables.creation import Creation
+    from hybrid.operations.tables.export import TableExport
     from hybrid.operations.tables.status import TableStatus
     from hybrid.query.engine import Explanation, QueryResult
     from hybrid.query.views.view import TableView
@@ -82,6 +83,16 @@ def connector_views(found: Iterable[ConnectorStatus]) -> list[Json]:
 def creation_view(made: Creation) -> Json:
     """The report of creating or applying a table."""
     return _plain(vars(made))
+
+
+def export_view(found: TableExport) -> Json:
+    """The documents of a table, and what they do not hold."""
+    return {
+        "table": found.table,
+        "documents": found.to_json(),
+        "brokers": found.brokers,
+        "hidden": list(found.hidden),
+    }
 
 
 def segment_view(found: Segment) -> Json:
@@ -213,6 +224,10 @@ def status_view(table: TableStatus) -> Json:
         "behind": table.behind,
         "rejected": table.rejected,
         "last_task": table.last_task,
+        "visible_rows": table.visible_rows,
+        "stored_twice_rows": table.stored_twice_rows,
+        "stored_twice_bytes": table.stored_twice_bytes,
+        "bytes": table.bytes,
     }
 
 

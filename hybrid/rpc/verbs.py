@@ -27,6 +27,7 @@ from hybrid.rpc import json_views as views
 from hybrid.rpc.erasure_verbs import erase_begin, erase_discard, erase_run, erasure, erasures
 from hybrid.rpc.flat_arguments import flat
 from hybrid.rpc.job_request import JobRequest
+from hybrid.rpc.table_verbs import table_dropped, table_export, table_list
 from hybrid.rpc.task_reports import run_task
 from hybrid.runtime.json_values import json_document, json_value
 from hybrid.table.state import RESET
@@ -106,11 +107,6 @@ def table_validate(home: Hybrid, *, documents: Mapping[str, Any]) -> Json:
     """Checks documents; the table they describe, and `warnings`."""
     spec = home.validate(TableDocuments.from_json(documents))
     return {"table": views.table_view(spec), "warnings": list(spec.warnings)}
-
-
-def table_list(home: Hybrid) -> Json:
-    """All tables."""
-    return [views.table_view(home.spec(name)) for name in home.table_names()]
 
 
 def table_show(home: Hybrid, *, table: str) -> Json:
@@ -420,7 +416,9 @@ VERBS: Mapping[str, Verb] = {
     "schema_put": Verb(schema_put, ADMIN, EVOLVE, when=_changes_columns),
     "table_validate": Verb(table_validate, READ),
     "table_list": Verb(table_list, READ),
+    "table_dropped": Verb(table_dropped, READ),
     "table_show": Verb(table_show, READ),
+    "table_export": Verb(table_export, READ),
     "table_view": Verb(table_view, READ),
     "table_drop": Verb(table_drop, ADMIN),
     "table_copies": Verb(copy_names, READ),

@@ -25,6 +25,16 @@ def parse_period(text: object, source: str, path: str) -> int:
     return millis
 
 
+def period_text(millis: int) -> str:
+    """The shortest text that `parse_period` reads as these milliseconds: `1d`, `1d12h`, `0s`."""
+    parts, rest = [], millis
+    for unit, unit_ms in UNITS_MS.items():
+        count, rest = divmod(rest, unit_ms)
+        if count:
+            parts.append(f"{count}{unit}")
+    return "".join(parts) or "0s"
+
+
 def duration_ms(text: str) -> int:
     """Milliseconds of a duration of ISO 8601, such as `P1D` or `PT2H30M`. ValueError when `text` is not one."""
     match = _DURATION.fullmatch(text.strip())

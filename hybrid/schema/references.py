@@ -9,21 +9,58 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
+from typing import Any
 
 from hybrid.errors import HybridError, StreamError
 from hybrid.schema.document import Section
-from hybrid.schema.secrets import hides
+from hybrid.schema.secrets import HIDDEN, hides, without_secrets
 
 _REFERENCE = re.compile(r"\$\{(env|file):([^{}]*)\}")
 _LOOKS_LIKE_ONE = re.compile(r"\$\{\s*(?:env|file)\s*:", re.IGNORECASE)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _FILE_MAX = 65_536
+# Longer texts that hold no secret beside a reference, by the ends of their keys.
+_ONE = r"\$\{(?:env|file):[^{}\"\\]*\}"
+_PUBLIC_FORMS = {
+    "sasl.jaas.config": re.compile(
+        rf'\s*[\w.]+\s+required(?:\s+(?:username\s*=\s*"[^"\\]*"|password\s*=\s*"{_ONE}"))*\s*;?\s*'
+    ),
+    "basic.auth.user.info": re.compile(rf"[^:]*:{_ONE}"),
+}
 _EXAMPLES = "Write ${env:NAME} or ${file:/absolute/path}."
 
 
 def has_reference(text: str) -> bool:
     """Whether a text contains a reference, even a malformed one."""
     return _LOOKS_LIKE_ONE.search(text) is not None
+
+
+def without_plain_secrets(document: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """A copy of a document with its secrets hidden but for references, and the places of what is hidden."""
+    hidden: list[str] = []
+    shown = _with_references(document, without_secrets(document), "", hidden)
+    assert isinstance(shown, dict)
+    return shown, hidden
+
+
+def _with_references(original: object, shown: object, place: str, hidden: list[str]) -> object:
+    """`shown` with the references of `original` in it; the places of what stays hidden are added to `hidden`."""
+    if isinstance(original, dict) and isinstance(shown, dict):
+        below = f"{place}." if place else ""
+        return {key: _with_references(original[key], shown[key], f"{below}{key}", hidden) for key in original}
+    if isinstance(original, list) and isinstance(shown, list):
+        pairs = enumerate(zip(original, shown, strict=True))
+        return [_with_references(old, new, f"{place}[{at}]", hidden) for at, (old, new) in pairs]
+    if shown == original or (shown == HIDDEN and isinstance(original, str) and _is_reference(place, original)):
+        return original
+    hidden.append(place)
+    return shown
+
+
+def _is_reference(key: str, text: str) -> bool:
+    """Whether a secret is a reference alone, so that showing it tells no part of the secret."""
+    forms = (form for end, form in _PUBLIC_FORMS.items() if key.endswith(end) and has_reference(text))
+    return _REFERENCE.fullmatch(text) is not None or any(form.fullmatch(text) for form in forms)
 
 
 def check_references(section: Section, key: str, text: str) -> None:

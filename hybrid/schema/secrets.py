@@ -56,6 +56,9 @@ _PUBLIC = frozenset({
     # batch configs, and this system's own keys among a job's extra configs
     "inputDirURI", "outputDirURI", "includeFileNamePattern", "excludeFileNamePattern", "overwriteOutput", "push.mode",
     "segmentNameGenerator.type", "hybrid.covers", "hybrid.expectations", "stagingDir",
+    # this system's own keys of a table config
+    "hybrid.boundary", "hybrid.flows", "hybrid.ddl", "hybrid.columns", "hybrid.revertWindow",
+    "hybrid.retentionSchedule", "hybrid.optimizeSchedule", "hybrid.vacuumSchedule",
 })  # fmt: skip
 _PUBLIC_STARTS = (
     "realtime.segment.", "fetch.", "max.", "message.", "receive.", "socket.", "reconnect.", "broker.", "api.",

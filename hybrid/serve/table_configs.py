@@ -15,6 +15,7 @@ from hybrid.config.table_documents import TableDocuments
 from hybrid.errors import ConflictError, SpecError
 from hybrid.home.accounts import Right
 from hybrid.operations.tables import configs
+from hybrid.rpc.json_views import export_view
 from hybrid.schema.document import Section
 from hybrid.serve.authorization import needs
 from hybrid.serve.bodies import SOURCE, BodyText, document, unrecognized
@@ -45,6 +46,16 @@ def show_table_configs(request: Request, table: TableName) -> Any:
     spec = target.table.spec
     shown_configs = {_KEYS[half]: config_shown(spec, half) for half in target.halves}
     return {"tableName": spec.name, "schema": spec.schema_doc, **shown_configs}
+
+
+@router.get(
+    "/tables/{table}/export",
+    summary="Export a table's documents",
+    responses=shown({"table": "events", "documents": EXAMPLE, "brokers": None, "hidden": []}),
+)
+def export_table(request: Request, table: TableName) -> Any:
+    """Returns schema and configs with references to secrets; `hidden` are the places of secrets that are left out."""
+    return export_view(path_table(context_of(request), table).table.export())
 
 
 @router.post("/tableConfigs", summary="Add schema and configs", responses=_DONE, openapi_extra=json_body(EXAMPLE))

@@ -11,7 +11,7 @@ from hybrid.config.kafka_security import KafkaSecurity, of_java, of_librdkafka
 from hybrid.errors import DataError, RegistryError, RightError, SpecError, StreamError
 from hybrid.formats.registry_messages import _user_info
 from hybrid.schema.document import Section
-from hybrid.schema.references import resolve
+from hybrid.schema.references import resolve, without_plain_secrets
 
 SECRET = "s3cr3t-4f1c"
 MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule required"
@@ -156,3 +156,40 @@ def test_work_that_is_sent_to_a_server_refers_to_nothing_of_the_server(
     with pytest.raises(RightError, match="a reference would read a variable or a file of the server") as refusal:
         found.check_rules(InputRules(tmp_path))
     assert SECRET not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("key", "secret", "shown"),
+    [
+        ("sasl.password", "${env:P}", True),
+        ("sasl.password", "${file:/run/p}", True),
+        ("sasl.password", SECRET, False),
+        ("sasl.password", f"{SECRET}${{env:P}}", False),
+        ("sasl.password", f"${{env:P}}{SECRET}", False),
+        ("sasl.password", f"${{env:{SECRET}", False),
+        ("sasl.jaas.config", f'{MODULE} username="ada" password="${{env:P}}";', True),
+        ("sasl.jaas.config", f'{MODULE} username="${{env:U}}" password="${{env:P}}";', True),
+        ("sasl.jaas.config", f'{MODULE} username="ada" password="{SECRET}";', False),
+        ("sasl.jaas.config", f'{MODULE} username="ada" password="${{env:P}}{SECRET}";', False),
+        ("sasl.jaas.config", f'{MODULE} password="{SECRET}" password="${{env:P}}";', False),
+        ("sasl.jaas.config", f'{MODULE} username="ada" password="${{env:P}}" other="{SECRET}";', False),
+        ("schema.registry.basic.auth.user.info", "ada:${env:P}", True),
+        ("schema.registry.basic.auth.user.info", f"ada:{SECRET}", False),
+        ("schema.registry.bearer.auth.token", f"{SECRET}:${{env:P}}", False),
+        ("aws_secret_access_key", "${env:P}", True),
+        ("made.up", "${env:P}", True),
+        ("made.up", {"a": [SECRET]}, False),
+        ("uri", f"s3://me:{SECRET}@lake", False),
+    ],
+)
+def test_an_export_shows_references_and_no_secret(key: str, secret: object, shown: bool) -> None:
+    document = {"connectors": [{"name": "c", "transport": {"config": {key: secret, "topic": "orders"}}}]}
+    found, hidden = without_plain_secrets(document)
+    assert hidden == ([] if shown else [f"connectors[0].transport.config.{key}"])
+    assert (found == document) is shown and SECRET not in str(found) and "orders" in str(found)
+
+
+def test_lists_and_addresses_keep_what_is_public() -> None:
+    found, hidden = without_plain_secrets({"config": {"registry_urls": [f"http://me:{SECRET}@r", "http://s"]}})
+    assert found == {"config": {"registry_urls": ["http://********@r", "http://s"]}}
+    assert hidden == ["config.registry_urls[0]"]

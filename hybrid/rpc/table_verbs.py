@@ -1,0 +1,33 @@
+"""Verbs that list and export tables; `hybrid.rpc.verbs` names them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hybrid.rpc import json_views as views
+from hybrid.runtime.json_values import json_document
+
+if TYPE_CHECKING:
+    from hybrid.api.hybrid import Hybrid
+
+Json = Any
+
+
+def table_list(home: Hybrid, *, sizes: bool = False) -> Json:
+    """All tables; with `sizes` the bytes of their data files too."""
+    listed = [views.table_view(home.spec(name)) for name in home.table_names()]
+    if not sizes:
+        return listed
+    from hybrid.operations.tables.status import stored_bytes
+
+    return [{**table, "bytes": stored_bytes(home.context, table["name"])} for table in listed]
+
+
+def table_dropped(home: Hybrid) -> Json:
+    """All dropped tables that can be restored or purged."""
+    return [json_document(vars(found)) for found in home.dropped_tables()]
+
+
+def table_export(home: Hybrid, *, table: str) -> Json:
+    """The documents of a table in the form that `table_apply` takes; `hidden` are the places of hidden secrets."""
+    return views.export_view(home.table(table).export())
