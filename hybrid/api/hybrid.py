@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from hybrid.operations.flows import FlowStatus
     from hybrid.operations.schedules import Schedule
     from hybrid.operations.tables.creation import Creation
+    from hybrid.operations.tables.drop import DroppedTable
     from hybrid.operations.tables.status import TableStatus
     from hybrid.query.cache.follower import StreamStatus
     from hybrid.query.engine import Explanation, QueryOptions, QueryResult
@@ -176,7 +177,7 @@ class Hybrid:
     def drop_table(self, name: str, *, purge: bool = False) -> str:
         """Drops a table; its data is kept for `undrop_table` unless `purge` is set. Returns a sentence.
 
-        `purge` also removes copies dropped earlier under this name.
+        `purge` also removes copies dropped earlier under this name. `NAME@TIME` names one of these copies alone.
         """
         from hybrid.operations.tables.drop import drop_table
 
@@ -190,6 +191,12 @@ class Hybrid:
         from hybrid.operations.tables.drop import undrop_table
 
         return undrop_table(self.context, name)
+
+    def dropped_tables(self) -> list[DroppedTable]:
+        """The dropped tables that are kept, by name and time; `undrop_table` restores one by its name."""
+        from hybrid.operations.tables.drop import dropped_tables
+
+        return dropped_tables(self.context)
 
     # Queries
 
@@ -362,8 +369,9 @@ class Hybrid:
     def status(self) -> list[TableStatus]:
         """The status of every table, by name."""
         from hybrid.operations.tables.status import status_of_all
+        from hybrid.operations.tables.visible_rows import VisibleRows
 
-        return status_of_all(self.context)
+        return status_of_all(self.context, VisibleRows(self.context, self._queries))
 
 
 def _options(all_rows: bool) -> QueryOptions:

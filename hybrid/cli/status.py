@@ -9,14 +9,20 @@ import click
 
 from hybrid.cli.cells import View
 from hybrid.cli.command import Cli, HybridCommand, pass_cli
-from hybrid.cli.dispatch import ask
+from hybrid.cli.dispatch import ask, server_url
 from hybrid.errors import UsageError
 
 UNHEALTHY = 3
 _SHOWN = View(
-    ("table", "state", "offline_rows", "realtime_rows", "boundary", "behind", "rejected", "last_task"),
+    (
+        *("table", "state", "visible_rows", "offline_rows", "realtime_rows", "boundary", "behind", "rejected"),
+        "last_task",
+    ),
     drop=("boundary", "realtime_rows", "offline_rows"),
-    more=("offline_segments", "realtime_segments", "consuming_segments"),
+    more=(
+        *("bytes", "stored_twice_rows", "stored_twice_bytes"),
+        *("offline_segments", "realtime_segments", "consuming_segments"),
+    ),
 )
 _EVERY_S = 2.0
 
@@ -51,6 +57,9 @@ def status(cli: Cli, watch: float | None) -> int:
 def _show(cli: Cli, report: dict[str, Any]) -> int:
     """Print the report, and return the exit code."""
     cli.say(f"home: {report['home']}")
+    server = _server_words(cli)
+    if server is not None:
+        cli.say(f"server: {server}")
     if not report["tables"] and not cli.is_machine_read:
         cli.say("No tables yet. Try: hybrid demo orders, or hybrid table create --help")
         return 0
@@ -60,3 +69,13 @@ def _show(cli: Cli, report: dict[str, Any]) -> int:
             words = f"The boundary of '{row['table']}' is set by hand to {row['override']}."
             cli.say(f"{words} `hybrid boundary clear {row['table']}` takes it back.")
     return 0 if report["healthy"] else UNHEALTHY
+
+
+def _server_words(cli: Cli) -> str | None:
+    """The server that answered, and its process where it runs on this home; None without a server."""
+    from hybrid.rpc.client import plain_address, server_record
+
+    url, record = server_url(cli), server_record(cli.home)
+    if record is not None and url is not None and plain_address(url) == plain_address(record.url):
+        return f"{url} (process {record.process.pid})"
+    return url

@@ -69,7 +69,7 @@ def choose_realtime(
     def reason(file: DataFile) -> str | None:
         if file.segment in bookkeeping(spec.name):
             return BOOKKEEPING
-        if boundary is not None and _covered(spec, file, boundary, known):
+        if boundary is not None and is_covered(spec, file, boundary, known):
             return COVERED
         return RULED_OUT if not _possible(file, comparisons) else None
 
@@ -105,7 +105,7 @@ def _past(file: DataFile, boundary: EffectiveBoundary) -> bool:
     return isinstance(earliest, int) and not boundary.shows_offline(earliest)
 
 
-def _covered(spec: TableSpec, file: DataFile, boundary: EffectiveBoundary, known: Sequence[PartitionKey]) -> bool:
+def is_covered(spec: TableSpec, file: DataFile, boundary: EffectiveBoundary, known: Sequence[PartitionKey]) -> bool:
     """Whether every row of the file is surely covered: its latest time, and its last offset in each possible partition.
 
     Statistics do not name connector and topic, so every partition with a matching number must cover the file. Where the

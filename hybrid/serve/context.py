@@ -19,6 +19,7 @@ from hybrid.api.table import Table
 from hybrid.catalog.runs import RunRecord
 from hybrid.errors import ConflictError, HybridError, QueryError, known_kinds
 from hybrid.operations.rejected_rows import Bounds
+from hybrid.operations.tables.status import status_of_all
 from hybrid.query.engine import QueryOptions
 from hybrid.query.memory_budget import MemoryBudget, default_total
 from hybrid.rpc.queue import enqueue
@@ -83,8 +84,8 @@ class ServerContext:
 
     @cached_property
     def status(self) -> StatusCache:
-        """Return the briefly cached status of the tables."""
-        return StatusCache(self.home.status)
+        """Return the briefly cached status of the tables, without the rows that queries see."""
+        return StatusCache(lambda: status_of_all(self.home.context))
 
     @cached_property
     def memory(self) -> MemoryBudget:

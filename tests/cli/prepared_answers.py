@@ -208,6 +208,10 @@ _STATUS = {
     "rejected": 3,
     "last_task": f"{_MOVE} DONE: Moved 12,031 rows of 1 bucket (2025-11-24T00:00:00Z to 2025-11-25T00:00:00Z) to 1 "
     "segment.",
+    "visible_rows": 196443,
+    "stored_twice_rows": 12031,
+    "stored_twice_bytes": 1048576,
+    "bytes": 14240106,
 }
 _STOPPED = {
     **_STATUS,
@@ -217,11 +221,24 @@ _STOPPED = {
     "boundary": "2021-09-26T16:00:00.001Z",
     "override": "2021-09-26T16:00:00.001Z",
     "last_task": None,
+    "visible_rows": None,
+    "stored_twice_rows": 0,
+    "stored_twice_bytes": 0,
+    "bytes": 2848,
 }
 
 ANSWERS: Mapping[str, Any] = {
     "status": {"home": "/data/hybrid", "tables": [_STOPPED, _STATUS], "healthy": False},
-    "table_list": [_TABLE, {**_TABLE, "name": "cities", "halves": ["OFFLINE"], "topic": None, "brokers": None}],
+    "table_list": [
+        {**_TABLE, "bytes": 14240106},
+        {**_TABLE, "name": "cities", "halves": ["OFFLINE"], "topic": None, "brokers": None, "bytes": 2848},
+    ],
+    "table_dropped": [
+        {"name": "rides@20251124T053939.213000Z", "table": "rides", "dropped_at": "2025-11-24T05:39:39.213+00:00",
+         "rows": 196443, "bytes": 14240106, "state": "DROPPED"},
+        {"name": "cities@20251020T010203.000004Z.purging", "table": "cities",
+         "dropped_at": "2025-10-20T01:02:03.000+00:00", "rows": None, "bytes": 2848, "state": "PURGING"},
+    ],
     "table_show": {
         **_TABLE,
         "columns": {

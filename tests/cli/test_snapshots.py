@@ -25,6 +25,7 @@ _COMMAND = re.compile(r"hybrid (?!\()\w+")
 COMMANDS = {
     "status": "status",
     "table list": "table list",
+    "table list --dropped": "table list --dropped",
     "table show": "table show rides",
     "task list": "task list",
     "task show": "task show run-2d20809138da44e1",
@@ -54,6 +55,7 @@ COMMANDS = {
 }
 EMPTY = ["table list", "task list", "task schedule", "segment list", "replacement list", "backfill list"]
 EMPTY += ["connector list", "flow list", "rejected list", "purge list", "backup list", "erase list"]
+EMPTY += ["table list --dropped"]
 
 
 @pytest.fixture(autouse=True)

@@ -67,6 +67,7 @@ def play_tables(play: Any, broker: str, folder: Path) -> None:
     admin = ("-schemaFile", str(DATA / "orders_schema.json"), "-tableConfigFile", str(DATA / "orders_table.json"))
     play("admin AddTable", *admin, "-update", "-exec", "--kafka", broker, *SCHEDULED, *topic)
     play("table list")
+    play("table export", "orders")
     play("table show", "orders")
     ddl = folder / "events.sql"
     ddl.write_text(DDL, encoding="utf-8")
@@ -143,6 +144,7 @@ def play_machine(play: Any) -> None:
     play("kafka start", "--port", "0")
     play("kafka stop")
     play("table drop", "orders")
+    play("table list --dropped")
     play("table undrop", "orders")
 
 
@@ -155,7 +157,8 @@ def play_backup(play: Any, directory: str) -> None:
 
 
 def test_every_command_is_listed() -> None:
-    assert {tuple(name.split()) for name in FORMS} == {*CODE, ("query", "--explain")} - {
+    forms = {("query", "--explain"), ("table", "list", "--dropped")}
+    assert {tuple(name.split()) for name in FORMS} == {*CODE, *forms} - {
         ("demo",), ("serve",), ("shell",), ("completion",)
     }  # fmt: skip
 

@@ -11,13 +11,13 @@ from datetime import UTC, datetime
 from hybrid.cli.cells import CellKind, printable, text
 
 _NAMES = {
-    CellKind.STAMP: "created_at started_at finished_at last_run next_run ts",
+    CellKind.STAMP: "created_at started_at finished_at last_run next_run dropped_at ts",
     CellKind.TIME: "start end boundary time limit override",
     CellKind.STATE: "state",
     CellKind.COUNT: "rows records behind lag rejected errors files rows_before rows_after added removed changed "
     "offline_rows realtime_rows offline_segments realtime_segments consuming_segments buckets_done buckets_total "
-    "refreshes matching shown rows_written taken",
-    CellKind.BYTES: "bytes",
+    "refreshes matching shown rows_written taken visible_rows stored_twice_rows",
+    CellKind.BYTES: "bytes stored_twice_bytes",
     CellKind.PROSE: "result sentence reason message last_task detail change meaning error comment value latest_error",
     CellKind.COMMAND: "hint",
 }
@@ -26,8 +26,8 @@ _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 _STEP = 1000
 _WORDS_OF_STATES = {
     "green": "OK ACTIVE RUNNING DONE COMPLETED OFFLINE WHOLE running",
-    "yellow": "PAUSED WAITING QUEUED INTERRUPTED REFUSED PLANNED IN_PROGRESS CANCELLED CONSUMING PARTIAL",
-    "red": "FAILED STOPPED DAMAGED stopped",
+    "yellow": "DROPPED PAUSED WAITING QUEUED INTERRUPTED REFUSED PLANNED IN_PROGRESS CANCELLED CONSUMING PARTIAL",
+    "red": "PURGING FAILED STOPPED DAMAGED stopped",
 }
 _COLOURS = {word: colour for colour, words in _WORDS_OF_STATES.items() for word in words.split()}
 NOT_OK = "NOT OK"

@@ -1,37 +1,61 @@
-"""Drops a table so that it can be restored, or purges it for good.
+"""Drops a table so that it can be restored, lists dropped tables, or purges them for good.
 
-A dropped table's folder is moved aside with its definition, and named by the table and the time.
+A dropped table's folder is moved aside with its definition, and named by the table and the time. A copy that is purged
+gets another name first: a purge that crashes leaves nothing that could be restored in part.
 """
 
 from __future__ import annotations
 
 import shutil
 from contextlib import ExitStack
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hybrid.errors import ConflictError, NotFoundError
+from hybrid.config.table_config import Half
+from hybrid.errors import ConflictError, HybridError, NotFoundError
+from hybrid.lake.layout import TableLayout
 from hybrid.lake.lock import half_lock
 from hybrid.runtime import durable
+from hybrid.table.columns import bookkeeping
 
 if TYPE_CHECKING:
     from hybrid.home.home import Home
 
 _DROPPED = ".dropped"
+_PURGING = ".purging"  # the ending of a copy whose files are being removed
+_MOMENT = "%Y%m%dT%H%M%S.%fZ"
+
+
+@dataclass(frozen=True)
+class DroppedTable:
+    """A dropped copy of a table. `undrop_table` restores it by its `name`, TABLE@TIME.
+
+    `rows` are those stored in its halves, None where a log cannot be read; `bytes` are those of all its files.
+    `state` is DROPPED, or PURGING for the rest of a purge that did not end, which cannot be restored.
+    """
+
+    name: str
+    table: str
+    dropped_at: str | None
+    rows: int | None
+    bytes: int
+    state: str
 
 
 def drop_table(home: Home, name: str, *, purge: bool = False) -> str:
     """Drops the table; the sentence says where its data is kept. ConflictError when operations in progress do not end.
 
-    `purge` also removes copies dropped earlier under this name, even where there is no such table now.
+    `purge` also removes copies dropped earlier under this name, even where there is no such table now. TABLE@TIME
+    names one of these copies alone.
     """
     copies = dropped_copies(home, name) if purge else []
     if copies and home.definitions.find(name) is None:
-        return _removed(name, copies, with_table=False)
+        return _removed(name.partition("@")[0], copies, with_table=False)
     spec = home.spec(name)
     name, layout = spec.name, home.layout(spec.name)
-    moment = datetime.fromtimestamp(home.now_ms() / 1000, UTC).strftime("%Y%m%dT%H%M%S.%fZ")
+    moment = datetime.fromtimestamp(home.now_ms() / 1000, UTC).strftime(_MOMENT)
     aside = home.settings.warehouse / _DROPPED / f"{name}@{moment}"
     durable.make_folder(aside.parent)
     with ExitStack() as locks:
@@ -42,16 +66,14 @@ def drop_table(home: Home, name: str, *, purge: bool = False) -> str:
         durable.rename(layout.root, aside)  # atomic, so that a purge that crashes leaves no partial table
     if not purge:
         return f"Dropped table '{name}'; its data is kept in {aside}. `hybrid table undrop {name}` brings it back."
-    shutil.rmtree(aside)
-    durable.sync(aside.parent)  # so that a power failure does not bring the name back
+    _remove(aside)
     return _removed(name, [path for path in dropped_copies(home, name) if path != aside], with_table=True)
 
 
 def _removed(name: str, copies: list[Path], *, with_table: bool) -> str:
     """Removes dropped copies; returns a sentence that names them."""
     for path in copies:
-        shutil.rmtree(path)
-        durable.sync(path.parent)
+        _remove(path)
     words = ", ".join(path.name for path in copies)
     if not with_table:
         return f"The dropped copies of table '{name}' are gone: {words}."
@@ -59,10 +81,29 @@ def _removed(name: str, copies: list[Path], *, with_table: bool) -> str:
     return f"Table '{name}' and all its data are gone{also}."
 
 
+def _remove(path: Path) -> None:
+    """Removes a dropped copy for good. ConflictError when it was restored meanwhile."""
+    doomed = path if path.name.endswith(_PURGING) else path.with_name(f"{path.name}{_PURGING}")
+    if doomed != path:
+        try:
+            durable.rename(path, doomed)
+        except FileNotFoundError as error:
+            raise ConflictError(
+                f"The dropped copy '{path.name}' was restored or removed by another command.",
+                hint="hybrid table list --dropped",
+            ) from error
+    shutil.rmtree(doomed)
+    durable.sync(doomed.parent)  # so that a power failure does not bring the name back
+
+
 def dropped_copies(home: Home, name: str) -> list[Path]:
-    """The folders of dropped tables of this name, oldest first."""
-    folder = home.settings.warehouse / _DROPPED
-    return sorted(path for path in folder.glob("*@*") if path.name.rpartition("@")[0] == name)
+    """The folders of dropped tables of this name, oldest first; of TABLE@TIME the one copy."""
+    found = _all_copies(home)
+    return [path for path in found if path.name == name or path.name.rpartition("@")[0] == name]
+
+
+def _all_copies(home: Home) -> list[Path]:
+    return sorted((home.settings.warehouse / _DROPPED).glob("*@*"))
 
 
 def copy_names(home: Home, *, table: str) -> list[str]:
@@ -70,15 +111,47 @@ def copy_names(home: Home, *, table: str) -> list[str]:
     return [path.name for path in dropped_copies(home, table)]
 
 
+def dropped_tables(home: Home) -> list[DroppedTable]:
+    """All dropped copies, by name and time."""
+    home.table_names()  # NotFoundError when there is no home
+    return [_dropped_table(path) for path in _all_copies(home)]
+
+
+def _dropped_table(path: Path) -> DroppedTable:
+    table, _, ending = path.name.rpartition("@")
+    moment = ending.removesuffix(_PURGING)
+    try:
+        dropped_at = datetime.strptime(moment, _MOMENT).replace(tzinfo=UTC).isoformat(timespec="milliseconds")
+    except ValueError:  # a folder that somebody else has put there
+        dropped_at = None
+    size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
+    if ending != moment:
+        return DroppedTable(path.name, table, dropped_at, None, size, "PURGING")
+    return DroppedTable(path.name, table, dropped_at, _stored_rows(table, TableLayout(path)), size, "DROPPED")
+
+
+def _stored_rows(table: str, layout: TableLayout) -> int | None:
+    from hybrid.lake.log import open_half
+
+    rows = 0
+    for half in Half:
+        if layout.half(half).is_dir():
+            try:
+                files = open_half(layout.half(half)).files
+            except HybridError:
+                return None
+            rows += sum(file.rows for file in files if file.segment not in bookkeeping(table))
+    return rows
+
+
 def undrop_table(home: Home, name: str) -> str:
     """Restores the table of this name that was dropped last, or the older copy that `NAME@TIME` names."""
     home.table_names()  # NotFoundError when there is no home
     table = name.partition("@")[0]
-    copies = dropped_copies(home, table)
+    copies = [path for path in dropped_copies(home, table) if not path.name.endswith(_PURGING)]
     matching = copies if name == table else [path for path in copies if path.name == name]
     if not matching:
-        folder = home.settings.warehouse / _DROPPED
-        names = {path.name.rpartition("@")[0] for path in folder.glob("*@*")}
+        names = {path.name.rpartition("@")[0] for path in _all_copies(home)}
         raise NotFoundError.named("Dropped table", name, names if name == table else [path.name for path in copies])
     layout = home.layout(table)
     if layout.root.exists():

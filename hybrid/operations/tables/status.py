@@ -16,13 +16,17 @@ from hybrid.kafka.streams import SilentBrokers, absent_words
 from hybrid.operations.connectors.run import TableConnectors
 from hybrid.operations.run_views import visible_run
 from hybrid.operations.segments import segments_of
+from hybrid.query.prune import is_covered
 from hybrid.runtime.json_values import capitalized
+from hybrid.table.columns import bookkeeping
 from hybrid.table.effective import EffectiveBoundary
 
 if TYPE_CHECKING:
     from hybrid.catalog.runs import RunRecord
     from hybrid.home.home import Home
     from hybrid.home.table_ref import TableRef
+    from hybrid.lake.log_entries import DataFile
+    from hybrid.operations.tables.visible_rows import VisibleRows
 
 _THREADS = 8
 _NO_BOUND = 2**62
@@ -33,7 +37,9 @@ class TableStatus:
     """The status of one table. `behind` counts offsets in Kafka that are not committed yet (None: unknown).
 
     `state` is OK, or a sentence that says what stops the table or which of its topics does not exist yet. Row counts
-    are of the rows stored in each half. `override_ms` is epoch milliseconds.
+    are of the rows stored in each half. `visible_rows` are those that a query sees (None: not counted, or not in time).
+    `stored_twice_rows` lie in realtime files whose rows have all moved, until retention drops their segments.
+    `override_ms` is epoch milliseconds.
     """
 
     table: str
@@ -48,6 +54,10 @@ class TableStatus:
     boundary: EffectiveBoundary | None
     override_ms: int | None
     last_task: str | None
+    visible_rows: int | None
+    stored_twice_rows: int
+    stored_twice_bytes: int
+    bytes: int
 
     @property
     def healthy(self) -> bool:
@@ -55,16 +65,23 @@ class TableStatus:
         return self.state == "OK"
 
 
-def status_of_all(home: Home) -> list[TableStatus]:
-    """The status of every table, by name. Tables are checked in parallel, because Kafka may be slow for each."""
+def status_of_all(home: Home, visible: VisibleRows | None = None) -> list[TableStatus]:
+    """The status of every table, by name. Tables are checked in parallel, because Kafka may be slow for each.
+
+    Without `visible` the rows that queries see are not counted.
+    """
     names, silent = home.table_names(), SilentBrokers(QUERY_TIMEOUT_MS)
     with ThreadPoolExecutor(_THREADS, thread_name_prefix="status") as threads:
         # Each thread gets a copy of the context, which holds what the requesting account may see.
-        futures = [threads.submit(copy_context().run, status_of, home, home.table(name), silent) for name in names]
+        futures = [
+            threads.submit(copy_context().run, status_of, home, home.table(name), silent, visible) for name in names
+        ]
         return [future.result() for future in futures]
 
 
-def status_of(home: Home, table: TableRef, silent: SilentBrokers | None = None) -> TableStatus:
+def status_of(
+    home: Home, table: TableRef, silent: SilentBrokers | None = None, visible: VisibleRows | None = None
+) -> TableStatus:
     """The status of one table."""
     segments = segments_of(table)
     states = Counter(segment.state for segment in segments)
@@ -74,6 +91,7 @@ def status_of(home: Home, table: TableRef, silent: SilentBrokers | None = None) 
         why = f" ({pause.comment})" if pause.comment else ""
         state = f"Ingestion of '{table.name}' is paused{why}."
     runs = home.catalog.runs.list(table.name, limit=1)
+    twice = _stored_twice(table)
     return TableStatus(
         table=table.name,
         state=state,
@@ -87,7 +105,33 @@ def status_of(home: Home, table: TableRef, silent: SilentBrokers | None = None) 
         boundary=table.effective_boundary(),
         override_ms=boundary.override_ms if (boundary := table.boundary()) is not None else None,
         last_task=_last_task(visible_run(runs[0])) if runs else None,
+        visible_rows=visible.count(table.name, with_tail=behind is not None) if visible is not None else None,
+        stored_twice_rows=sum(file.rows for file in twice),
+        stored_twice_bytes=sum(file.bytes for file in twice),
+        bytes=sum(segment.bytes for segment in segments),
     )
+
+
+def stored_bytes(home: Home, name: str) -> int | None:
+    """The bytes of a table's data files; None where a log cannot be read."""
+    try:
+        return sum(segment.bytes for segment in segments_of(home.table(name)))
+    except HybridError:
+        return None
+
+
+def _stored_twice(table: TableRef) -> list[DataFile]:
+    """The realtime files whose rows OFFLINE has all taken over, by their statistics."""
+    boundary = table.effective_boundary()
+    if boundary is None:
+        return []
+    realtime = table.half(Half.REALTIME)
+    partitions = sorted({*realtime.realtime.offsets, *boundary.frontier})
+    return [
+        file
+        for file in realtime.files
+        if file.segment not in bookkeeping(table.name) and is_covered(table.spec, file, boundary, partitions)
+    ]
 
 
 def _last_task(run: RunRecord) -> str:

@@ -1,0 +1,122 @@
+"""The status of tables: rows that a query sees, rows that are stored twice, bytes."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hybrid
+from hybrid.api.hybrid import Hybrid
+from hybrid.cli.main import run
+from hybrid.errors import QueryError
+from hybrid.jvm.process import Process
+from hybrid.operations.queries import Queries
+from hybrid.operations.tables import visible_rows
+from hybrid.operations.tables.status import status_of_all, stored_bytes
+from hybrid.operations.tables.visible_rows import VisibleRows
+from hybrid.query.tail import KafkaTail, NoTail
+from hybrid.rpc.client import SERVER_FILE
+from hybrid.table.boundary import Boundary
+from tests.query.halves import KEY, Halves
+from tests.serve.app import CONSUMING, lay_orders, row
+
+
+@pytest.fixture
+def hy(home: Path) -> Hybrid:
+    found = hybrid.connect(home)
+    home.mkdir(exist_ok=True)
+    return found
+
+
+@pytest.fixture
+def orders(hy: Hybrid) -> Halves:
+    """Two rows were moved and are in both halves; two others wait for a move."""
+    return lay_orders(hy)
+
+
+def figures(hy: Hybrid) -> tuple[int | None, int, int, int]:
+    (found,) = hy.status()
+    return found.visible_rows, found.offline_rows, found.realtime_rows, found.stored_twice_rows
+
+
+def test_rows_that_a_query_sees_are_told_from_rows_that_are_stored(hy: Hybrid, orders: Halves) -> None:
+    assert figures(hy) == (4, 2, 4, 2)
+    assert hy.query("select count(*) from orders").rows[0][0] == 4
+    orders.commit_offline([row(3, 3000, 2, "orders_3000_4000_0"), row(4, 4000, 3, "orders_3000_4000_0")])
+    orders.commit_offline([], Boundary(4001, {KEY: 4}))
+    assert figures(hy) == (4, 4, 4, 4)
+
+
+def test_a_file_of_which_some_rows_have_moved_is_not_counted(hy: Hybrid, orders: Halves) -> None:
+    orders.commit_offline([row(3, 3000, 2, "orders_3000_3000_0")], Boundary(3001, {KEY: 4}))
+    assert figures(hy) == (4, 3, 4, 2)
+
+
+def test_bytes_are_those_of_the_data_files(hy: Hybrid, orders: Halves) -> None:
+    (found,) = hy.status()
+    files = [*orders.layout.root.rglob("*.parquet")]
+    twice = [path for path in files if "REALTIME" in path.parts and CONSUMING not in str(path)]
+    assert found.bytes == sum(path.stat().st_size for path in files) == stored_bytes(hy.context, "orders")
+    assert found.stored_twice_bytes == sum(path.stat().st_size for path in twice)
+
+
+def test_the_page_of_a_server_counts_nothing(hy: Hybrid, orders: Halves) -> None:
+    assert status_of_all(hy.context)[0].visible_rows is None
+
+
+def test_what_cannot_be_counted_is_left_open(hy: Hybrid, orders: Halves, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: Any) -> Any:
+        raise QueryError("The statement took longer than 3 s.")
+
+    monkeypatch.setattr(Queries, "query", fails)
+    assert figures(hy) == (None, 2, 4, 2)
+
+
+def test_all_counts_share_their_time(hy: Hybrid, orders: Halves, monkeypatch: pytest.MonkeyPatch) -> None:
+    limits: list[Any] = []
+    real = Queries.query
+
+    def query(self: Queries, sql: str, options: Any) -> Any:
+        limits.append(options)
+        return real(self, sql, options)
+
+    monkeypatch.setattr(Queries, "query", query)
+    counts = VisibleRows(hy.context, hy._queries, all_s=60)
+    assert (counts.count("orders", with_tail=True), counts.count("orders", with_tail=False)) == (None, 4)
+    assert limits[0].began == limits[1].began and limits[0].timeout_ms == limits[1].timeout_ms == 60_000
+    assert isinstance(limits[0].tail, KafkaTail) and isinstance(limits[1].tail, NoTail)
+    began = time.monotonic()
+    monkeypatch.setattr(visible_rows.time, "monotonic", lambda: began + 61)
+    assert counts.count("orders", with_tail=False) is None and len(limits) == 2
+
+
+def test_bytes_in_lists(hy: Hybrid, orders: Halves, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--home", str(hy.home), "table", "list", "--json"]
+    assert run(words) == 0
+    (listed,) = json.loads(capsys.readouterr().out)
+    assert list(listed)[-1] == "bytes" and listed["bytes"] == stored_bytes(hy.context, "orders")
+    for path in (orders.layout.root / "OFFLINE" / "_delta_log").iterdir():
+        path.unlink()
+    assert run(words) == 0
+    assert json.loads(capsys.readouterr().out)[0]["bytes"] is None
+
+
+def test_status_names_the_server_and_its_process(
+    hy: Hybrid, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("hybrid.cli.status.ask", lambda *_: {"home": str(hy.home), "tables": [], "healthy": True})
+    own, words = Process.of(os.getpid()), ["--home", str(hy.home), "status"]
+    assert own is not None and run(words) == 0
+    assert "server:" not in capsys.readouterr().err
+    own.save(hy.home / SERVER_FILE, url="http://127.0.0.1:9000")
+    assert run(words) == 0
+    assert f"server: http://127.0.0.1:9000 (process {own.pid})\n" in capsys.readouterr().err
+    assert run([*words, "--server", "http://localhost:9000"]) == 0
+    assert f"server: http://localhost:9000 (process {own.pid})\n" in capsys.readouterr().err
+    assert run([*words, "--server", "http://10.0.0.1:9000"]) == 0
+    assert "server: http://10.0.0.1:9000\n" in capsys.readouterr().err
