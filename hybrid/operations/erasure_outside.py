@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from hybrid.config.table_config import Half
 from hybrid.errors import HybridError
+from hybrid.operations.erasure_texts import kept_texts
 from hybrid.operations.purge import leftovers
 from hybrid.progress import counted
 
@@ -14,11 +15,13 @@ if TYPE_CHECKING:
     from hybrid.catalog.erasures import ErasedTable
     from hybrid.home.home import Home
     from hybrid.home.table_ref import TableRef
+    from hybrid.sql.redaction import Redaction
 
 _BROKER = (
     "whoever runs the broker: retention removes messages, a tombstone those of a key on a compacted topic, "
     "kafka-delete-records all before an offset"
 )
+_CONFIGURATION = "whoever runs this home: change the filter, the path or the definition, and reset the progress"
 # What no table can tell of. Each: place, detail, who must act.
 _ALWAYS = (
     (
@@ -57,10 +60,14 @@ _ALWAYS = (
 )
 
 
-def outside_places(home: Home, tables: Sequence[ErasedTable], words: Sequence[str]) -> tuple[Mapping[str, str], ...]:
+def outside_places(
+    home: Home, tables: Sequence[ErasedTable], words: Sequence[str], redaction: Redaction
+) -> tuple[Mapping[str, str], ...]:
     """All places that may still hold the person's values. `words` are what the purges did not reach."""
     places = [place for table in tables for place in _of_kafka(home.table(table.table), table)]
     places += [place for table in tables for place in _of_markers(home.table(table.table), table)]
+    kept = kept_texts(home, [table.table for table in tables], redaction)
+    places += [_place(str(path), what, _CONFIGURATION) for path, what in kept]
     places += [_place(f"{home.folder / 'kafka'}", "messages of the local broker", _BROKER) for _ in _local_broker(home)]
     places += [_place(str(path), what, "whoever runs this home") for path, what in leftovers(home).items()]
     places += [_place("not examined", text, "whoever runs this home; erase again afterwards") for text in words]

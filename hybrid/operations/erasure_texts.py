@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from hybrid.config.table_config import Half
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.lock import half_lock
-from hybrid.replace.purge.statements import mask_log
+from hybrid.replace.purge.statements import kept_of, logged_states, mask_log, masked_act
 from hybrid.runtime import durable
 from hybrid.sql.redaction import Redaction
 
@@ -39,8 +39,29 @@ def mask_texts(home: Home, tables: Iterable[str], redaction: Redaction) -> int:
             with half_lock(layout.lock(half), jvm_pid=None, timeout_s=timeout_s, waiting=home.progress.say):
                 count += mask_log(layout.half(half), redaction)
                 archive = layout.half(half).with_name(f"{half.value}.acts")
-                count += _mask_lines(archive, redaction) if archive.exists() else 0
+                count += _mask_acts(archive, redaction) if archive.exists() else 0
     return count
+
+
+def kept_texts(home: Home, tables: Iterable[str], redaction: Redaction) -> Iterator[tuple[Path, str]]:
+    """(place, what) of the texts of these tables that have constants and stay: the product needs them as they are."""
+    for name in tables:
+        layout = home.layout(name)
+        definition = layout.root / "definition.json"
+        if _has(definition, redaction):
+            yield definition, "the table's definition: a default, a filter, an expectation"
+        for half in (half for half in Half if half in home.spec(name).halves):
+            folder = layout.half(half)
+            archive = folder.with_name(f"{half.value}.acts")
+            lines = archive.read_text(encoding="utf-8").split("\n") if archive.exists() else []
+            documents = [*logged_states(folder), *(json.loads(line) for line in lines if line)]
+            if any(redaction.is_in(kept_of(document)) for document in documents):
+                yield folder, "the progress of connectors and flows, and earlier definitions, in the log and its archive"
+
+
+def _has(path: Path, redaction: Redaction) -> bool:
+    """Whether a JSON document exists and has a constant anywhere."""
+    return path.exists() and redaction.is_in(json.loads(path.read_text(encoding="utf-8")))
 
 
 def mask_file(path: Path, redaction: Redaction) -> int:
@@ -73,9 +94,9 @@ def _mask_documents(path: Path, redaction: Redaction) -> int:
     return _rewritten(path, lambda text: _masked_json(redaction, text))
 
 
-def _mask_lines(path: Path, redaction: Redaction) -> int:
-    """Masks the free texts of a file with a JSON document in each line. 1 if it had some."""
-    return _rewritten(path, lambda text: "\n".join(_masked_json(redaction, line) for line in text.split("\n")))
+def _mask_acts(path: Path, redaction: Redaction) -> int:
+    """Masks the free texts of an archive, which has an act in each line. 1 if it had some."""
+    return _rewritten(path, lambda text: "\n".join(_masked_entry(redaction, line) for line in text.split("\n")))
 
 
 def _rewritten(path: Path, change: Callable[[str], str]) -> int:
@@ -88,6 +109,14 @@ def _rewritten(path: Path, change: Callable[[str], str]) -> int:
         return 0
     durable.write_text(path, masked)
     return 1
+
+
+def _masked_entry(redaction: Redaction, line: str) -> str:
+    entry = json.loads(line) if line else None
+    if entry is None:
+        return line
+    masked = {**entry, "act": masked_act(entry["act"], redaction)}
+    return line if masked == entry else json.dumps(masked, separators=(",", ":"))
 
 
 def _masked_json(redaction: Redaction, text: str) -> str:

@@ -278,7 +278,8 @@ class _Attempt:
         names = [table.table for table in self._certificate.tables]
         texts = self._certificate.texts + mask_texts(self._home, names, self._redaction)
         self._step(None, "mask", f"{counted(texts, 'text')} of logs, records and lineage were masked.", texts=texts)
-        return outside_places(self._home, self._certificate.tables, [self._redaction.of(text) for text in warnings])
+        words = [self._redaction.of(text) for text in warnings]
+        return outside_places(self._home, self._certificate.tables, words, self._redaction)
 
     def _erase(self, table: ErasedTable) -> list[str]:
         """Removes the rows of one table. Returns what its purge did not reach, in words."""

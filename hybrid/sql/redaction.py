@@ -26,8 +26,8 @@ _NEAR = 80
 _NUMBER = re.compile(r"[+-]?[0-9]+(?:[.][0-9]+)?")
 # The keys of our documents whose texts people or statements have written. Names and ids stay.
 TEXT_KEYS = frozenset((
-    "change", "comment", "error", "expect", "hint", "message", "notes", "outside", "progress", "reason", "result",
-    "sentence", "sql", "statement", "update", "warnings", "where",
+    "change", "comment", "error", "expect", "hint", "message", "notes", "outside", "reason", "result", "sentence", "sql",
+    "statement", "update", "warnings", "where",
 ))  # fmt: skip
 
 
@@ -64,6 +64,10 @@ class Redaction:
             case list() | tuple():
                 return [self.document(item, key) for item in value]
         return value
+
+    def is_in(self, value: Any) -> bool:
+        """Whether a JSON value has a constant anywhere, also where `document` leaves it."""
+        return bool(self.spans(json.dumps(value, default=str).encode()))
 
     def spans(self, data: bytes | mmap) -> list[tuple[int, int]]:
         """[start, end) of each constant in the bytes of a text, also where it is escaped; in order, none overlaps."""

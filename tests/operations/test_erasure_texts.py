@@ -10,7 +10,7 @@ from hybrid.config.settings import load_settings
 from hybrid.config.table_config import Half
 from hybrid.lake.lineage_archive import keep_acts, kept_acts
 from hybrid.lake.log import lineage_acts, open_half
-from hybrid.operations.erasure_texts import mask_file, mask_texts
+from hybrid.operations.erasure_texts import kept_texts, mask_file, mask_texts
 from hybrid.progress import Silent
 from hybrid.sql.redaction import Redaction
 from tests.operations.erasure_home import NAME, WHERE, new_table
@@ -60,6 +60,28 @@ def test_records_of_a_table_lose_the_constants_and_nothing_else(tmp_path: Path) 
     assert runs.find("run-1").result == "Row 7 of '?'."  # type: ignore[union-attr]
     assert home.context.catalog.forget_journal()
     assert holding(tmp_path, NAME) == [str(plan / "plan.json")], "a name is no free text"
+    home.close()
+
+
+def test_what_the_product_goes_on_from_stays_and_is_named(tmp_path: Path) -> None:
+    """Progress of a connector or flow decides what is read next; the documents of a definition restore it."""
+    home = Hybrid(load_settings(home=tmp_path / "home"), Silent())
+    lab = new_table(home)
+    layout = lab.halves.layout
+    assert list(kept_texts(home.context, ["orders"], MASKS)) == []
+    progress = {"load": {"filter": f"customer <> '{NAME}'", "path": f"/data/{NAME}/1.json", "schema": f'["{NAME}"]'}}
+    lab.halves.commit_realtime([], progress=progress)
+    document = {"where": f"customer <> '{NAME}'"}
+    lab.halves.commit_entry("evolve", schema=document, realtime=document, offline=document, change=f"where {WHERE}")
+    offline = layout.half(Half.OFFLINE)
+    keep_acts(offline, lab.offline.table_id, lineage_acts(lab.offline))
+    assert mask_texts(home.context, ["orders"], MASKS) == 2
+
+    assert open_half(layout.half(Half.REALTIME)).state.progress == progress
+    for _, act in (lineage_acts(open_half(offline))[0], kept_acts(offline)[0]):
+        assert act.detail["change"] == "where customer = '?'"
+        assert [act.detail[name] for name in ("schema", "realtime", "offline")] == [document] * 3
+    assert [place.name for place, _ in kept_texts(home.context, ["orders"], MASKS)] == ["REALTIME", "OFFLINE"]
     home.close()
 
 
