@@ -336,7 +336,7 @@ class Hybrid:
 
     @property
     def erasures(self) -> Erasures:
-        """The erasures of this home: begin, look, run, show, all, discard."""
+        """The erasures of this home: begin, look, run, show, all, discard, give_back."""
         from hybrid.operations.erasures import Erasures
 
         return Erasures(self.context)
@@ -349,7 +349,8 @@ class Hybrid:
         """
         from hybrid.operations.erasure import ErasureOptions
 
-        return self.erasures.run(self.erasures.begin(conditions, ErasureOptions(**options)).id)
+        given = ErasureOptions(**options)
+        return self.erasures.run(self.erasures.begin(conditions, given).id, given)
 
     def runs(self, table: str | None = None) -> list[RunRecord]:
         """The newest runs of tasks and jobs, of one table or of all, newest first."""

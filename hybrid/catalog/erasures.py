@@ -2,7 +2,9 @@
 
 <home>/erasures/<id>.json       the certificate: what was read, done and left; it names no value
 <home>/erasures/<id>.request    the conditions, readable by the home's user alone; overwritten and removed at the end
+<home>/erasures/<id>.claimed    more than the one who began it has taken it up: who only looked must leave it
 <home>/erasures/.lock           held by the erasure that runs; it holds its id
+<home>/erasures/.begin          held for a moment by who begins, takes up, discards or gives back an erasure
 
 The request is written before the certificate. A request without one was never promised, and is removed.
 """
@@ -21,9 +23,10 @@ from typing import Any
 
 from hybrid.errors import ConflictError, DataError, NotFoundError
 from hybrid.runtime import durable
-from hybrid.runtime.file_lock import is_locked, try_lock
+from hybrid.runtime.file_lock import file_lock, is_locked, try_lock
 
-_FOLDER, _REQUEST, _CERTIFICATE, _LOCK = "erasures", ".request", ".json", ".lock"
+_FOLDER, _REQUEST, _CERTIFICATE, _CLAIMED = "erasures", ".request", ".json", ".claimed"
+_LOCK, _BEGIN = ".lock", ".begin"
 _ONE_S = 1.0
 # About 50 ms a guess, for whoever tries a list of all customers.
 _SCRYPT = {"n": 2**14, "r": 8, "p": 1, "dklen": 32}
@@ -107,7 +110,7 @@ class ErasureStore:
         self._folder = home / _FOLDER
 
     def create(self, certificate: ErasureCertificate, conditions: Mapping[str, str]) -> None:
-        """Store a request, then its certificate."""
+        """Store a request, then its certificate. Call it within `beginning`: it removes requests of nobody."""
         durable.make_private(self._folder)
         self._remove_orphans()
         self._write_request(certificate.id, conditions)
@@ -142,6 +145,28 @@ class ErasureStore:
     def forget(self, erasure_id: str) -> None:
         """Overwrite and remove the conditions of an erasure."""
         _destroy(self._request(erasure_id))
+        self._claim(erasure_id).unlink(missing_ok=True)
+
+    def remove(self, erasure_id: str) -> None:
+        """Remove an erasure with its certificate. Call it within `beginning`."""
+        self.forget(erasure_id)  # first: an open erasure without its request can be discarded
+        self._certificate(erasure_id).unlink(missing_ok=True)
+        durable.sync(self._folder)
+
+    def claim(self, erasure_id: str) -> None:
+        """Record that somebody else has taken up an erasure, or that it runs. Call it within `beginning`."""
+        self._claim(erasure_id).touch(0o600)
+
+    def is_claimed(self, erasure_id: str) -> bool:
+        """Whether an erasure is more than a look of the one who began it."""
+        return self._claim(erasure_id).exists()
+
+    @contextmanager
+    def beginning(self) -> Iterator[None]:
+        """Lock for a moment in which erasures are begun, taken up or given back; also while another one runs."""
+        durable.make_private(self._folder)
+        with file_lock(self._folder / _BEGIN):
+            yield
 
     def running(self) -> str | None:
         """The id of the erasure that runs now; None without one."""
@@ -150,7 +175,7 @@ class ErasureStore:
 
     @contextmanager
     def alone(self, erasure_id: str) -> Iterator[None]:
-        """Lock for running or discarding an erasure. ConflictError while another process runs one."""
+        """Lock for running an erasure. ConflictError while another process runs one."""
         durable.make_private(self._folder)
         with (self._folder / _LOCK).open("a") as file:
             if not try_lock(file, _ONE_S):
@@ -172,13 +197,21 @@ class ErasureStore:
         durable.rename(fresh, self._request(erasure_id))
 
     def _remove_orphans(self) -> None:
-        """Removes requests that no certificate belongs to: their processes died before they promised anything."""
+        """Removes requests that no certificate needs.
+
+        Without a certificate their processes died before they promised anything. One that is over has no request.
+        """
+        over = {one.id for one in self.all() if one.state in {ErasureState.DONE, ErasureState.DISCARDED}}
         for path in self._folder.glob(f"*{_REQUEST}*"):
-            if not self._certificate(path.name.partition(_REQUEST)[0]).exists():
+            erasure_id = path.name.partition(_REQUEST)[0]
+            if erasure_id in over or not self._certificate(erasure_id).exists():
                 _destroy(path)
 
     def _request(self, erasure_id: str) -> Path:
         return self._folder / f"{erasure_id}{_REQUEST}"
+
+    def _claim(self, erasure_id: str) -> Path:
+        return self._folder / f"{erasure_id}{_CLAIMED}"
 
     def _certificate(self, erasure_id: str) -> Path:
         return self._folder / f"{erasure_id}{_CERTIFICATE}"

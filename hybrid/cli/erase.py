@@ -60,9 +60,11 @@ def run(
     is_new = begun["is_new"]
     if not is_new:
         cli.say(f"Erasure {begun['id']} of {begun['created_at']} goes on.")
+    # A new one has its options; one that was open gets them when this run is confirmed.
+    given = {} if is_new else {name: value for name, value in {**options, "user": os_user()}.items() if value}
     if not yes or dry_run:
         try:
-            report = ask(cli, "erase_run", erasure=begun["id"], dry_run=True)
+            report = ask(cli, "erase_run", erasure=begun["id"], dry_run=True, **given)
             if not (dry_run and cli.is_machine_read):
                 _show_readings(cli, report)
             if not dry_run:
@@ -76,7 +78,7 @@ def run(
                 cli.emit(report)
             return
     cli.say(f"Erasure {begun['id']}: hybrid erase resume {begun['id']} goes on with it after an interruption.")
-    _show(cli, ask(cli, "erase_run", erasure=begun["id"]))
+    _show(cli, ask(cli, "erase_run", erasure=begun["id"], **given))
 
 
 @erase.command()
@@ -148,9 +150,9 @@ def _text_of(path: str) -> str:
 
 
 def _discard_new(cli: Cli, begun: dict[str, Any], is_new: bool) -> None:
-    """Forgets the conditions of an erasure that was only looked at. One that had begun before stays."""
+    """Forgets an erasure that was only looked at. One that had begun before stays, or that others have taken up."""
     if is_new:
-        ask(cli, "erase_discard", erasure=begun["id"])
+        ask(cli, "erase_discard", erasure=begun["id"], unused=True)
 
 
 def _names(report: dict[str, Any]) -> str:

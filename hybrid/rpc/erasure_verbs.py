@@ -17,15 +17,16 @@ Json = Any
 @flat(options=ErasureOptions)
 def erase_begin(home: Hybrid, *, tables: dict[str, str], options: ErasureOptions) -> Json:
     """Begins an erasure by conditions of tables, or returns the open one (not `is_new`). Nothing is removed."""
-    is_new = not home.erasures.is_open(tables)
-    return {**views.erasure_view(home.erasures, home.erasures.begin(tables, options)), "is_new": is_new}
+    certificate, is_new = home.erasures.take_up(tables, options)
+    return {**views.erasure_view(home.erasures, certificate), "is_new": is_new}
 
 
-def erase_run(home: Hybrid, *, erasure: str, dry_run: bool = False) -> Json:
-    """Runs an erasure or goes on with it; a dry run says what it would find."""
+@flat(options=ErasureOptions)
+def erase_run(home: Hybrid, *, erasure: str, options: ErasureOptions, dry_run: bool = False) -> Json:
+    """Runs an erasure or goes on with it, with these options too; a dry run says what it would find."""
     if dry_run:
-        return views.erasure_readings(erasure, home.erasures.look(erasure))
-    return views.erasure_view(home.erasures, home.erasures.run(erasure))
+        return views.erasure_readings(erasure, home.erasures.look(erasure, options))
+    return views.erasure_view(home.erasures, home.erasures.run(erasure, options))
 
 
 def erasures(home: Hybrid) -> Json:
@@ -38,6 +39,7 @@ def erasure(home: Hybrid, *, erasure: str) -> Json:
     return views.erasure_view(home.erasures, home.erasures.show(erasure))
 
 
-def erase_discard(home: Hybrid, *, erasure: str) -> Json:
-    """Ends an open erasure and removes its conditions."""
-    return views.erasure_view(home.erasures, home.erasures.discard(erasure))
+def erase_discard(home: Hybrid, *, erasure: str, unused: bool = False) -> Json:
+    """Ends an open erasure and removes its conditions; with `unused` only one that nobody else has taken up."""
+    ended = home.erasures.give_back(erasure) if unused else home.erasures.discard(erasure)
+    return views.erasure_view(home.erasures, ended)

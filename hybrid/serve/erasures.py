@@ -60,13 +60,16 @@ async def erase(request: Request, subject: SubjectBody, wait: Wait = True) -> An
     """Removes the rows from every place, and returns the certificate. The same request resumes an open erasure."""
     context = context_of(request)
     begun = await run_in_threadpool(_begin, context, subject)
+    arguments = {"erasure": begun["id"]}
+    if not begun["is_new"]:  # a new one has its options; one that was open gets them when it runs
+        arguments |= {name: value for name, value in _options(subject).items() if value}
     if not subject.dry_run:
-        return await _run(context, begun["id"], wait)
+        return await _run(context, arguments, wait)
     try:
-        return await context.carried_out("erase_run", {"erasure": begun["id"], "dry_run": True})
+        return await context.carried_out("erase_run", {**arguments, "dry_run": True})
     finally:
         if begun["is_new"]:
-            await run_in_threadpool(context.home.erasures.discard, begun["id"])
+            await run_in_threadpool(context.home.erasures.give_back, begun["id"])
 
 
 @router.get("/erasures", summary="List the erasures", responses=shown([_CERTIFICATE]))
@@ -85,7 +88,7 @@ def show_erasure(request: Request, erasure: ErasureId) -> Any:
 @needs(Right.ADMIN)
 async def resume(request: Request, erasure: ErasureId, wait: Wait = True) -> Any:
     """Goes on with an open erasure. Without `wait` returns the queued run; follow it at `/runs/{id}`."""
-    return await _run(context_of(request), erasure[:_LENGTH_MAX], wait)
+    return await _run(context_of(request), {"erasure": erasure[:_LENGTH_MAX]}, wait)
 
 
 @router.delete("/erasures/{erasure}", summary="Discard an erasure", responses=shown(_CERTIFICATE))
@@ -95,8 +98,7 @@ def discard(request: Request, erasure: ErasureId) -> Any:
     return VERBS["erase_discard"].call(context_of(request).home, erasure=erasure[:_LENGTH_MAX])
 
 
-async def _run(context: ServerContext, erasure_id: str, wait: bool) -> Any:
-    arguments = {"erasure": erasure_id}
+async def _run(context: ServerContext, arguments: dict[str, Any], wait: bool) -> Any:
     if wait:
         return await context.carried_out("erase_run", arguments)
     return views.run_view(await run_in_threadpool(context.queue, "erase_run", arguments))
@@ -104,5 +106,8 @@ async def _run(context: ServerContext, erasure_id: str, wait: bool) -> Any:
 
 def _begin(context: ServerContext, subject: SubjectBody) -> Any:
     tables = {path_table(context, name).table.name: where for name, where in subject.tables.items()}
-    arguments = {**subject.model_dump(exclude={"dry_run"}), "tables": tables, "user": who_asks() or subject.user}
-    return VERBS["erase_begin"].call(context.home, **arguments)
+    return VERBS["erase_begin"].call(context.home, tables=tables, **_options(subject))
+
+
+def _options(subject: SubjectBody) -> dict[str, Any]:
+    return {**subject.model_dump(exclude={"dry_run", "tables"}), "user": who_asks() or subject.user}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -52,6 +54,36 @@ def test_a_request_without_a_certificate_was_never_promised(store: ErasureStore,
     assert sorted(path.name for path in (tmp_path / "erasures").glob("*.request*")) == [
         "erasure-1.request", "erasure-2.request"
     ]  # fmt: skip
+
+
+def test_a_request_of_an_erasure_that_is_over_goes(store: ErasureStore, tmp_path: Path) -> None:
+    for number, state in enumerate(ErasureState):
+        store._write_request(f"erasure-{number}", WHERE)
+        store.save(replace(ONE, id=f"erasure-{number}", state=state))
+    store.create(replace(ONE, id="erasure-9"), WHERE)
+    kept = [store.find(path.stem).state.value for path in sorted((tmp_path / "erasures").glob("*.request"))]
+    assert kept == ["OPEN", "PROVEN", "OPEN"]
+
+
+def test_two_begin_at_once_and_both_keep_their_request(store: ErasureStore, tmp_path: Path) -> None:
+    """The second waits until the first has its certificate: it takes no request for an orphan."""
+    began = threading.Event()
+
+    def second() -> None:
+        began.set()
+        with store.beginning():
+            store.create(replace(ONE, id="erasure-3"), WHERE)
+
+    thread = threading.Thread(target=second)
+    with store.beginning():
+        store._write_request("erasure-2", WHERE)
+        thread.start()
+        assert began.wait(10)
+        thread.join(0.2)
+        assert thread.is_alive()
+        store.save(replace(ONE, id="erasure-2"))
+    thread.join(10)
+    assert {path.stem for path in (tmp_path / "erasures").glob("*.request")} == {"erasure-1", "erasure-2", "erasure-3"}
 
 
 def test_one_erasure_at_a_time(store: ErasureStore) -> None:

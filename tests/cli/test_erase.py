@@ -70,14 +70,14 @@ def test_a_look_ends_what_it_began_and_nothing_else(
     options: list[str], is_new: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Neither a dry run nor a declined question leaves a condition behind; one that was open before stays."""
-    asked: list[str] = []
+    asked: list[tuple[str, Mapping[str, Any]]] = []
 
     class Server:
         def __init__(self, *_: object) -> None:
             pass
 
         def call(self, verb: str, arguments: Mapping[str, Any]) -> Any:
-            asked.append(verb)
+            asked.append((verb, arguments))
             begun = {"id": "erasure-1", "created_at": "2026-11-26T10:00:00Z", "is_new": is_new}
             return begun if verb == "erase_begin" else {"sentence": "4 stored rows match.", "readings": []}
 
@@ -88,6 +88,10 @@ def test_a_look_ends_what_it_began_and_nothing_else(
     monkeypatch.setattr("hybrid.rpc.client.Client", Server)
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     monkeypatch.setattr("click.confirm", declined)
-    code = run(["erase", "orders", "--where", WHERE, *options, "--home", str(tmp_path)])
+    code = run(["erase", "orders", "--where", WHERE, "--dropped-copies", *options, "--home", str(tmp_path)])
     assert code == (0 if options else 130)
-    assert asked == ["erase_begin", "erase_run", *(["erase_discard"] if is_new else [])]
+    assert [verb for verb, _ in asked] == ["erase_begin", "erase_run", *(["erase_discard"] if is_new else [])]
+    looked = {name: value for name, value in asked[1][1].items() if name != "user"}
+    given = {} if is_new else {"dropped_copies": True}
+    assert looked == {"erasure": "erasure-1", "dry_run": True, **given}
+    assert not is_new or asked[2][1] == {"erasure": "erasure-1", "unused": True}

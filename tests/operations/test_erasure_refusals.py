@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from hybrid.api.hybrid import Hybrid
 from hybrid.catalog.erasures import ErasureStore
 from hybrid.config.settings import load_settings
 from hybrid.errors import ConflictError, DataError, HybridError, NotFoundError, UsageError
-from hybrid.operations import erasures
+from hybrid.operations import erasure_attempt, erasures
 from hybrid.operations.erasure import ErasureOptions
 from hybrid.progress import Silent
 from tests.operations.erasure_home import NAME, WHERE, new_table
@@ -46,22 +47,74 @@ def test_what_is_refused_before_anything_is_written(home: Hybrid) -> None:
 def test_the_same_request_takes_up_the_open_one(home: Hybrid) -> None:
     begun = home.erasures.begin(ORDERS)
     again = home.erasures.begin({"orders": f" {WHERE} "}, ErasureOptions(reason="request 17", undecided=True))
-    assert again.id == begun.id and (again.reason, again.undecided) == ("request 17", True)
-    assert home.erasures.begin(ORDERS).undecided, "an option that was given stays"
+    assert again == begun == home.erasures.show(begun.id), "only a run changes an erasure that is open"
     store = ErasureStore(home.home)
     with store.alone(begun.id):
-        assert home.erasures.begin(ORDERS).id == begun.id
+        assert home.erasures.begin(ORDERS, ErasureOptions(dropped_copies=True)).id == begun.id
         with pytest.raises(ConflictError, match="is running"):
-            home.erasures.begin(ORDERS, ErasureOptions(dropped_copies=True))
+            home.erasures.run(begun.id, ErasureOptions(dropped_copies=True))
+        with pytest.raises(ConflictError, match="is running. Nothing was changed"):
+            home.erasures.discard(begun.id)
+    assert not home.erasures.show(begun.id).dropped_copies
     assert home.erasures.begin({"orders": "customer = 'b'"}).id != begun.id
     assert [path for path in holding(home.home, NAME) if not path.endswith(".request")] == []
+
+
+def test_a_run_adds_its_options_and_a_look_does_not(home: Hybrid, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Options of a dry run or of a declined question are not left armed for the next `resume`."""
+    begun = home.erasures.begin(ORDERS, ErasureOptions(reason="request 17"))
+    asked: list[bool] = []
+
+    def looks(attempt: erasure_attempt.Attempt, _: object) -> None:
+        asked.append(attempt._certificate.dropped_copies)
+        raise HybridError("seen")
+
+    options = ErasureOptions(dropped_copies=True, undecided=True)
+    monkeypatch.setattr(erasure_attempt.Attempt, "look", looks)
+    with pytest.raises(HybridError, match="seen"):
+        home.erasures.look(begun.id, options)
+    assert asked == [True] and home.erasures.show(begun.id) == begun
+    monkeypatch.setattr(erasure_attempt.Attempt, "run", lambda self: self._certificate)
+    with pytest.raises(UsageError, match="--reason names a value"):
+        home.erasures.run(begun.id, ErasureOptions(reason=f"{NAME} asked"))
+    done = home.erasures.run(begun.id, options)
+    assert done.dropped_copies and done.undecided and done.reason == "request 17"
+
+
+def test_what_was_only_looked_at_is_given_back(home: Hybrid) -> None:
+    """Also beside another erasure that runs; not when somebody else has taken it up."""
+    store = ErasureStore(home.home)
+    looked, is_new = home.erasures.take_up(ORDERS)
+    with store.alone("erasure-other"):
+        assert is_new and home.erasures.give_back(looked.id).state == "DISCARDED"
+    assert home.erasures.all() == [] and holding(home.home, NAME) == []
+
+    begun, _ = home.erasures.take_up(ORDERS)
+    assert home.erasures.take_up(ORDERS) == (begun, False)
+    assert home.erasures.give_back(begun.id).state == "OPEN" and home.erasures.all() == [begun]
+    with store.alone("erasure-other"):
+        assert home.erasures.discard(begun.id).state == "DISCARDED"
+    assert home.erasures.give_back(begun.id).state == "DISCARDED", "what was discarded keeps its certificate"
+    assert sorted(path.name for path in (home.home / "erasures").iterdir()) == [
+        ".begin", ".lock", f"{begun.id}.json"
+    ]  # fmt: skip
+
+
+def test_the_same_request_closes_what_is_proven(home: Hybrid) -> None:
+    """Killed between the proof and the removal of its request: no second erasure leaves the request behind."""
+    begun, store = home.erasures.begin(ORDERS), ErasureStore(home.home)
+    store.save(replace(begun, state=erasures.ErasureState.PROVEN))
+    assert home.erasures.take_up(ORDERS)[0].id == begun.id
+    done = home.erase(ORDERS)
+    assert (done.id, done.state) == (begun.id, "DONE") and holding(home.home, NAME) == []
+    assert home.erasures.begin(ORDERS).id != begun.id
 
 
 def test_an_error_names_no_value_and_leaves_it_open(home: Hybrid, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*_: Any) -> None:
         raise ValueError(f"[CAST] the value '{NAME}' of customer cannot be cast, where {WHERE}")
 
-    monkeypatch.setattr(erasures, "copies_with_rows", fails)
+    monkeypatch.setattr(erasure_attempt, "copies_with_rows", fails)
     with pytest.raises(HybridError, match=r"the value '\?' of customer") as failed:
         home.erase(ORDERS)
     assert failed.value.__cause__ is None and failed.value.__suppress_context__
@@ -93,7 +146,7 @@ def test_it_is_closed_when_the_journal_is_empty(home: Hybrid, monkeypatch: pytes
     """What the catalog has forgotten is in its journal while others read it: the erasure is not done before."""
     begun = home.erasures.begin(ORDERS)
     monkeypatch.setattr(erasures, "_POLL_S", 0.0)
-    monkeypatch.setattr(erasures._Attempt, "run", lambda self: proven(self))
+    monkeypatch.setattr(erasures.Attempt, "run", lambda self: proven(self))
     monkeypatch.setattr(home.context.catalog, "forget_journal", lambda: False)
 
     def proven(attempt: Any) -> Any:

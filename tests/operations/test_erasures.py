@@ -15,7 +15,7 @@ from hybrid.catalog.erasures import ErasureCertificate, ErasureStore
 from hybrid.config.table_config import Half
 from hybrid.errors import ConflictError, SpecError
 from hybrid.lake.commit_context import CommitContext
-from hybrid.operations import erasures
+from hybrid.operations import erasure_attempt
 from hybrid.operations.backfill_change import BackfillChange
 from tests.operations.erasure_home import (
     HOUR,
@@ -161,7 +161,7 @@ def test_killed_at_every_step(home: Hybrid, monkeypatch: pytest.MonkeyPatch) -> 
 
 def _during(home: Hybrid, monkeypatch: pytest.MonkeyPatch, then: Callable[[], object]) -> None:
     """Has something happen once, between the delete and the purge."""
-    run_purge, happened = erasures.run_purge, list[bool]()
+    run_purge, happened = erasure_attempt.run_purge, list[bool]()
 
     def later(*args: Any) -> Any:
         if not happened:
@@ -169,7 +169,7 @@ def _during(home: Hybrid, monkeypatch: pytest.MonkeyPatch, then: Callable[[], ob
             then()
         return run_purge(*args)
 
-    monkeypatch.setattr(erasures, "run_purge", later)
+    monkeypatch.setattr(erasure_attempt, "run_purge", later)
 
 
 def test_what_comes_between_delete_and_purge(home: Hybrid, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,289 @@
+"""An attempt at an erasure: its steps, each recorded in the certificate.
+
+The state after a crash in each step (the next attempt begins at the first step and does the rest):
+  read every place; keep the first reading        nothing done; `before` is kept
+  for each table, up to `ROUNDS_MAX` times:
+    cancel plans with staged matching rows        cancelled
+    delete by a backfill over all times           hidden, in part or whole
+    purge                                         removed, in part or whole; `after` is kept
+  remove dropped copies, if that was asked for    removed, in part
+  mask statements                                 masked, in part
+  state PROVEN                                    only the request is left
+  remove the request; state DONE                  done
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
+
+from hybrid.catalog.erasures import ErasedTable, ErasureCertificate, ErasureState, ErasureStore, replaced_table
+from hybrid.config.table_config import Half
+from hybrid.errors import ConflictError, HybridError
+from hybrid.jvm.spark_errors import short_words
+from hybrid.lake import plans, pushes
+from hybrid.lake.commit_context import new_act_id
+from hybrid.operations.backfill_change import BackfillChange
+from hybrid.operations.backfills import Backfills
+from hybrid.operations.erasure import Erasure
+from hybrid.operations.erasure_outside import outside_places
+from hybrid.operations.erasure_texts import mask_texts
+from hybrid.operations.ingestion import catch_up
+from hybrid.operations.purge import copies_with_rows, purge_request, run_purge
+from hybrid.operations.revert import revert_replacement
+from hybrid.progress import counted
+from hybrid.runtime import durable
+from hybrid.runtime.file_lock import is_locked
+from hybrid.sql.redaction import Redaction
+
+if TYPE_CHECKING:
+    from hybrid.home.home import Home
+    from hybrid.home.table_ref import TableRef
+    from hybrid.replace.purge.report import PurgeReport
+    from hybrid.replace.purge.request import PurgeRequest
+
+ROUNDS_MAX = 3
+SERVE_LOCK = "serve.lock"
+_POLL_S = 0.2
+
+
+class Attempt:
+    """One attempt at an erasure; its certificate is saved after each step."""
+
+    def __init__(
+        self, home: Home, store: ErasureStore, certificate: ErasureCertificate, conditions: Mapping[str, str]
+    ) -> None:
+        self._home, self._store, self._certificate, self._conditions = home, store, certificate, conditions
+        self._redaction = redaction_of(certificate.tables, conditions)
+
+    def run(self) -> ErasureCertificate:
+        """Everything up to the proof. Its error is stored, and names no value."""
+        self._save(attempts=self._certificate.attempts + 1, error=None)
+        try:
+            outside = self._work()
+        except Exception as error:
+            # Whatever a step raises may quote the condition: Spark's errors do.
+            raise self._failed(error) from None
+        self._save(state=ErasureState.PROVEN, outside=outside, sentence=self._sentence(len(outside)))
+        return self._certificate
+
+    def look(self, table: ErasedTable) -> PurgeReport:
+        """Reads every place of a table."""
+        from hybrid.replace.purge.purge import purge
+
+        ref = self._home.table(table.table)
+        request = self._purge_request(ref, table, dry_run=True)
+        return purge(self._home.table_context(ref), replace(request, id=new_act_id("purge"), locates=True))
+
+    def _work(self) -> tuple[Mapping[str, str], ...]:
+        warnings: list[str] = []
+        for table in self._certificate.tables:
+            self._refuse_copies(table.table)
+        for table in self._certificate.tables:
+            warnings += self._erase(table)
+        self._remove_copies()
+        self._clear_spill()
+        names = [table.table for table in self._certificate.tables]
+        texts = self._certificate.texts + mask_texts(self._home, names, self._redaction)
+        self._step(None, "mask", f"{counted(texts, 'text')} of logs, records and lineage were masked.", texts=texts)
+        words = [self._redaction.of(text) for text in warnings]
+        return outside_places(self._home, self._certificate.tables, words, self._redaction)
+
+    def _erase(self, table: ErasedTable) -> list[str]:
+        """Removes the rows of one table. Returns what its purge did not reach, in words."""
+        from hybrid.replace.purge.places import clear_ended
+
+        ref, name, failure = self._home.table(table.table), table.table, None
+        for _ in range(ROUNDS_MAX):
+            self._cancel_own(ref)
+            catch_up(self._home, ref)
+            clear_ended(ref.layout)
+            seen = self.look(table)
+            shown = sum(place.shown for place in seen.before)
+            if failure is not None and not (shown or seen.staged):
+                raise failure
+            self._keep_first(name, seen)
+            self._release(ref, seen)
+            if shown and Half.OFFLINE in ref.spec.halves:
+                self._delete(ref, shown)
+            try:
+                report = run_purge(self._home, ref, self._purge_request(ref, table), [])
+            except ConflictError as error:
+                failure = error
+                continue
+            self._keep_last(name, report)
+            if not sum(place.shown for place in report.after):
+                return list(report.outside)
+            failure = ConflictError(
+                f"Rows of '{name}' that match keep arriving: {report.sentence}", hint=self._resume_hint()
+            )
+        assert failure is not None
+        raise failure
+
+    def _purge_request(self, ref: TableRef, table: ErasedTable, *, dry_run: bool = False) -> PurgeRequest:
+        certificate, where = self._certificate, self._conditions[table.table]
+        erasure = Erasure(where, certificate.undecided, dry_run, certificate.reason, certificate.user)
+        request = purge_request(self._home, ref, erasure)
+        return replace(request, id=new_act_id("purge"), takes_realtime=not moves(ref), own_digest=table.digest)
+
+    def _cancel_own(self, table: TableRef) -> None:
+        """Cancels what earlier attempts have planned: they may have been killed at any point of it."""
+        for plan_id in plans.plan_ids(table.layout):
+            plan = plans.find_plan(table.layout, plan_id)
+            if plan is not None and plan.request.get("erasure") == self._certificate.id:
+                self._cancel(table, plan_id)
+
+    def _release(self, table: TableRef, seen: PurgeReport) -> None:
+        """Cancels plans and discards open replacements that have staged matching rows."""
+        for staged_id, rows in seen.staged.items():
+            if pushes.find_replacement(table.layout, staged_id) is not None:
+                revert_replacement(self._home, table, staged_id, reason=f"erasure {self._certificate.id}")
+                what = "The open replacement was discarded"
+            else:
+                self._cancel(table, staged_id)
+                what = "The backfill was cancelled"
+            self._step(table.name, "cancel", f"{what}, which had staged {counted(rows, 'row')}: {staged_id}.")
+
+    def _cancel(self, table: TableRef, plan_id: str) -> None:
+        """Cancels a plan, and waits for the end of its run: its staged rows are gone then."""
+        backfills, layout = Backfills(self._home), table.layout
+        if plans.desired_state_of(layout, plan_id).wish not in {plans.DesiredState.CANCEL, plans.DesiredState.ENDED}:
+            status = backfills.status(plan_id)
+            if status.state in {"DONE", "CANCELLED"}:
+                return
+            backfills.cancel(plan_id)
+        deadline = time.monotonic() + self._home.settings.lock_timeout_s
+        while plans.is_running(layout, plan_id):
+            if time.monotonic() > deadline:
+                raise ConflictError(
+                    f"Backfill '{plan_id}' has staged rows that match, and its run does not end.",
+                    hint=self._resume_hint(),
+                )
+            time.sleep(_POLL_S)
+        if backfills.status(plan_id).taken:
+            backfills.release(plan_id)
+        plans.discard_rows(layout, plan_id)
+
+    def _delete(self, table: TableRef, shown: int) -> None:
+        from hybrid.replace.backfill.options import BackfillOptions
+
+        certificate = self._certificate
+        reason = certificate.reason or f"erasure {certificate.id}"
+        where = self._conditions[table.name]
+        change = BackfillChange(delete=True, where=where, reason=reason, user=certificate.user)
+        backfills = Backfills(self._home)
+        plan = backfills.plan(table.name, change, self._redaction, certificate.id)
+        sentence = plan.sentence
+        if plan.units:
+            sentence = backfills.run(plan.id, BackfillOptions()).sentence
+        self._step(table.name, "delete", f"{counted(shown, 'row')} were shown. {sentence}", act=plan.id)
+
+    def _refuse_copies(self, name: str) -> None:
+        if self._certificate.dropped_copies:
+            return
+        undecided = self._certificate.undecided
+        copies = list(copies_with_rows(self._home, name, self._conditions[name], undecided))
+        if copies:
+            raise ConflictError(
+                f"'{name}' was dropped before: {'; '.join(copy.words for copy in copies)}. Nothing was removed.",
+                hint="With --dropped-copies they are removed. To keep them: hybrid table undrop",
+            )
+
+    def _remove_copies(self) -> None:
+        if not self._certificate.dropped_copies:
+            return
+        for table in self._certificate.tables:
+            where = self._conditions[table.table]
+            for copy in list(copies_with_rows(self._home, table.table, where, self._certificate.undecided)):
+                shutil.rmtree(copy.path)
+                durable.sync(copy.path.parent)
+                self._step(table.table, "remove-copy", f"Removed {copy.words}.")
+
+    def _clear_spill(self) -> None:
+        """Removes what killed processes have left of rows beyond their memory; a server that runs is using it."""
+        if not is_locked(self._home.folder / SERVE_LOCK):
+            shutil.rmtree(self._home.settings.spill, ignore_errors=True)
+
+    # The certificate
+
+    def _keep_first(self, name: str, seen: PurgeReport) -> None:
+        """Keeps the first reading for good: a later one finds what earlier attempts have left."""
+        table = self._of(name)
+        if table.before_at is None:
+            before = tuple(asdict(place) for place in seen.before)
+            self._change(replace(table, before=before, before_at=self._now(), messages=seen.messages))
+
+    def _keep_last(self, name: str, report: PurgeReport) -> None:
+        after = tuple(asdict(place) for place in report.after)
+        markers = sum(place.markers for place in report.after)
+        table = replace(self._of(name), after=after, after_at=self._now())
+        self._change(replace(table, undecided=report.undecided, markers=markers))
+        self._step(name, "purge", report.sentence, act=report.id)
+
+    def _of(self, name: str) -> ErasedTable:
+        return next(table for table in self._certificate.tables if table.table == name)
+
+    def _change(self, table: ErasedTable) -> None:
+        self._save(tables=replaced_table(self._certificate, table))
+
+    def _step(self, table: str | None, step: str, sentence: str, *, act: str | None = None, **more: Any) -> None:
+        sentence = self._redaction.of(sentence)
+        self._home.progress.say(sentence)
+        entry = {"at": self._now(), "table": table, "step": step, "sentence": sentence, "act": act}
+        self._save(steps=(*self._certificate.steps, entry), **more)
+
+    def _save(self, **changes: Any) -> None:
+        self._certificate = replace(self._certificate, **changes)
+        self._store.save(self._certificate)
+
+    def _now(self) -> str:
+        return self._home.bench.now_iso()
+
+    def _sentence(self, outside: int) -> str:
+        tables = self._certificate.tables
+        found = sum(place["matching"] for table in tables for place in table.before)
+        files, rows = (sum(place[key] for table in tables for place in table.after) for key in ("files", "rows"))
+        names = ", ".join(f"'{table.table}'" for table in tables)
+        words = [
+            f"Erased from {names}: {counted(found, 'stored row')} matched, and none is left in {counted(rows, 'row')} "
+            f"of {counted(files, 'file')}."
+        ]
+        markers, undecided = (sum(getattr(table, key) for table in tables) for key in ("markers", "undecided"))
+        if markers:
+            why = (
+                "they hold the key, so that older messages cannot bring it back. Erase again when all of Kafka is read."
+            )
+            words.append(f"{counted(markers, 'delete marker')} stay: {why}")
+        if undecided:
+            words.append(f"{counted(undecided, 'rejected message')} stay undecided: --undecided removes them too.")
+        return " ".join([*words, f"{counted(outside, 'place')} are out of reach: see the certificate."])
+
+    def _resume_hint(self) -> str:
+        return f"hybrid erase resume {self._certificate.id}"
+
+    def _failed(self, error: Exception) -> HybridError:
+        """The error without the values of the conditions, which also leave the records of the failed steps."""
+        kind = type(error) if isinstance(error, HybridError) else HybridError
+        message = self._redaction.of(str(error) if isinstance(error, HybridError) else short_words(error))
+        hint = getattr(error, "hint", None) or self._resume_hint()
+        self._save(error=message)
+        with suppress(HybridError, OSError):  # the next attempt masks again; this error is the one to tell
+            names = [table.table for table in self._certificate.tables if table.table in self._home.table_names()]
+            texts = mask_texts(self._home, names, self._redaction)
+            self._save(texts=self._certificate.texts + texts)
+        failure: HybridError = kind(message, hint=self._redaction.of(hint))
+        return failure
+
+
+def redaction_of(tables: tuple[ErasedTable, ...], conditions: Mapping[str, str]) -> Redaction:
+    """What is masked of the conditions of an erasure."""
+    return Redaction.of_conditions((conditions[table.table], table.columns) for table in tables)
+
+
+def moves(table: TableRef) -> bool:
+    """Whether rows that REALTIME shows can move to OFFLINE, to be deleted there."""
+    return Half.REALTIME not in table.spec.halves or (Half.OFFLINE in table.spec.halves and table.spec.move is not None)
