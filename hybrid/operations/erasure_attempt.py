@@ -33,7 +33,7 @@ from hybrid.operations.erasure import Erasure
 from hybrid.operations.erasure_outside import outside_places
 from hybrid.operations.erasure_texts import mask_texts
 from hybrid.operations.ingestion import catch_up
-from hybrid.operations.purge import copies_with_rows, purge_request, run_purge
+from hybrid.operations.purge import CopyWithRows, copies_with_rows, purge_request, run_purge
 from hybrid.operations.revert import revert_replacement
 from hybrid.progress import counted
 from hybrid.runtime import durable
@@ -82,7 +82,7 @@ class Attempt:
     def _work(self) -> tuple[Mapping[str, str], ...]:
         warnings: list[str] = []
         for table in self._certificate.tables:
-            self._refuse_copies(table.table)
+            self._refuse_copies(table.table, "Nothing was removed.")
         for table in self._certificate.tables:
             warnings += self._erase(table)
         self._remove_copies()
@@ -182,23 +182,28 @@ class Attempt:
             sentence = backfills.run(plan.id, BackfillOptions()).sentence
         self._step(table.name, "delete", f"{counted(shown, 'row')} were shown. {sentence}", act=plan.id)
 
-    def _refuse_copies(self, name: str) -> None:
-        if self._certificate.dropped_copies:
+    def _copies(self, name: str) -> list[CopyWithRows]:
+        return list(copies_with_rows(self._home, name, self._conditions[name], self._certificate.undecided))
+
+    def _refuse_copies(self, name: str, state: str) -> None:
+        """ConflictError for copies with such rows, and for ones that cannot be looked at, which nothing removes."""
+        copies = self._copies(name)
+        unknown = [copy for copy in copies if copy.rows is None]
+        left = unknown if self._certificate.dropped_copies else copies
+        if not left:
             return
-        undecided = self._certificate.undecided
-        copies = list(copies_with_rows(self._home, name, self._conditions[name], undecided))
-        if copies:
-            raise ConflictError(
-                f"'{name}' was dropped before: {'; '.join(copy.words for copy in copies)}. Nothing was removed.",
-                hint="With --dropped-copies they are removed. To keep them: hybrid table undrop",
-            )
+        hint = "With --dropped-copies they are removed. To keep them: hybrid table undrop"
+        if unknown:
+            hint = f"hybrid table drop {unknown[0].path.name} --purge, or hybrid table undrop {unknown[0].path.name}"
+        raise ConflictError(f"'{name}' was dropped before: {'; '.join(copy.words for copy in left)}. {state}", hint=hint)
 
     def _remove_copies(self) -> None:
         if not self._certificate.dropped_copies:
             return
         for table in self._certificate.tables:
-            where = self._conditions[table.table]
-            for copy in list(copies_with_rows(self._home, table.table, where, self._certificate.undecided)):
+            for copy in self._copies(table.table):
+                if copy.rows is None:  # nobody knows what it has: `_refuse_copies` names it
+                    continue
                 shutil.rmtree(copy.path)
                 durable.sync(copy.path.parent)
                 self._step(table.table, "remove-copy", f"Removed {copy.words}.")
@@ -271,7 +276,8 @@ class Attempt:
         message = self._redaction.of(str(error) if isinstance(error, HybridError) else short_words(error))
         hint = getattr(error, "hint", None) or self._resume_hint()
         self._save(error=message)
-        with suppress(HybridError, OSError):  # the next attempt masks again; this error is the one to tell
+        # Whatever this raises: an error of the catalog's database quotes the texts of its statement.
+        with suppress(Exception):  # the next attempt masks again; this error is the one to tell
             names = [table.table for table in self._certificate.tables if table.table in self._home.table_names()]
             texts = mask_texts(self._home, names, self._redaction)
             self._save(texts=self._certificate.texts + texts)

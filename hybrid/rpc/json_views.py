@@ -280,13 +280,17 @@ def erasure_view(erasures: Erasures, certificate: ErasureCertificate) -> Json:
 
 def erasure_readings(erasure_id: str, readings: Sequence[Mapping[str, Any]]) -> Json:
     """What an erasure would find, place by place."""
-    matching = sum(reading["matching"] for reading in readings)
+    matching = sum(reading["matching"] or 0 for reading in readings)
     places = sum(bool(reading["matching"]) for reading in readings)
     staged = [name for reading in readings if reading["place"] == "staged" for name in reading["by"]]
-    copies = [name for reading in readings if reading["place"] == "dropped copy" for name in reading["by"]]
+    found = [reading for reading in readings if reading["place"] == "dropped copy"]
+    copies = [name for reading in found if reading["matching"] for name in reading["by"]]
+    unknown = [name for reading in found if reading["matching"] is None for name in reading["by"]]
     sentence = f"{counted(matching, 'stored row')} in {counted(places, 'place')} match."
     if staged:
         sentence += f" It cancels {', '.join(staged)}, which have staged such rows."
     if copies:
         sentence += f" Dropped copies have such rows: {', '.join(copies)}."
+    if unknown:
+        sentence += f" Dropped copies cannot be looked at: {', '.join(unknown)}."
     return {"id": erasure_id, "dry_run": True, "readings": [dict(one) for one in readings], "sentence": sentence}

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,11 +17,15 @@ from hybrid.config.settings import load_settings
 from hybrid.errors import ConflictError, DataError, HybridError, NotFoundError, UsageError
 from hybrid.operations import erasure_attempt, erasures
 from hybrid.operations.erasure import ErasureOptions
+from hybrid.operations.purge import CopyWithRows
 from hybrid.progress import Silent
+from hybrid.replace.purge.report import PurgeReading
+from hybrid.rpc.json_views import erasure_readings
 from tests.operations.erasure_home import NAME, WHERE, new_table
 from tests.replace.purge.erasing import holding
 
 ORDERS = {"orders": WHERE}
+PLACE = PurgeReading("OFFLINE", True, 1, 1, 0)
 
 
 @pytest.fixture
@@ -123,6 +128,40 @@ def test_an_error_names_no_value_and_leaves_it_open(home: Hybrid, monkeypatch: p
     assert NAME not in json.dumps(kept.to_json()) and home.erasures.state(kept) == "FAILED" and kept.attempts == 1
     home.context.catalog.forget_journal()
     assert [path for path in holding(home.home, NAME) if not path.endswith(".request")] == []
+
+
+def test_copies_that_cannot_be_looked_at_stay(home: Hybrid, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody knows what they have, so --dropped-copies does not remove them, and a dry run shows no 0."""
+    folder = home.home / "warehouse" / ".dropped"
+    damaged, known = (folder / f"orders@2021092{day}T000000.000000Z" for day in (4, 5))
+    for path in (damaged, known):
+        path.mkdir(parents=True)
+    found = [CopyWithRows(damaged, None, "damaged"), CopyWithRows(known, 2)]
+    monkeypatch.setattr(erasure_attempt, "copies_with_rows", lambda *_: found)
+    monkeypatch.setattr(erasures, "copies_with_rows", lambda *_: found)
+    monkeypatch.setattr(erasure_attempt.Attempt, "look", lambda *_: SimpleNamespace(before=(PLACE,), staged={}))
+    begun = home.erasures.begin(ORDERS, ErasureOptions(dropped_copies=True))
+    readings = home.erasures.look(begun.id)
+    assert [one["matching"] for one in readings] == [0, None, 2]
+    sentence = erasure_readings(begun.id, readings)["sentence"]
+    assert f"Dropped copies have such rows: {known.name}." in sentence and sentence.startswith("2 stored rows in 1")
+    assert f"Dropped copies cannot be looked at: {damaged.name}." in sentence
+    with pytest.raises(ConflictError, match=r"cannot be looked at \(damaged\). Nothing was removed") as refused:
+        home.erasures.run(begun.id)
+    assert refused.value.hint == f"hybrid table drop {damaged.name} --purge, or hybrid table undrop {damaged.name}"
+    attempt = erasure_attempt.Attempt(home.context, ErasureStore(home.home), home.erasures.show(begun.id), ORDERS)
+    attempt._remove_copies()
+    assert damaged.exists() and not known.exists()
+
+
+def test_a_database_error_while_masking_replaces_no_error(home: Hybrid, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: Any) -> None:
+        raise ValueError(f"no '{NAME}'")
+
+    monkeypatch.setattr(erasure_attempt, "copies_with_rows", fails)
+    monkeypatch.setattr(erasure_attempt, "mask_texts", fails)
+    with pytest.raises(HybridError, match=r"no '\?'"):
+        home.erase(ORDERS)
 
 
 def test_a_discarded_erasure_is_over(home: Hybrid) -> None:
