@@ -26,9 +26,12 @@ _NEAR = 80
 _NUMBER = re.compile(r"[+-]?[0-9]+(?:[.][0-9]+)?")
 # The keys of our documents whose texts people or statements have written. Names and ids stay.
 TEXT_KEYS = frozenset((
-    "change", "comment", "error", "expect", "hint", "message", "notes", "outside", "reason", "result", "sentence", "sql",
-    "statement", "update", "warnings", "where",
+    "change", "comment", "error", "expect", "failed_checks", "hint", "message", "notes", "outside", "reason", "result",
+    "sentence", "sql", "statement", "update", "warnings", "where",
 ))  # fmt: skip
+# Lists of results of expectations: an unnamed expectation has its condition as its name.
+_CHECKS = frozenset(("checks", "expectations"))
+_NAME = "name"
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,7 @@ class Redaction:
             case str():
                 return self.of(value) if key in TEXT_KEYS else value
             case Mapping():
-                return {name: self.document(item, name if name in TEXT_KEYS else key) for name, item in value.items()}
+                return {name: self.document(item, _context(name, key)) for name, item in value.items()}
             case list() | tuple():
                 return [self.document(item, key) for item in value]
         return value
@@ -140,6 +143,13 @@ def constants_of(condition: str) -> tuple[str, ...]:
 def without_constants(condition: str) -> str:
     """The condition with `?` for each constant, and without comments. QueryError for a text that cannot be read."""
     return " ".join(MASK if _is_constant(token) else _written(token) for token in tokens_of(condition))
+
+
+def _context(name: str, key: str) -> str:
+    """The key that decides over the texts below `name`, whose own mapping is below `key`."""
+    if name == _NAME and key in _CHECKS:
+        return "sentence"
+    return name if name in TEXT_KEYS or name in _CHECKS else key
 
 
 def _is_constant(token: Token) -> bool:

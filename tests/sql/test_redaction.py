@@ -69,6 +69,15 @@ def test_a_document_keeps_its_names() -> None:
     assert masked["table"] == "orders" and masked["detail"] == {"change": "delete where customer = '?'", "rows": 7}
 
 
+def test_an_unnamed_expectation_has_its_condition_as_its_name() -> None:
+    name = "email <> 'ada@example.org'"
+    check = {"name": name, "kind": "sql", "sample": [], "sentence": f"{name}: 1 of 7 rows fails."}
+    document = {"checks": [check], "failed_checks": [name], "detail": {"expectations": [check], "name": name}}
+    masked = MAIL.document(document)
+    assert masked["detail"].pop("name") == name, "a name of anything else stays"
+    assert "ada" not in json.dumps(masked) and masked["checks"][0]["name"] == "email <> '?'"
+
+
 def test_bytes_of_logs_are_found_escaped_and_in_urls() -> None:
     redaction = Redaction.of_conditions([("name = 'Zoë \"O''Brien\"'", ["name"])])
     name = 'Zoë "O\'Brien"'
