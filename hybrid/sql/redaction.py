@@ -1,7 +1,8 @@
 """`Redaction`: texts without the constants of conditions, for records that must not name a person.
 
-A text constant of at least `TELLING_MIN` characters that is no number is masked wherever it is a word. Shorter ones and
-numbers are masked in quotes, and behind the name of a column of the condition: alone, `7` is a count somewhere.
+A text constant of at least `TELLING_MIN` characters that is no number is masked wherever it is a word, and so is a
+number of at least `DIGITS_MIN` digits. Others are masked in quotes, and where they are compared with a column of the
+condition: behind its name and each masked constant, and in front of an operator with the name. Alone, `7` is a count.
 """
 
 from __future__ import annotations
@@ -20,9 +21,12 @@ from sqlglot.tokenizer_core import Token, TokenType
 from hybrid.sql.statement import tokens_of
 
 TELLING_MIN = 4
+DIGITS_MIN = 6
 MASK = "?"
-# A constant is masked in this many characters behind the name of its column.
+# A constant is masked in this many characters behind the name of its column, or behind another masked one.
 _NEAR = 80
+# The longest list of IN that is read to its end.
+_LIST_MAX = 1_000_000
 _NUMBER = re.compile(r"[+-]?[0-9]+(?:[.][0-9]+)?")
 # The keys of our documents whose texts people or statements have written. Names and ids stay.
 TEXT_KEYS = frozenset((
@@ -79,37 +83,52 @@ class Redaction:
     @cached_property
     def _in_text(self) -> _Finder[str]:
         forms = dict.fromkeys(form for constant in self.constants for form in _quoted_forms(constant))
-        return _Finder(*(re.compile(pattern, re.IGNORECASE) if pattern else None for pattern in self._patterns(forms)))
+        patterns = (re.compile(pattern, re.IGNORECASE) if pattern else None for pattern in self._patterns(forms))
+        return _Finder(*patterns, longest=max(map(len, forms), default=0))
 
     @cached_property
     def _in_bytes(self) -> _Finder[bytes]:
         forms = dict.fromkeys(form for constant in self.constants for form in _escaped_forms(constant))
         patterns = (pattern.encode() if pattern else None for pattern in self._patterns(forms))
-        return _Finder(*(re.compile(pattern, re.IGNORECASE) if pattern else None for pattern in patterns))
+        compiled = (re.compile(pattern, re.IGNORECASE) if pattern else None for pattern in patterns)
+        return _Finder(*compiled, longest=max((len(form.encode()) for form in forms), default=0))
 
-    def _patterns(self, forms: Iterable[str]) -> tuple[str | None, str | None, str | None]:
+    def _patterns(self, forms: Iterable[str]) -> tuple[str | None, str | None, str | None, str | None]:
         """The patterns of `_Finder`."""
         longest_first = sorted(forms, key=len, reverse=True)
         every = "|".join(map(re.escape, longest_first))
         telling = "|".join(map(re.escape, filter(_is_telling, longest_first)))
         names = "|".join(map(re.escape, self.columns))
         if not every:
-            return None, None, None
+            return None, None, None, None
         url = "(?<=%[0-9A-Fa-f]{2})"
+        behind = rf"(?:(?<![\w.])|{url})(?:{every})(?![\w]|\.[0-9])"
         alone = [rf"(?<=['\"])(?:{every})(?=\\*['\"])"]
         if telling:
             alone.append(rf"(?:(?<![\w@.-])|{url})(?:{telling})(?![\w@-]|\.\w)")
-        behind = rf"(?:(?<![\w.])|{url})(?:{every})(?![\w]|\.[0-9])"
-        return "|".join(alone), rf"(?<![\w])(?:{names})(?![\w])" if names else None, behind
+        if long := "|".join(map(re.escape, filter(_is_long_number, longest_first))):
+            alone.append(rf"(?:(?<![\w.])|{url})(?:{long})(?![\w]|\.[0-9])")
+        if not names:
+            return "|".join(alone), None, None, behind
+        space = r"(?:\s|%20|\+)*"
+        operator = r"(?:[=<>!]|%3[CDE]|%21)+"
+        alone.append(rf'{behind}(?={space}{operator}{space}(?:\w+\.)?(?:\\*"|%22)?(?:{names})(?!\w))')
+        listed = rf'(?:\\*"|%22)?{space}(?:not{space})?in{space}(?:\(|%28)'
+        return "|".join(alone), rf"(?:(?<![\w])|{url})(?:{names})(?![\w])", listed, behind
 
 
 @dataclass(frozen=True)
 class _Finder(Generic[AnyStr]):
-    """The patterns of one kind of text: constants that count alone, columns, and constants that count behind one."""
+    """The patterns of one kind of text.
+
+    Constants that count alone, columns, the begin of a list behind one, and constants that count behind a column.
+    """
 
     alone: re.Pattern[AnyStr] | None
     names: re.Pattern[AnyStr] | None
+    listed: re.Pattern[AnyStr] | None
     every: re.Pattern[AnyStr] | None
+    longest: int
 
     def spans(self, text: Any) -> Iterator[tuple[int, int]]:
         """[start, end) of each constant, in no order."""
@@ -117,7 +136,25 @@ class _Finder(Generic[AnyStr]):
             return
         yield from (found.span() for found in self.alone.finditer(text))
         for name in self.names.finditer(text) if self.names is not None else ():
-            yield from (found.span() for found in self.every.finditer(text, name.end(), name.end() + _NEAR))
+            yield from self._behind(text, name.end())
+
+    def _behind(self, text: Any, place: int) -> Iterator[tuple[int, int]]:
+        """[start, end) of each constant near behind a place, or behind another one, or in the list that begins here."""
+        assert self.every is not None and self.listed is not None
+        near = place + _NEAR
+        if (opened := self.listed.match(text, place)) is not None:
+            near = max(near, _end_of_list(text, opened.end()))
+        # The text goes on behind the window, so that no part of a longer word counts.
+        while (found := self.every.search(text, place, near + self.longest + 2)) is not None and found.start() < near:
+            yield found.span()
+            place, near = found.end(), max(near, found.end() + _NEAR)
+
+
+def _end_of_list(text: Any, start: int) -> int:
+    """Where the list that is open at `start` is closed; `start` for one that is too long, or not closed."""
+    closing = (")", "%29") if isinstance(text, str) else (b")", b"%29")
+    ends = [end for end in (text.find(mark, start, start + _LIST_MAX) for mark in closing) if end >= 0]
+    return min(ends, default=start)
 
 
 def _merged(spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
@@ -162,6 +199,10 @@ def _written(token: Token) -> str:
 
 def _is_telling(constant: str) -> bool:
     return len(constant) >= TELLING_MIN and not _NUMBER.fullmatch(constant)
+
+
+def _is_long_number(constant: str) -> bool:
+    return bool(_NUMBER.fullmatch(constant)) and sum(map(str.isdigit, constant)) >= DIGITS_MIN
 
 
 def _quoted_forms(constant: str) -> tuple[str, ...]:

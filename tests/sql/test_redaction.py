@@ -58,6 +58,32 @@ def test_a_number_is_masked_in_quotes_and_behind_its_column(text: str, masked: s
     assert ID.of(text) == masked
 
 
+@pytest.mark.parametrize("column", ["customer_id", 'o."customer_id"'])
+def test_a_number_is_masked_in_long_lists_and_on_the_left(column: str) -> None:
+    others = ", ".join(str(number) for number in range(1000, 1100))
+    for text, masked in (
+        (f"{column} IN ({others}, 7, 8)", f"{column} IN ({others}, ?, 8)"),
+        (f"{column} not in(7, {others}, 12)", f"{column} not in(?, {others}, ?)"),
+        (f"7 = {column}", f"? = {column}"),
+        (f"7<>{column} and 7 rows", f"?<>{column} and ? rows"),
+        (f"7 files, {others}: {column}", f"7 files, {others}: {column}"),
+        (f"{column}{' ' * 79}77", f"{column}{' ' * 79}77"),
+    ):
+        assert ID.of(text) == masked
+        data = text.encode()
+        assert len(ID.spans(data)) == masked.count("?")
+    repeated = f"{column} = 7" + f"{' ' * 70}or 12" * 3
+    assert ID.of(repeated) == repeated.replace("12", "?").replace("7", "?")
+
+
+def test_a_long_number_is_masked_anywhere() -> None:
+    long = Redaction.of_conditions([("order_id = 77770123", ["order_id"])])
+    assert long.of("order 77770123 is gone, 777701234 and 1.77770123 are not") == (
+        "order ? is gone, 777701234 and 1.77770123 are not"
+    )
+    assert [b"id-77770123."[start:end] for start, end in long.spans(b"id-77770123.")] == [b"77770123"]
+
+
 def test_a_document_keeps_its_names() -> None:
     names = Redaction.of_conditions([("customer = 'orders'", ["customer"])])
     document = {
