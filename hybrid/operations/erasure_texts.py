@@ -68,7 +68,7 @@ def mask_file(path: Path, redaction: Redaction) -> int:
     """Overwrites the constants in a log file in place, because its writers go on appending to it. 1 if it had some."""
     try:
         with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as content:
-            spans = redaction.spans(content)
+            spans = redaction.log_spans(content)
             for start, end in spans:
                 content[start:end] = _MASK * (end - start)
             content.flush()

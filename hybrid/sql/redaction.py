@@ -28,6 +28,9 @@ _NEAR = 80
 # The longest list of IN that is read to its end.
 _LIST_MAX = 1_000_000
 _NUMBER = re.compile(r"[+-]?[0-9]+(?:[.][0-9]+)?")
+_LINES = re.compile(rb"[^\n]+")
+# The texts of a record of a log, with their quotes.
+_RECORD_TEXTS = re.compile(rb'"(?:message|error)": ?("(?:[^"\\]|\\.)*")')
 # The keys of our documents whose texts people or statements have written. Names and ids stay.
 TEXT_KEYS = frozenset((
     "change", "comment", "error", "expect", "failed_checks", "hint", "message", "notes", "outside", "reason", "result",
@@ -79,6 +82,18 @@ class Redaction:
     def spans(self, data: bytes | mmap) -> list[tuple[int, int]]:
         """[start, end) of each constant in the bytes of a text, also where it is escaped; in order, none overlaps."""
         return list(_merged(self._in_bytes.spans(data)))
+
+    def log_spans(self, data: bytes | mmap) -> list[tuple[int, int]]:
+        """`spans` in the bytes of a log, line by line.
+
+        Of a record only what people and statements have written counts: its time and its names stay.
+        """
+        return [span for line in _LINES.finditer(data) for span in self._of_line(line[0], line.start())]
+
+    def _of_line(self, line: bytes, offset: int) -> Iterator[tuple[int, int]]:
+        texts = [found.span(1) for found in _RECORD_TEXTS.finditer(line)] if line.startswith(b"{") else []
+        for first, last in texts or [(0, len(line))]:  # a line that is no record is all text
+            yield from ((offset + first + start, offset + first + end) for start, end in self.spans(line[first:last]))
 
     @cached_property
     def _in_text(self) -> _Finder[str]:

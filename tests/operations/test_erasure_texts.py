@@ -31,6 +31,20 @@ def test_a_log_is_overwritten_in_place_while_others_append_to_it(tmp_path: Path)
     assert mask_file(tmp_path / "empty.log", MASKS) == mask_file(tmp_path / "gone.log", MASKS) == 0
 
 
+def test_a_record_keeps_its_time_and_its_names(tmp_path: Path) -> None:
+    """Numbers of a condition are in times too, and keys of a record may be named like its columns."""
+    masks = Redaction.of_conditions([("customer_id = 11 AND ts < 1700000000000", ["customer_id", "ts"])])
+    log, error = tmp_path / "cli.log", "no '11'\nwhere customer_id = 11"
+    record = {"ts": "2026-11-26T13:11:00.011Z", "table": "11", "message": "11 rows, ts < 1700000000000", "error": error}
+    log.write_text("".join(f"{json.dumps(record)}\n" for _ in range(3)) + "at customer_id\n11 lines\nts 11\n")
+    assert mask_file(log, masks) == 1
+    *records, _, plain, near = log.read_text().splitlines()
+    assert [json.loads(line) for line in records] == [
+        {**record, "message": f"11 rows, ts < {'*' * 13}", "error": "no '**'\nwhere customer_id = **"}
+    ] * 3
+    assert (plain, near) == ("11 lines", "ts **")
+
+
 def test_records_of_a_table_lose_the_constants_and_nothing_else(tmp_path: Path) -> None:
     home = Hybrid(load_settings(home=tmp_path / "home"), Silent())
     lab = new_table(home)
