@@ -80,18 +80,41 @@ class Attempt:
         return purge(self._home.table_context(ref), replace(request, id=new_act_id("purge"), locates=True))
 
     def _work(self) -> tuple[Mapping[str, str], ...]:
-        warnings: list[str] = []
         for table in self._certificate.tables:
             self._refuse_copies(table.table, "Nothing was removed.")
-        for table in self._certificate.tables:
-            warnings += self._erase(table)
-        self._remove_copies()
+        warnings = self._erase_all()
         self._clear_spill()
         names = [table.table for table in self._certificate.tables]
         texts = self._certificate.texts + mask_texts(self._home, names, self._redaction)
         self._step(None, "mask", f"{counted(texts, 'text')} of logs, records and lineage were masked.", texts=texts)
         words = [self._redaction.of(text) for text in warnings]
         return outside_places(self._home, self._certificate.tables, words, self._redaction)
+
+    def _erase_all(self) -> list[str]:
+        """Removes the rows of all tables and copies. Returns what the purges did not reach, in words.
+
+        While one table is worked on, rows may come to another, or it is dropped: then there is another round.
+        """
+        warnings: dict[str, list[str]] = {}
+        left = list(self._certificate.tables)
+        for _ in range(ROUNDS_MAX):
+            for table in left:
+                warnings[table.table] = self._erase(table)
+            self._remove_copies()
+            for table in self._certificate.tables:
+                self._refuse_copies(table.table, "It came while the erasure ran, which stays open.")
+            last = left[-1].table
+            left = [table for table in self._certificate.tables if table.table != last and self._has_more(table)]
+            if not left:
+                return [text for texts in warnings.values() for text in texts]
+        names = ", ".join(f"'{table.table}'" for table in left)
+        raise ConflictError(f"Rows of {names} that match keep arriving.", hint=self._resume_hint())
+
+    def _has_more(self, table: ErasedTable) -> bool:
+        """Whether a table that was purged has matching rows again. Delete markers that had to stay are none."""
+        seen = self.look(table)
+        stayed = sum(place["matching"] for place in table.after)
+        return bool(seen.staged) or sum(place.matching for place in seen.before) > stayed
 
     def _erase(self, table: ErasedTable) -> list[str]:
         """Removes the rows of one table. Returns what its purge did not reach, in words."""
@@ -195,7 +218,8 @@ class Attempt:
         hint = "With --dropped-copies they are removed. To keep them: hybrid table undrop"
         if unknown:
             hint = f"hybrid table drop {unknown[0].path.name} --purge, or hybrid table undrop {unknown[0].path.name}"
-        raise ConflictError(f"'{name}' was dropped before: {'; '.join(copy.words for copy in left)}. {state}", hint=hint)
+        words = "; ".join(copy.words for copy in left)
+        raise ConflictError(f"'{name}' was dropped before: {words}. {state}", hint=hint)
 
     def _remove_copies(self) -> None:
         if not self._certificate.dropped_copies:

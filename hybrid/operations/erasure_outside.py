@@ -9,6 +9,7 @@ from hybrid.config.table_config import Half
 from hybrid.errors import HybridError
 from hybrid.operations.erasure_texts import kept_texts
 from hybrid.operations.purge import leftovers
+from hybrid.operations.tables.drop import dropped_copies
 from hybrid.progress import counted
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ _BROKER = (
     "kafka-delete-records all before an offset"
 )
 _CONFIGURATION = "whoever runs this home: change the filter, the path or the definition, and reset the progress"
+_COPY = "a dropped copy without such rows: values of deleted files in its logs, and what statements have left in it"
 # What no table can tell of. Each: place, detail, who must act.
 _ALWAYS = (
     (
@@ -70,6 +72,8 @@ def outside_places(
     places += [_place(str(path), what, _CONFIGURATION) for path, what in kept]
     places += [_place(f"{home.folder / 'kafka'}", "messages of the local broker", _BROKER) for _ in _local_broker(home)]
     places += [_place(str(path), what, "whoever runs this home") for path, what in leftovers(home).items()]
+    copies = (path for table in tables for path in dropped_copies(home, table.table))
+    places += [_place(str(path), _COPY, "whoever runs this home: hybrid table drop COPY --purge") for path in copies]
     places += [_place("not examined", text, "whoever runs this home; erase again afterwards") for text in words]
     return (*places, *(_place(*always) for always in _ALWAYS))
 

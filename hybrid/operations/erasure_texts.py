@@ -56,7 +56,7 @@ def kept_texts(home: Home, tables: Iterable[str], redaction: Redaction) -> Itera
             lines = archive.read_text(encoding="utf-8").split("\n") if archive.exists() else []
             documents = [*logged_states(folder), *(json.loads(line) for line in lines if line)]
             if any(redaction.is_in(kept_of(document)) for document in documents):
-                yield folder, "the progress of connectors and flows, and earlier definitions, in the log and its archive"
+                yield folder, "progress of connectors and flows, or earlier definitions, in the log and its archive"
 
 
 def _has(path: Path, redaction: Redaction) -> bool:

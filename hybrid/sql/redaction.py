@@ -116,7 +116,7 @@ class Redaction:
         names = "|".join(map(re.escape, self.columns))
         if not every:
             return None, None, None, None
-        url = "(?<=%[0-9A-Fa-f]{2})"
+        url = r"(?<=%[0-9A-Fa-f]{2})|(?<=\\[nrt])"  # the end of an escape is no part of a word
         behind = rf"(?:(?<![\w.])|{url})(?:{every})(?![\w]|\.[0-9])"
         alone = [rf"(?<=['\"])(?:{every})(?=\\*['\"])"]
         if telling:

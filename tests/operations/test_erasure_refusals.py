@@ -12,15 +12,18 @@ from typing import Any
 import pytest
 
 from hybrid.api.hybrid import Hybrid
-from hybrid.catalog.erasures import ErasureStore
+from hybrid.catalog.erasures import ErasedTable, ErasureStore
 from hybrid.config.settings import load_settings
+from hybrid.config.table_config import Half
 from hybrid.errors import ConflictError, DataError, HybridError, NotFoundError, UsageError
 from hybrid.operations import erasure_attempt, erasures
 from hybrid.operations.erasure import ErasureOptions
+from hybrid.operations.erasure_outside import outside_places
 from hybrid.operations.purge import CopyWithRows
 from hybrid.progress import Silent
 from hybrid.replace.purge.report import PurgeReading
 from hybrid.rpc.json_views import erasure_readings
+from hybrid.sql.redaction import Redaction
 from tests.operations.erasure_home import NAME, WHERE, new_table
 from tests.replace.purge.erasing import holding
 
@@ -152,6 +155,39 @@ def test_copies_that_cannot_be_looked_at_stay(home: Hybrid, monkeypatch: pytest.
     attempt = erasure_attempt.Attempt(home.context, ErasureStore(home.home), home.erasures.show(begun.id), ORDERS)
     attempt._remove_copies()
     assert damaged.exists() and not known.exists()
+
+
+def test_the_other_tables_are_read_again_before_the_proof(home: Hybrid, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While one table is worked on, rows come to another, or it is dropped and created again."""
+    new_table(home, (Half.OFFLINE,), schemaName="payments")
+    both, erased = {"orders": WHERE, "payments": WHERE}, list[str]()
+    begun = home.erasures.begin(both)
+    found = iter([3, 0, *[1] * 9])
+    copies: list[CopyWithRows] = []
+
+    def erases(_: Any, table: ErasedTable) -> list[str]:
+        erased.append(table.table)
+        return [f"not {table.table}"]
+
+    def looks(*_: Any) -> Any:
+        return SimpleNamespace(before=(replace(PLACE, matching=next(found)),), staged={})
+
+    monkeypatch.setattr(erasure_attempt.Attempt, "_erase", erases)
+    monkeypatch.setattr(erasure_attempt.Attempt, "look", looks)
+    monkeypatch.setattr(erasure_attempt, "copies_with_rows", lambda *_: copies)
+    attempt = erasure_attempt.Attempt(home.context, ErasureStore(home.home), begun, both)
+    assert attempt._erase_all() == ["not orders", "not payments"] and erased == ["orders", "payments", "orders"]
+    with pytest.raises(ConflictError, match="match keep arriving"):
+        attempt._erase_all()
+    copy = home.home / "warehouse" / ".dropped" / "payments@20210924T000000.000000Z"
+    copies.append(CopyWithRows(copy, 2))
+    with pytest.raises(ConflictError, match=r"has 2 such rows. It came while the erasure ran, which stays open"):
+        attempt._erase_all()
+
+    copy.mkdir(parents=True)
+    (payments,) = (table for table in begun.tables if table.table == "payments")
+    masks = Redaction.of_conditions([(WHERE, ["customer"])])
+    assert str(copy) in {place["place"] for place in outside_places(home.context, [payments], [], masks)}
 
 
 def test_a_database_error_while_masking_replaces_no_error(home: Hybrid, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,13 +34,13 @@ def test_a_log_is_overwritten_in_place_while_others_append_to_it(tmp_path: Path)
 def test_a_record_keeps_its_time_and_its_names(tmp_path: Path) -> None:
     """Numbers of a condition are in times too, and keys of a record may be named like its columns."""
     masks = Redaction.of_conditions([("customer_id = 11 AND ts < 1700000000000", ["customer_id", "ts"])])
-    log, error = tmp_path / "cli.log", "no '11'\nwhere customer_id = 11"
+    log, error = tmp_path / "cli.log", "no '11'\ncustomer_id = 11"
     record = {"ts": "2026-11-26T13:11:00.011Z", "table": "11", "message": "11 rows, ts < 1700000000000", "error": error}
     log.write_text("".join(f"{json.dumps(record)}\n" for _ in range(3)) + "at customer_id\n11 lines\nts 11\n")
     assert mask_file(log, masks) == 1
     *records, _, plain, near = log.read_text().splitlines()
     assert [json.loads(line) for line in records] == [
-        {**record, "message": f"11 rows, ts < {'*' * 13}", "error": "no '**'\nwhere customer_id = **"}
+        {**record, "message": f"11 rows, ts < {'*' * 13}", "error": "no '**'\ncustomer_id = **"}
     ] * 3
     assert (plain, near) == ("11 lines", "ts **")
 
