@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from hybrid.config.table_config import Half
 from hybrid.errors import NotFoundError
+from hybrid.home.accounts import reads_only
 from hybrid.operations.run_views import visible_error, visible_run
 from hybrid.progress import counted
 from hybrid.runtime.json_values import instant, json_document, json_value, shown_stamps
@@ -265,12 +266,15 @@ def _plain(fields: Mapping[str, object]) -> Json:
 
 
 def erasure_view(erasures: Erasures, certificate: ErasureCertificate) -> Json:
-    """The certificate of an erasure, with its state in words."""
+    """The certificate of an erasure, with its state in words.
+
+    Who may only read gets no digest of a condition: with a list of all customers each can be tried.
+    """
     document = json_document(certificate.to_json())
     tables = [
         {
             **{name: value for name, value in table.items() if name not in {"salt", "digest"}},
-            "condition_digest": f"scrypt:{table['salt']}:{table['digest']}",
+            **({} if reads_only() else {"condition_digest": f"scrypt:{table['salt']}:{table['digest']}"}),
         }
         for table in document["tables"]
     ]

@@ -16,6 +16,7 @@ from hybrid.catalog.erasures import ErasedTable, ErasureStore
 from hybrid.config.settings import load_settings
 from hybrid.config.table_config import Half
 from hybrid.errors import ConflictError, DataError, HybridError, NotFoundError, UsageError
+from hybrid.home.accounts import ASKING_RIGHT, Right
 from hybrid.operations import erasure_attempt, erasures
 from hybrid.operations.erasure import ErasureOptions
 from hybrid.operations.erasure_outside import outside_places
@@ -23,6 +24,7 @@ from hybrid.operations.purge import CopyWithRows
 from hybrid.progress import Silent
 from hybrid.replace.purge.report import PurgeReading
 from hybrid.rpc.json_views import erasure_readings
+from hybrid.rpc.verbs import VERBS
 from hybrid.sql.redaction import Redaction
 from tests.operations.erasure_home import NAME, WHERE, new_table
 from tests.replace.purge.erasing import holding
@@ -188,6 +190,22 @@ def test_the_other_tables_are_read_again_before_the_proof(home: Hybrid, monkeypa
     (payments,) = (table for table in begun.tables if table.table == "payments")
     masks = Redaction.of_conditions([(WHERE, ["customer"])])
     assert str(copy) in {place["place"] for place in outside_places(home.context, [payments], [], masks)}
+
+
+def test_who_may_only_read_gets_no_digest(home: Hybrid) -> None:
+    begun = home.erasures.begin(ORDERS)
+    layout = home.table("orders").layout
+    layout.purges.mkdir()
+    (layout.purges / "purge-1.json").write_text(json.dumps({"created_at": "x", "condition_sha256": "00"}))
+    shown = VERBS["erasure"].call(home, erasure=begun.id)["tables"][0]
+    assert shown["condition_digest"].startswith("scrypt:") and VERBS["purges"].call(home, table="orders") != []
+    right = ASKING_RIGHT.set(Right.READ)
+    try:
+        (listed,) = VERBS["erasures"].call(home)
+        assert not {"condition_digest", "salt", "digest"} & {*listed["tables"][0]}
+        assert VERBS["purges"].call(home, table="orders") == [{"created_at": "x"}]
+    finally:
+        ASKING_RIGHT.reset(right)
 
 
 def test_a_database_error_while_masking_replaces_no_error(home: Hybrid, monkeypatch: pytest.MonkeyPatch) -> None:
