@@ -23,6 +23,8 @@ _BROKER = (
     "kafka-delete-records all before an offset"
 )
 _CONFIGURATION = "whoever runs this home: change the filter, the path or the definition, and reset the progress"
+_RUNS_MAX = 10_000
+_RUN = "the arguments of a run that is queued or runs: it is still to be carried out"
 _COPY = "a dropped copy without such rows: values of deleted files in its logs, and what statements have left in it"
 # What no table can tell of. Each: place, detail, who must act.
 _ALWAYS = (
@@ -35,6 +37,11 @@ _ALWAYS = (
         "input files",
         "files that jobs, backfills, connectors and flows have read, or will read again",
         "whoever keeps them",
+    ),
+    (
+        "digests of plain purges",
+        "condition_sha256 of purges by other conditions: unsalted, so a condition on the same person can be guessed",
+        "whoever runs this home",
     ),
     ("exports", "results that users wrote to files with -o or through HTTP, and plans written with -o", "each user"),
     ("histories", "statements that users typed: in `hybrid shell`, in the system's shell", "each user"),
@@ -70,6 +77,9 @@ def outside_places(
     places += [place for table in tables for place in _of_markers(home.table(table.table), table)]
     kept = kept_texts(home, [table.table for table in tables], redaction)
     places += [_place(str(path), what, _CONFIGURATION) for path, what in kept]
+    runs = home.catalog.runs.list(states=("QUEUED", "RUNNING"), limit=_RUNS_MAX)
+    telling = (run for run in runs if redaction.is_in(dict(run.arguments)))
+    places += [_place(f"run '{run.id}'", _RUN, "whoever queued it; erase again when it has ended") for run in telling]
     places += [_place(f"{home.folder / 'kafka'}", "messages of the local broker", _BROKER) for _ in _local_broker(home)]
     places += [_place(str(path), what, "whoever runs this home") for path, what in leftovers(home).items()]
     copies = (path for table in tables for path in dropped_copies(home, table.table))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import mmap
+import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 
 _MASK = b"*"
 _JSON_COLUMNS = frozenset({"arguments", "report", "error"})
+# Documents under the name that they have until they are whole.
+_UNFINISHED, _UNFINISHED_S = "*.part", 3600
 # Documents beside the halves, below a table's folder.
 _DOCUMENTS = ("plans/*/*.json", "plans/*/pushes/*/push.json", "purges/*.json")
 
@@ -33,6 +37,7 @@ def mask_texts(home: Home, tables: Iterable[str], redaction: Redaction) -> int:
     count += sum(mask_file(path, redaction) for path in _logs(home))
     for name in tables:
         layout = home.layout(name)
+        _remove_unfinished(layout)
         count += sum(_mask_documents(path, redaction) for path in _documents(layout))
         for half in (half for half in Half if half in home.spec(name).halves):
             timeout_s = home.settings.lock_timeout_s  # no JVM commits here
@@ -50,6 +55,9 @@ def kept_texts(home: Home, tables: Iterable[str], redaction: Redaction) -> Itera
         definition = layout.root / "definition.json"
         if _has(definition, redaction):
             yield definition, "the table's definition: a default, a filter, an expectation"
+        for path in layout.root.rglob(_UNFINISHED):
+            if _holds(path, redaction):
+                yield path, "a document that is being written, or whose writer was killed within the hour"
         for half in (half for half in Half if half in home.spec(name).halves):
             folder = layout.half(half)
             archive = folder.with_name(f"{half.value}.acts")
@@ -57,6 +65,13 @@ def kept_texts(home: Home, tables: Iterable[str], redaction: Redaction) -> Itera
             documents = [*logged_states(folder), *(json.loads(line) for line in lines if line)]
             if any(redaction.is_in(kept_of(document)) for document in documents):
                 yield folder, "progress of connectors and flows, or earlier definitions, in the log and its archive"
+
+
+def _holds(path: Path, redaction: Redaction) -> bool:
+    try:
+        return bool(redaction.spans(path.read_bytes()))
+    except FileNotFoundError:
+        return False
 
 
 def _has(path: Path, redaction: Redaction) -> bool:
@@ -77,6 +92,14 @@ def mask_file(path: Path, redaction: Redaction) -> int:
     if spans:
         durable.sync(path)
     return int(bool(spans))
+
+
+def _remove_unfinished(layout: TableLayout) -> None:
+    """Removes documents that killed processes have not finished: none takes an hour to write."""
+    for path in layout.root.rglob(_UNFINISHED):
+        with suppress(FileNotFoundError):  # its writer has finished it just now
+            if time.time() - path.stat().st_mtime > _UNFINISHED_S:
+                path.unlink()
 
 
 def _logs(home: Home) -> Iterator[Path]:

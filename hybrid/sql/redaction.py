@@ -7,6 +7,7 @@ condition: behind its name and each masked constant, and in front of an operator
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -43,20 +44,26 @@ _NAME = "name"
 
 @dataclass(frozen=True)
 class Redaction:
-    """The constants to mask, as texts, and the names of the columns that conditions read."""
+    """The constants to mask, as texts, and the names of the columns that conditions read.
+
+    `digests` are those that plain purges have recorded of the conditions: unsalted, so whoever guesses can try them.
+    """
 
     constants: tuple[str, ...]
     columns: tuple[str, ...]
+    digests: frozenset[str] = frozenset()
 
     @classmethod
     def of_conditions(cls, conditions: Iterable[tuple[str, Iterable[str]]]) -> Redaction:
         """What to mask of conditions, each with the columns that it reads."""
         constants: dict[str, None] = {}
         names: dict[str, None] = {}
+        digests: set[str] = set()
         for text, reads in conditions:
+            digests.add(hashlib.sha256(text.encode()).hexdigest())
             constants |= dict.fromkeys(constants_of(text))
             names |= dict.fromkeys(reads)
-        return cls(tuple(constants), tuple(names))
+        return cls(tuple(constants), tuple(names), frozenset(digests))
 
     def of(self, text: str) -> str:
         """The text with `?` for each constant."""
@@ -68,6 +75,8 @@ class Redaction:
         """A JSON value whose free texts have no constant; other texts stay as they are."""
         match value:
             case str():
+                if value in self.digests:
+                    return MASK
                 return self.of(value) if key in TEXT_KEYS else value
             case Mapping():
                 return {name: self.document(item, _context(name, key)) for name, item in value.items()}

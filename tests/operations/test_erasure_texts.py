@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 from pathlib import Path
 
+import pytest
+
 from hybrid.api.hybrid import Hybrid
+from hybrid.catalog.erasures import ErasedTable
 from hybrid.config.settings import load_settings
 from hybrid.config.table_config import Half
 from hybrid.lake.lineage_archive import keep_acts, kept_acts
 from hybrid.lake.log import lineage_acts, open_half
+from hybrid.operations.erasure_outside import outside_places
 from hybrid.operations.erasure_texts import kept_texts, mask_file, mask_texts
 from hybrid.progress import Silent
 from hybrid.sql.redaction import Redaction
@@ -96,6 +102,36 @@ def test_what_the_product_goes_on_from_stays_and_is_named(tmp_path: Path) -> Non
         assert act.detail["change"] == "where customer = '?'"
         assert [act.detail[name] for name in ("schema", "realtime", "offline")] == [document] * 3
     assert [place.name for place, _ in kept_texts(home.context, ["orders"], MASKS)] == ["REALTIME", "OFFLINE"]
+    home.close()
+
+
+def test_statements_of_other_tools_and_what_killed_writers_have_left(tmp_path: Path) -> None:
+    """A DELETE of another tool, the digest of a plain purge, documents under their unfinished names, queued runs."""
+    home = Hybrid(load_settings(home=tmp_path / "home"), Silent())
+    layout = new_table(home).halves.layout
+    entry = sorted((layout.half(Half.OFFLINE) / "_delta_log").glob("*.json"))[-1]
+    foreign = {"commitInfo": {"operation": "DELETE", "operationParameters": {"predicate": f'["{WHERE}"]'}}}
+    entry.with_name("00000000000000000099.json").write_text(json.dumps(foreign, separators=(",", ":")))
+    layout.purges.mkdir()
+    digests = [hashlib.sha256(where.encode()).hexdigest() for where in (WHERE, "customer = 'b'")]
+    for number, digest in enumerate(digests):
+        (layout.purges / f"purge-{number}.json").write_text(json.dumps({"condition_sha256": digest}))
+    old, fresh = (layout.purges / f"purge-1.json.{name}.part" for name in ("old", "fresh"))
+    for part in (old, fresh):
+        part.write_text(json.dumps({"reason": NAME}))
+    os.utime(old, (0, 0))
+    with home.context.catalog.runs.recorded("run-1", "orders", "job", {"where": WHERE}) as run:
+        mask_texts(home.context, ["orders"], MASKS)
+        table = ErasedTable("orders", ("customer",), "customer = ?", "00", "11")
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr("hybrid.operations.erasure_outside._held", lambda _: "not asked")
+            named = [place["place"] for place in outside_places(home.context, [table], [], MASKS)]
+        run.ended("Done.", did_something=True)
+    assert "run 'run-1'" in named and str(fresh) in named and not old.exists() and fresh.exists()
+    kept = [json.loads(path.read_text())["condition_sha256"] for path in sorted(layout.purges.glob("*.json"))]
+    assert kept == ["?", digests[1]]
+    masked = json.loads(entry.with_name("00000000000000000099.json").read_text())["commitInfo"]
+    assert masked["operationParameters"] == {"predicate": "[\"customer = '?'\"]"}
     home.close()
 
 

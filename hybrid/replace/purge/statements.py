@@ -14,6 +14,8 @@ from typing import Any, Protocol
 from hybrid.replace.purge.log_statistics import log_entries, replace_entry
 
 _COMMIT = '{"commitInfo"'
+# What a tool says of its commit; its texts are as free as those below the key `statement` of our documents.
+_PARAMETERS, _FREE = "operationParameters", "statement"
 # Documents of a definition in an act's detail.
 _DEFINITIONS = frozenset(("schema", "realtime", "offline", "brokers"))
 
@@ -64,14 +66,17 @@ def _mask_entry(entry: Path, mask: Mask) -> bool:
 
 def _masked(line: str, mask: Mask) -> str:
     document = json.loads(line)
-    state = _state(document)
-    if state is None:
+    info, state = document["commitInfo"], _state(document)
+    fresh = dict(info)
+    if isinstance(info.get(_PARAMETERS), dict):  # a DELETE of another tool has its condition as `predicate`
+        fresh[_PARAMETERS] = {name: mask.document(text, _FREE) for name, text in info[_PARAMETERS].items()}
+    if state is not None:
+        masked = {**state, "act": masked_act(state["act"], mask)}
+        if masked != state:
+            fresh["userMetadata"] = json.dumps(masked, separators=(",", ":"))
+    if fresh == info:
         return line
-    masked = {**state, "act": masked_act(state["act"], mask)}
-    if masked == state:
-        return line
-    document["commitInfo"]["userMetadata"] = json.dumps(masked, separators=(",", ":"))
-    return json.dumps(document, separators=(",", ":"))
+    return json.dumps({**document, "commitInfo": fresh}, separators=(",", ":"))
 
 
 def _state(document: Mapping[str, Any]) -> dict[str, Any] | None:
