@@ -1,8 +1,8 @@
 """`Redaction`: texts without the constants of conditions, for records that must not name a person.
 
-A text constant of at least `TELLING_MIN` characters that is no number is masked wherever it is a word, and so is a
-number of at least `DIGITS_MIN` digits. Others are masked in quotes, and where they are compared with a column of the
-condition: behind its name and each masked constant, and in front of an operator with the name. Alone, `7` is a count.
+A text constant of at least `TELLING_MIN` characters that is no number is masked wherever it is a word. So is a number
+of at least `DIGITS_MIN` digits. Others are masked in quotes, and where a column of the condition is compared with them:
+behind its name and each masked constant, and in front of an operator with the name. Alone, `7` is a count somewhere.
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ from typing import Any, Protocol
 from hybrid.replace.purge.log_statistics import log_entries, replace_entry
 
 _COMMIT = '{"commitInfo"'
-# What a tool says of its commit; its texts are as free as those below the key `statement` of our documents.
-_PARAMETERS, _FREE = "operationParameters", "statement"
+# What a tool says of its commit: DELETE, UPDATE and MERGE have conditions, as free as a `statement` of our documents.
+_PARAMETERS, _CONDITION, _FREE = "operationParameters", "predicate", "statement"
 # Documents of a definition in an act's detail.
 _DEFINITIONS = frozenset(("schema", "realtime", "offline", "brokers"))
 
@@ -68,8 +68,11 @@ def _masked(line: str, mask: Mask) -> str:
     document = json.loads(line)
     info, state = document["commitInfo"], _state(document)
     fresh = dict(info)
-    if isinstance(info.get(_PARAMETERS), dict):  # a DELETE of another tool has its condition as `predicate`
-        fresh[_PARAMETERS] = {name: mask.document(text, _FREE) for name, text in info[_PARAMETERS].items()}
+    if isinstance(info.get(_PARAMETERS), dict):
+        fresh[_PARAMETERS] = {
+            name: mask.document(text, _FREE) if _CONDITION in name.lower() else text
+            for name, text in info[_PARAMETERS].items()
+        }
     if state is not None:
         masked = {**state, "act": masked_act(state["act"], mask)}
         if masked != state:
