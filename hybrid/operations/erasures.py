@@ -93,7 +93,7 @@ class Erasures:
     def run(self, erasure_id: str, options: ErasureOptions | None = None) -> ErasureCertificate:
         """Runs an erasure, or goes on with it. ConflictError while it cannot be completed: it stays open.
 
-        `options` are added to those that it has.
+        `options` are added to those that it has, with the attempt's first step.
 
         ConflictError too for a discarded erasure, and while another one runs. Errors name no value of the conditions.
         """
@@ -109,7 +109,6 @@ class Erasures:
                 if options is not None:
                     _refuse_telling(options, certificate.tables, conditions)
                     certificate = _with_options(certificate, options)
-                    self._store.save(certificate)
                 attempt = Attempt(self._home, self._store, certificate, conditions)
                 return self._home.run_recorded(certificate.tables[0].table, ERASE, lambda: self._closed(attempt.run()))
             if certificate.state is ErasureState.PROVEN:
