@@ -63,7 +63,7 @@ def test_the_same_request_takes_up_the_open_one(home: Hybrid) -> None:
         assert home.erasures.begin(ORDERS, ErasureOptions(dropped_copies=True)).id == begun.id
         with pytest.raises(ConflictError, match="is running"):
             home.erasures.run(begun.id, ErasureOptions(dropped_copies=True))
-        with pytest.raises(ConflictError, match="is running. Nothing was changed"):
+        with pytest.raises(ConflictError, match=r"is running\. Nothing was changed"):
             home.erasures.discard(begun.id)
     assert not home.erasures.show(begun.id).dropped_copies
     assert home.erasures.begin({"orders": "customer = 'b'"}).id != begun.id
