@@ -108,14 +108,14 @@ class Redaction:
     def _in_text(self) -> _Finder[str]:
         forms = dict.fromkeys(form for constant in self.constants for form in _quoted_forms(constant))
         patterns = (re.compile(pattern, re.IGNORECASE) if pattern else None for pattern in self._patterns(forms))
-        return _Finder(*patterns, longest=max(map(len, forms), default=0))
+        return _Finder(max(map(len, forms), default=0), *patterns)
 
     @cached_property
     def _in_bytes(self) -> _Finder[bytes]:
         forms = dict.fromkeys(form for constant in self.constants for form in _escaped_forms(constant))
         patterns = (pattern.encode() if pattern else None for pattern in self._patterns(forms))
         compiled = (re.compile(pattern, re.IGNORECASE) if pattern else None for pattern in patterns)
-        return _Finder(*compiled, longest=max((len(form.encode()) for form in forms), default=0))
+        return _Finder(max((len(form.encode()) for form in forms), default=0), *compiled)
 
     def _patterns(self, forms: Iterable[str]) -> tuple[str | None, str | None, str | None, str | None]:
         """The patterns of `_Finder`."""
@@ -148,11 +148,11 @@ class _Finder(Generic[AnyStr]):
     Constants that count alone, columns, the begin of a list behind one, and constants that count behind a column.
     """
 
+    longest: int
     alone: re.Pattern[AnyStr] | None
     names: re.Pattern[AnyStr] | None
     listed: re.Pattern[AnyStr] | None
     every: re.Pattern[AnyStr] | None
-    longest: int
 
     def spans(self, text: Any) -> Iterator[tuple[int, int]]:
         """[start, end) of each constant, in no order."""
