@@ -51,7 +51,7 @@ SERVE_LOCK = "serve.lock"
 _POLL_S = 0.2
 
 
-class Attempt:
+class ErasureAttempt:
     """One attempt at an erasure; its certificate is saved after each step."""
 
     def __init__(

@@ -22,7 +22,7 @@ from hybrid.config.table_config import Half
 from hybrid.errors import ConflictError, DataError, UsageError
 from hybrid.lake.commit_context import new_act_id
 from hybrid.operations.erasure import ERASE, ErasureOptions
-from hybrid.operations.erasure_attempt import Attempt, moves, redaction_of
+from hybrid.operations.erasure_attempt import ErasureAttempt, moves, redaction_of
 from hybrid.operations.purge import copies_with_rows
 from hybrid.sql.redaction import without_constants
 from hybrid.sql.row_sql import condition_words, row_condition
@@ -77,7 +77,7 @@ class Erasures:
         certificate = _with_options(certificate, options)
         readings: list[dict[str, Any]] = []
         for table in certificate.tables:
-            reading = Attempt(self._home, self._store, certificate, conditions).look(table)
+            reading = ErasureAttempt(self._home, self._store, certificate, conditions).look(table)
             of_places = [{"table": table.table, **asdict(place), "by": []} for place in reading.before]
             of_places[-1]["by"] = sorted(reading.staged)  # the last place is the staged rows
             readings += of_places
@@ -109,7 +109,7 @@ class Erasures:
                 if options is not None:
                     _refuse_telling(options, certificate.tables, conditions)
                     certificate = _with_options(certificate, options)
-                attempt = Attempt(self._home, self._store, certificate, conditions)
+                attempt = ErasureAttempt(self._home, self._store, certificate, conditions)
                 return self._home.run_recorded(certificate.tables[0].table, ERASE, lambda: self._closed(attempt.run()))
             if certificate.state is ErasureState.PROVEN:
                 return self._closed(certificate)

@@ -75,16 +75,16 @@ def test_a_run_adds_its_options_and_a_look_does_not(home: Hybrid, monkeypatch: p
     begun = home.erasures.begin(ORDERS, ErasureOptions(reason="request 17"))
     asked: list[bool] = []
 
-    def looks(attempt: erasure_attempt.Attempt, _: object) -> None:
+    def looks(attempt: erasure_attempt.ErasureAttempt, _: object) -> None:
         asked.append(attempt._certificate.dropped_copies)
         raise HybridError("seen")
 
     options = ErasureOptions(dropped_copies=True, undecided=True)
-    monkeypatch.setattr(erasure_attempt.Attempt, "look", looks)
+    monkeypatch.setattr(erasure_attempt.ErasureAttempt, "look", looks)
     with pytest.raises(HybridError, match="seen"):
         home.erasures.look(begun.id, options)
     assert asked == [True] and home.erasures.show(begun.id) == begun
-    monkeypatch.setattr(erasure_attempt.Attempt, "run", lambda self: self._certificate)
+    monkeypatch.setattr(erasure_attempt.ErasureAttempt, "run", lambda self: self._certificate)
     with pytest.raises(UsageError, match="--reason names a value"):
         home.erasures.run(begun.id, ErasureOptions(reason=f"{NAME} asked"))
     done = home.erasures.run(begun.id, options)
@@ -144,7 +144,7 @@ def test_copies_that_cannot_be_looked_at_stay(home: Hybrid, monkeypatch: pytest.
     found = [CopyWithRows(damaged, None, "damaged"), CopyWithRows(known, 2)]
     monkeypatch.setattr(erasure_attempt, "copies_with_rows", lambda *_: found)
     monkeypatch.setattr(erasures, "copies_with_rows", lambda *_: found)
-    monkeypatch.setattr(erasure_attempt.Attempt, "look", lambda *_: SimpleNamespace(before=(PLACE,), staged={}))
+    monkeypatch.setattr(erasure_attempt.ErasureAttempt, "look", lambda *_: SimpleNamespace(before=(PLACE,), staged={}))
     begun = home.erasures.begin(ORDERS, ErasureOptions(dropped_copies=True))
     readings = home.erasures.look(begun.id)
     assert [one["matching"] for one in readings] == [0, None, 2]
@@ -154,7 +154,9 @@ def test_copies_that_cannot_be_looked_at_stay(home: Hybrid, monkeypatch: pytest.
     with pytest.raises(ConflictError, match=r"cannot be looked at \(damaged\). Nothing was removed") as refused:
         home.erasures.run(begun.id)
     assert refused.value.hint == f"hybrid table drop {damaged.name} --purge, or hybrid table undrop {damaged.name}"
-    attempt = erasure_attempt.Attempt(home.context, ErasureStore(home.home), home.erasures.show(begun.id), ORDERS)
+    attempt = erasure_attempt.ErasureAttempt(
+        home.context, ErasureStore(home.home), home.erasures.show(begun.id), ORDERS
+    )
     attempt._remove_copies()
     assert damaged.exists() and not known.exists()
 
@@ -174,10 +176,10 @@ def test_the_other_tables_are_read_again_before_the_proof(home: Hybrid, monkeypa
     def looks(*_: Any) -> Any:
         return SimpleNamespace(before=(replace(PLACE, matching=next(found)),), staged={})
 
-    monkeypatch.setattr(erasure_attempt.Attempt, "_erase", erases)
-    monkeypatch.setattr(erasure_attempt.Attempt, "look", looks)
+    monkeypatch.setattr(erasure_attempt.ErasureAttempt, "_erase", erases)
+    monkeypatch.setattr(erasure_attempt.ErasureAttempt, "look", looks)
     monkeypatch.setattr(erasure_attempt, "copies_with_rows", lambda *_: copies)
-    attempt = erasure_attempt.Attempt(home.context, ErasureStore(home.home), begun, both)
+    attempt = erasure_attempt.ErasureAttempt(home.context, ErasureStore(home.home), begun, both)
     assert attempt._erase_all() == ["not orders", "not payments"] and erased == ["orders", "payments", "orders"]
     with pytest.raises(ConflictError, match="match keep arriving"):
         attempt._erase_all()
@@ -239,7 +241,7 @@ def test_it_is_closed_when_the_journal_is_empty(home: Hybrid, monkeypatch: pytes
     """What the catalog has forgotten is in its journal while others read it: the erasure is not done before."""
     begun = home.erasures.begin(ORDERS)
     monkeypatch.setattr(erasures, "_POLL_S", 0.0)
-    monkeypatch.setattr(erasures.Attempt, "run", lambda self: proven(self))
+    monkeypatch.setattr(erasures.ErasureAttempt, "run", lambda self: proven(self))
     monkeypatch.setattr(home.context.catalog, "forget_journal", lambda: False)
 
     def proven(attempt: Any) -> Any:
