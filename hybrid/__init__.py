@@ -12,10 +12,11 @@
 
 from typing import Any
 
-from hybrid.api.hybrid import Hybrid, connect
+from hybrid.api.hybrid import Hybrid
 from hybrid.errors import HybridError
 from hybrid.operations.tables.given_documents import frame_documents
 from hybrid.query.result_warning import ResultLimitWarning
+from hybrid.rpc.connect import connect
 
 __all__ = ["Hybrid", "HybridError", "ResultLimitWarning", "connect", "frame_documents"]
 

@@ -9,12 +9,14 @@ import base64
 import json
 import secrets
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from socket import SHUT_RDWR, socket
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from hybrid.errors import HybridError, MachineError, QueryError, UsageError, known_kinds
 from hybrid.jvm.process import Process, read_record
@@ -23,6 +25,8 @@ from hybrid.runtime.backoff import Backoff
 
 if TYPE_CHECKING:
     from http.client import HTTPConnection, HTTPResponse
+
+Began = Callable[[Callable[[], None]], None]  # receives a function that ends a statement
 
 SERVER_FILE = "server.json"
 # These read rows of tables, and end with the request: their server stops them when nobody waits for the answer.
@@ -90,13 +94,19 @@ class Client:
         elif secret is not None:
             self._headers["Authorization"] = f"Bearer {secret}"
 
-    def call(self, verb: str, arguments: Mapping[str, Any]) -> Any:
+    @property
+    def url(self) -> str:
+        """The server's address, without a password."""
+        return self._url
+
+    def call(self, verb: str, arguments: Mapping[str, Any], began: Began | None = None) -> Any:
         """The result of the verb. An interrupt stops a statement; of other verbs it ends only the wait.
 
-        What the server continues is reported then.
+        What the server continues is reported then. `began` receives a function that stops a statement from another
+        thread; the call then ends with MachineError.
         """
         if verb in STATEMENT_VERBS:
-            return self._ask_statement(verb, dict(arguments))
+            return self._ask_statement(verb, dict(arguments), began)
         notice = (
             f"The server at {self._url} was not stopped: what was asked may still be done there (hybrid task list)."
         )
@@ -111,10 +121,15 @@ class Client:
             self._progress.say(notice)
             raise
 
-    def _ask_statement(self, verb: str, arguments: Mapping[str, Any]) -> Any:
+    def run(self, run_id: str) -> dict[str, Any]:
+        """A run with its report or error."""
+        _, run = self._request("GET", f"/runs/{quote(run_id, safe='')}")
+        return dict(run)
+
+    def _ask_statement(self, verb: str, arguments: Mapping[str, Any], began: Began | None) -> Any:
         request_id = secrets.token_hex(8)
         try:
-            return self._request("POST", f"/verbs/{verb}", arguments, {"X-Request-Id": request_id})[1]
+            return self._request("POST", f"/verbs/{verb}", arguments, {"X-Request-Id": request_id}, began=began)[1]
         except KeyboardInterrupt:
             # The closed connection stops it too, though not behind every proxy.
             with suppress(HybridError, KeyboardInterrupt):
@@ -172,12 +187,13 @@ class Client:
         body: Any = None,
         headers: Mapping[str, str] | None = None,
         timeout_s: float | None = None,
+        began: Began | None = None,
     ) -> tuple[int, Any]:
         """Status and document of a request. `timeout_s` limits the wait for each part; None: no limit."""
         connection = self._connection()
         try:
             with self._unreachable():
-                self._send(connection, method, path, body, {**self._headers, **(headers or {})}, timeout_s)
+                self._send(connection, method, path, body, {**self._headers, **(headers or {})}, timeout_s, began)
                 response = connection.getresponse()
                 text = response.read()
                 answer = json.loads(text) if text else None
@@ -201,11 +217,14 @@ class Client:
         body: Any,
         headers: Mapping[str, str],
         timeout_s: float | None = None,
+        began: Began | None = None,
     ) -> None:
         payload = None if body is None else json.dumps(body)
         connection.timeout = _CONNECT_S if timeout_s is None else timeout_s
         connection.connect()
         connection.sock.settimeout(timeout_s)
+        if began is not None:
+            began(partial(_break, connection.sock))
         connection.request(method, self._parts.path.rstrip("/") + path, payload, dict(headers))
 
     @contextmanager
@@ -219,6 +238,12 @@ class Client:
                 f"The server at {self._url} does not answer ({type(error).__name__}).",
                 hint="hybrid serve, or leave --server (HYBRID_SERVER) away to work without one.",
             ) from error
+
+
+def _break(connection: socket) -> None:
+    """Ends a connection that another thread may read from. The server stops a statement that nobody waits for."""
+    with suppress(OSError):  # it has ended
+        connection.shutdown(SHUT_RDWR)
 
 
 def error_of(answer: Mapping[str, Any]) -> HybridError:

@@ -14,7 +14,7 @@ from hybrid.home.accounts import reads_only
 from hybrid.operations.run_views import visible_error, visible_run
 from hybrid.progress import counted
 from hybrid.runtime.json_values import instant, json_document, json_value, shown_stamps
-from hybrid.table.boundary import INFINITE
+from hybrid.table.boundary import INFINITE, offsets_to_json
 
 if TYPE_CHECKING:
     from hybrid.api.table import Table
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from hybrid.operations.tables.export import TableExport
     from hybrid.operations.tables.status import TableStatus
     from hybrid.query.engine import Explanation, QueryResult
+    from hybrid.query.revision import TableRevision
     from hybrid.query.views.view import TableView
 
 Json = dict[str, Any]
@@ -165,6 +166,7 @@ def boundary_view(table: Table) -> Json:
         "override": instant(boundary.override_ms),
         "override_ms": boundary.override_ms,
         "time_value": pinot_boundary.time_value if pinot_boundary is not None else None,
+        **{name: value for name, value in boundary.to_json().items() if name in {"floor_ms", "step_ms"}},
     }
 
 
@@ -254,7 +256,14 @@ def query_view(result: QueryResult) -> Json:
         "revision": str(result.revision),
         "tables": [table.table for table in result.revision.tables],
         "source": result.source,
+        "revisions": [_revision_view(table) for table in result.revision.tables],
+        "stats": vars(result.stats),
     }
+
+
+def _revision_view(table: TableRevision) -> Json:
+    """A revision without loss: its text leaves out what a query need not name."""
+    return {**vars(table), "boundary": table.boundary.to_json(), "tail": offsets_to_json(table.tail)}
 
 
 def _limit(time_ms: int | None) -> str | None:

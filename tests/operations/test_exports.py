@@ -26,6 +26,7 @@ from hybrid.operations.exports import export_to
 from hybrid.progress import Silent
 from hybrid.query import spool
 from hybrid.query.result import QueryResult
+from hybrid.query.result_warning import ResultLimitWarning
 from tests.serve.app import lay_orders
 from tests.serve.test_arrow_clients import FIRST, NULLS, TYPES, lay_things, same
 
@@ -121,7 +122,8 @@ def test_types_that_go_row_by_row(hy: Hybrid, tmp_path: Path) -> None:
 
 
 def test_all_rows_are_written_unless_the_statement_has_a_limit(hy: Hybrid, tmp_path: Path) -> None:
-    assert len(hy.query(MANY).rows) == 10
+    with pytest.warns(ResultLimitWarning):
+        assert len(hy.query(MANY).rows) == 10
     report = hy.export(MANY, tmp_path / "a.parquet")
     assert report.rows == 4**8 == arrow_of(tmp_path / "a.parquet").num_rows
     assert not any("Only the first" in warning for warning in report.warnings)

@@ -1,0 +1,246 @@
+"""`RemoteHybrid`: a server's home, with the methods, results and errors of `hybrid.api.hybrid.Hybrid`.
+
+The server runs each method by its verb. Heavy work is queued there; the method waits for its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hybrid.api.background_query import Cancellation, Interrupt, run_in_background
+from hybrid.api.hybrid import Hybrid
+from hybrid.errors import HybridError
+from hybrid.files.results.output_file import open_output
+from hybrid.files.results.result_format import format_of_file
+from hybrid.operations.flows import FlowStatus
+from hybrid.operations.tables.creation import Creation
+from hybrid.operations.tables.given_documents import GivenDocument, given_documents
+from hybrid.operations.tables.status import TableStatus
+from hybrid.progress import Progress
+from hybrid.query.result_warning import warn_if_cut
+from hybrid.rpc import remote_values as values
+from hybrid.rpc.client import Client
+from hybrid.rpc.exports import export_from
+from hybrid.rpc.local_only import LocalOnly, RemoteObject, refuse_remote
+from hybrid.rpc.remote_operations import RemoteBackfills, RemoteBackups
+from hybrid.rpc.remote_table import RemoteTable
+
+if TYPE_CHECKING:
+    from hybrid.catalog.runs import RunRecord
+    from hybrid.config.table_documents import TableDocuments
+    from hybrid.files.results.result_sink import ExportReport
+    from hybrid.operations.queries import AsOfText
+    from hybrid.operations.schedules import Schedule
+    from hybrid.query.engine import Explanation, QueryOptions, QueryResult
+    from hybrid.replace.report import JobReport
+    from hybrid.table.effective import EffectiveBoundary
+
+_FLOWS = "hybrid flow run FILE on the server's machine."
+
+
+class RemoteHybrid(RemoteObject, Hybrid):
+    """A server's home: its tables, queries, jobs and runs."""
+
+    def __init__(self, url: str, token: str | None, progress: Progress) -> None:
+        self._client, self._progress = Client(url, progress, token), progress
+
+    settings: Any = LocalOnly("hybrid config show on the server's machine.")
+    home: Any = LocalOnly("The home is on the server's machine.")
+    spec: Any = LocalOnly("GET /tables/TABLE and GET /schemas/TABLE give its documents.")
+    validate: Any = LocalOnly("hy.apply_table(..., dry_run=True) checks documents and changes nothing.")
+    load_flows: Any = LocalOnly(_FLOWS)
+    run_flows: Any = LocalOnly(_FLOWS)
+
+    erasures: Any = LocalOnly("hybrid erase, with --server.")
+    erase: Any = LocalOnly("hybrid erase, with --server.")
+
+    def __repr__(self) -> str:
+        return f"<Hybrid {self._client.url}>"
+
+    def close(self) -> None:
+        """Nothing stays open between calls."""
+
+    # Tables
+
+    def table_names(self) -> list[str]:
+        """The names of all tables, sorted."""
+        return [table["name"] for table in self._client.call("table_list", {})]
+
+    def table(self, name: str) -> RemoteTable:
+        """A table by its name; NotFoundError, with a suggestion, for an unknown name."""
+        return RemoteTable(self._client, name)
+
+    def create_table(
+        self,
+        given: TableDocuments | GivenDocument,
+        *configs: GivenDocument,
+        kafka: str | None = None,
+        overrides: Sequence[str] = (),
+    ) -> Creation:
+        """Creates a table, as `Hybrid.create_table` does. Files are read on this machine."""
+        documents = given_documents(given, configs, kafka, overrides).to_json()
+        return values.value_of(Creation, self._client.call("table_create", {"documents": documents}))
+
+    def apply_table(
+        self,
+        given: TableDocuments | GivenDocument,
+        *configs: GivenDocument,
+        kafka: str | None = None,
+        overrides: Sequence[str] = (),
+        dry_run: bool = False,
+    ) -> Creation:
+        """Creates a table, or changes the existing one to match the documents."""
+        documents = given_documents(given, configs, kafka, overrides).to_json()
+        made = self._client.call("table_apply", {"documents": documents, "dry_run": dry_run})
+        return values.value_of(Creation, made)
+
+    def add_table(self, given: TableDocuments, *, update: bool = False) -> Creation:
+        """Creates a table or adds a half, as Pinot does."""
+        made = self._client.call("table_add", {"documents": given.to_json(), "update": update})
+        return values.value_of(Creation, made)
+
+    def drop_table(self, name: str, *, purge: bool = False) -> str:
+        """Drops a table; returns a sentence."""
+        return str(self._client.call("table_drop", {"table": name, "purge": purge})["sentence"])
+
+    def undrop_table(self, name: str) -> str:
+        """Restores a dropped table; returns a sentence."""
+        return str(self._client.call("table_undrop", {"table": name})["sentence"])
+
+    # Queries
+
+    def query(
+        self,
+        sql: str,
+        options: QueryOptions | None = None,
+        *,
+        as_of: AsOfText | None = None,
+        all_rows: bool = False,
+    ) -> QueryResult:
+        """Answers a statement, as `Hybrid.query` does."""
+        if options is not None:
+            refuse_remote("`options`", "SET statements before the SELECT, such as SET timeoutMs = 1000;")
+        result = self._query(sql, as_of, all_rows)
+        warn_if_cut(result.warnings, stacklevel=2)
+        return result
+
+    async def aquery(self, sql: str, *, as_of: AsOfText | None = None, all_rows: bool = False) -> QueryResult:
+        """Answers a statement in a thread; cancelling the task ends the statement on the server."""
+
+        def work(cancellation: Cancellation) -> QueryResult:
+            return self._query(sql, as_of, all_rows, cancellation.began)
+
+        result = await run_in_background(work)
+        warn_if_cut(result.warnings, stacklevel=2)
+        return result
+
+    def _query(
+        self,
+        sql: str,
+        as_of: AsOfText | None,
+        all_rows: bool,
+        began: Callable[[Interrupt], None] | None = None,
+    ) -> QueryResult:
+        arguments = {"sql": sql, "as_of": _text(as_of), **({"all_rows": True} if all_rows else {})}
+        return values.query_result(self._client.call("query", arguments, began))
+
+    def export(
+        self,
+        sql: str,
+        path: str | Path,
+        *,
+        format: str | None = None,
+        as_of: AsOfText | None = None,
+        force: bool = False,
+    ) -> ExportReport:
+        """Writes a statement's rows to a file of this machine as they come."""
+        chosen = format_of_file(str(path), format)
+        output = open_output(Path(path), force=force)
+        try:
+            return export_from(self._client, sql, _text(as_of), output, chosen, self._progress)
+        except BaseException:
+            output.discard()  # an error before the first row
+            raise
+
+    def explain(self, sql: str, *, as_of: AsOfText | None = None, options: QueryOptions | None = None) -> Explanation:
+        """How a statement would be answered."""
+        if options is not None:
+            refuse_remote("`options`", "SET statements before the SELECT.")
+        return values.explanation(self._client.call("explain", {"sql": sql, "as_of": _text(as_of)})["plan"])
+
+    # Work
+
+    def run_job(
+        self,
+        path: Path,
+        variables: Mapping[str, str],
+        *,
+        input_dir: str | None = None,
+        covers: str | None = None,
+        sql: str | None = None,
+        **options: Any,
+    ) -> JobReport:
+        """Runs an ingestion job spec. The spec is read on this machine, its input on the server's."""
+        from hybrid.config.job_spec import read_job_file
+        from hybrid.replace.job_options import JobOptions
+
+        path = Path(path)
+        arguments = {
+            "spec": read_job_file(path),
+            "source": str(path),
+            "folder": str(path.absolute().parent),
+            "variables": dict(variables),
+            "input_dir": input_dir,
+            "covers": covers,
+            "sql": sql,
+            **values.plain_arguments(JobOptions(**options), JobOptions),
+        }
+        return values.job_report(self._client.call("job_run", arguments))
+
+    def flows(self) -> list[FlowStatus]:
+        """Every flow that has run in the server's home, by target and name."""
+        return [values.value_of(FlowStatus, found) for found in self._client.call("flows", {})]
+
+    @property
+    def backfills(self) -> RemoteBackfills:
+        """The backfills of all tables: plan, show, run, pause, cancel, revert."""
+        return RemoteBackfills(self._client)
+
+    @property
+    def backups(self) -> RemoteBackups:
+        """The backups of the server's home: create, list, verify, delete."""
+        return RemoteBackups(self._client)
+
+    def runs(self, table: str | None = None) -> list[RunRecord]:
+        """The newest runs of tasks and jobs, of one table or of all, newest first."""
+        return [values.run_record(found) for found in self._client.call("runs", {"table": table})]
+
+    def run(self, run_id: str) -> RunRecord:
+        """One run; NotFoundError, with a suggestion, for an unknown id."""
+        if not run_id.replace("-", "").isalnum():  # it is part of a path; no run has such an id
+            self._client.call("run", {"run": run_id})
+        return values.run_record(self._client.run(run_id))
+
+    def schedules(self, table: str | None = None) -> list[Schedule]:
+        """The scheduled tasks of a table, or of all."""
+        return [values.schedule(found) for found in self._client.call("schedules", {"table": table})]
+
+    def status(self) -> list[TableStatus]:
+        """The status of every table, by name."""
+        return [self._status(found) for found in self._client.call("status", {})["tables"]]
+
+    def _status(self, document: values.Document) -> TableStatus:
+        boundary: EffectiveBoundary | None = None
+        override_ms = None
+        try:
+            found = self._client.call("boundary", {"table": document["table"]})
+            boundary, override_ms = values.effective(found), found["override_ms"]
+        except HybridError:  # the table has one half, or was dropped meanwhile
+            pass
+        return values.value_of(TableStatus, document, boundary=boundary, override_ms=override_ms)
+
+
+def _text(as_of: AsOfText | None) -> str | None:
+    return None if as_of is None else str(as_of)
