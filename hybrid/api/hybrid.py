@@ -277,7 +277,7 @@ class Hybrid:
 
     def run_job(
         self,
-        path: Path,
+        path: str | Path,
         variables: Mapping[str, str],
         *,
         input_dir: str | None = None,
@@ -296,7 +296,7 @@ class Hybrid:
         from hybrid.replace.job_options import JobOptions
 
         arguments = GivenToJob(covers, sql)
-        job = load_job_spec(path, dict(variables), arguments.input_dir(input_dir), self.context.now_ms())
+        job = load_job_spec(Path(path), dict(variables), arguments.input_dir(input_dir), self.context.now_ms())
         return run_given(self.context, job, arguments, JobOptions(**options))
 
     def load_flows(self, path: Path, variables: Mapping[str, str]) -> FlowSession:

@@ -174,7 +174,7 @@ class RemoteHybrid(RemoteObject, Hybrid):
 
     def run_job(
         self,
-        path: Path,
+        path: str | Path,
         variables: Mapping[str, str],
         *,
         input_dir: str | None = None,
