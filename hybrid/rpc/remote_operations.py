@@ -166,7 +166,7 @@ def server_plan(document: Document) -> ServerPlan:
 def _bucket(document: Document) -> PlannedBucket:
     start, end = (None if document[name] is None else epoch_ms(document[name]) for name in ("start", "end"))
     state, counts = BucketState(document["state"]), value_of(Counts, document)
-    return PlannedBucket(start, end, state, counts, document["swap"], document["samples"])
+    return PlannedBucket(start, end, state, counts, document["swap"], tuple(document["samples"]))
 
 
 class RemoteBackfills(RemoteObject, Backfills):

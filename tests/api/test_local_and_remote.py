@@ -38,7 +38,7 @@ from hybrid.rpc.remote_hybrid import RemoteHybrid
 from hybrid.rpc.remote_table import RemoteTable
 from tests.serve.app import MOVED, OFFLINE, SCHEMA, SEALED, App, Worker, fail_at_once, lay_orders
 
-MANY = "select a.order_id, b.order_id from orders a cross join orders b"  # 16 rows
+MANY = "select a.order_id, b.order_id from orders a cross join orders b order by 1, 2"  # 16 rows
 TYPES = """
     select cast(1.25 as decimal(10, 2)) as n, cast('2026-11-26 10:11:12.345678' as timestamp) as t,
            cast(unhex('00ff') as blob) as x, true as b, 1.5 as d, cast('nan' as double) as nan, 9007199254740993 as l,

@@ -86,7 +86,7 @@ def test_a_job_and_a_purge() -> None:
     files = (RemovedFile("OFFLINE", "x.parquet", 1, 2, 3),)
     purge = PurgeReport(
         "p", "t", "2026-11-26T00:00:00Z", ("a",), "ff", None, "me", False, {"OFFLINE": 1}, files, readings, readings,
-        0, 0, (), ("o",), "s.",
+        0, 0, {"plan": 2}, ({"offset": 3},), (), ("o",), "s.",
     )  # fmt: skip
     assert values.purge_report(sent(json_document(purge.to_json()))) == purge
 
@@ -103,7 +103,7 @@ def test_an_entry_of_the_lineage() -> None:
 def plan() -> Plan:
     written = WrittenSegment("b", 7, 70, 0, 1, ("f",), True)
     buckets = (
-        PlannedBucket(0, 86_400_000, BucketState.PRESENT, Counts(5, 4, 0, 1, 0), 0, [{"change": "removed"}]),
+        PlannedBucket(0, 86_400_000, BucketState.PRESENT, Counts(5, 4, 0, 1, 0), 0, ({"change": "removed"},)),
         PlannedBucket(None, None, BucketState.PRESENT, Counts()),
     )
     units = (Unit(0, (0,), {"a": ("f",)}, (written,)),)
