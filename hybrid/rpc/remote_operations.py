@@ -11,7 +11,7 @@ from hybrid.config.compaction_json import COMPACTION_TASK
 from hybrid.config.merge_json import MERGE_TASK
 from hybrid.config.retention_json import RETENTION_TASK
 from hybrid.config.task_schedules import OPTIMIZE_TASK, VACUUM_TASK
-from hybrid.errors import ConflictError, NotFoundError
+from hybrid.errors import ConflictError, NotFoundError, UsageError
 from hybrid.ingest.reset import ResetReport
 from hybrid.lake.plans import DesiredState
 from hybrid.move.merging.report import MergeReport
@@ -39,6 +39,7 @@ from hybrid.table.plans import BucketState, Counts, Plan, PlannedBucket
 
 if TYPE_CHECKING:
     from hybrid.rpc.client import Client
+    from hybrid.sql.redaction import Redaction
 
 
 class RemoteConnectors(RemoteObject, TableConnectors):
@@ -175,8 +176,15 @@ class RemoteBackfills(RemoteObject, Backfills):
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    def plan(self, table: str, change: BackfillChange) -> Plan:
-        """Plans a correction and stages its rows on the server, which also reads the files of `change.input`."""
+    def plan(
+        self, table: str, change: BackfillChange, redaction: Redaction | None = None, erasure: str | None = None
+    ) -> Plan:
+        """Plans a correction and stages its rows on the server, which also reads the files of `change.input`.
+
+        Only the server itself plans for an erasure.
+        """
+        if redaction is not None or erasure is not None:
+            raise UsageError("A server plans the corrections of its erasures itself.", hint="hybrid erase --server URL")
         arguments = {"table": table, **plain_arguments(change, BackfillChange)}
         if "input" in arguments and "://" not in arguments["input"]:
             arguments["input"] = str(Path(arguments["input"]).expanduser().absolute())
