@@ -96,7 +96,18 @@ PATH_RIGHTS = {
 }
 
 READING_VERBS = {
-    *("table_list", "table_show", "table_view", "table_validate", "table_copies", "query", "explain", "status"),
+    *(
+        "table_dropped",
+        "table_export",
+        "table_list",
+        "table_show",
+        "table_view",
+        "table_validate",
+        "table_copies",
+        "query",
+        "explain",
+        "status",
+    ),
     *("segments", "segment", "boundary", "replacements", "replacement", "rejected", "backfills", "backfill", "purges"),
     *("connector_reset_plan", "pause_status", "runs", "run", "run_hints", "schedules", "connectors", "flows"),
     *("erasures", "erasure"),
