@@ -151,12 +151,13 @@ class _Creation:
         return self._publish(pinned)
 
     def _publish(self, pinned: Mapping[str, BackupSource]) -> BackupReport:
-        now = stamp(wall_clock_ms())
-        moment = now.replace("-", "").replace(":", "").replace(".", "").rstrip("Z")
+        # Not the time of publishing: a purge in between would seem to be older than rows that the backup still holds.
+        created_at = min((table.table.pinned_at for table in pinned.values()), default=stamp(wall_clock_ms()))
+        moment = created_at.replace("-", "").replace(":", "").replace(".", "").rstrip("Z")
         manifest = BackupManifest(
             id=f"{moment}Z-{_ending(self.act)}",
             act=self.act,
-            created_at=now,
+            created_at=created_at,
             product=version("hybrid"),
             home=str(self.home.folder),
             whole=self.names is None,

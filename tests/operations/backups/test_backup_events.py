@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import pytest
 
 from hybrid.api.hybrid import Hybrid
 from hybrid.catalog.runs import RunRequest
+from hybrid.clock import wall_clock_ms
 from hybrid.config.table_config import Half
 from hybrid.errors import ConflictError, DataError, NotFoundError, QueryError, StreamError
 from hybrid.kafka.streams import SilentBrokers, StreamView
@@ -26,6 +28,7 @@ from hybrid.operations.backups.backup_source import pin_table
 from hybrid.operations.backups.backup_store import BackupStore
 from hybrid.operations.backups.home_settings import portable_settings
 from hybrid.operations.backups.stream_gaps import stream_warnings
+from hybrid.runtime.json_values import stamp
 from hybrid.table.boundary import Boundary, TopicPartition
 from tests.operations.backups.restored_homes import SQL, opened, restored
 from tests.query.halves import KEY, Halves
@@ -122,6 +125,27 @@ def test_a_file_that_is_removed_before_it_is_copied(
     assert ids(new) == IDS and new.table("orders").half(Half.OFFLINE).version == 2
     assert here.backups.verify(store).sound
     new.close()
+
+
+def test_a_purge_after_the_copy_comes_after_the_backup(
+    here: Hybrid, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was copied before the purge is in the backup: its time and its id must say that it is from before."""
+    rest, purged_at = _Creation._store_rest, list[str]()
+
+    def store_rest(self: Any) -> None:
+        time.sleep(0.005)
+        purged_at.append(stamp(wall_clock_ms()))
+        time.sleep(0.005)
+        rest(self)
+
+    monkeypatch.setattr(_Creation, "_store_rest", store_rest)
+    made = [here.backups.create(store) for _ in range(2)]
+    for report, moment in zip(made, purged_at, strict=True):
+        manifest = BackupStore(store).read(report.id)
+        assert report.created_at == manifest.created_at == manifest.tables[0].pinned_at < moment
+        assert report.id.partition("Z-")[0] == "".join(found for found in report.created_at if found not in "-:.Z")
+    assert [found.id for found in here.backups.list(store)] == [made[1].id, made[0].id]
 
 
 def test_a_file_that_is_missing_for_good(here: Hybrid, store: Path) -> None:
