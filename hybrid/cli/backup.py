@@ -42,12 +42,14 @@ def create(cli: Cli, directory: str, tables: tuple[str, ...]) -> None:
 @pass_cli
 def list_(cli: Cli, directory: str) -> None:
     """List the backups in DIR, newest first."""
-    from hybrid.operations.backups.backups import list_backups
+    from hybrid.operations.backups.backups import list_backups, notes_on
 
     _check(cli, "list")
     empty = f"There is no backup in {directory}. To make one: hybrid backup create {directory}"
     found = [summary.to_json() for summary in list_backups(Path(_absolute(directory)))]
     cli.emit(found, _LISTED, empty=empty)
+    for note in notes_on(Path(_absolute(directory))):
+        cli.say(note)
 
 
 @backup.command()
@@ -85,16 +87,24 @@ def restore(cli: Cli, directory: str, backup_id: str | None, tables: tuple[str, 
 
 @backup.command()
 @click.argument("directory", metavar="DIR")
-@click.argument("backup_id", metavar="ID")
+@click.argument("backup_id", metavar="ID", required=False)
+@click.option("--surplus", is_flag=True, help="Delete only files that no backup needs, and no backup.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @pass_cli
-def delete(cli: Cli, directory: str, backup_id: str, yes: bool) -> None:
+def delete(cli: Cli, directory: str, backup_id: str | None, surplus: bool, yes: bool) -> None:
     """Delete a backup, and the files that no other backup in DIR needs."""
-    from hybrid.operations.backups.backup_delete import delete_backup
+    from hybrid.operations.backups.backup_delete import delete_backup, delete_surplus
 
+    if (backup_id is None) is not surplus:
+        raise click.UsageError("Name the backup to delete, or --surplus for what no backup needs; not both.")
     _check(cli, "delete")
-    confirm(f"Delete backup '{backup_id}' in {directory}? It cannot be taken back.", yes)
-    tell(cli, vars(delete_backup(Path(_absolute(directory)), backup_id, cli.progress)))
+    folder = Path(_absolute(directory))
+    if backup_id is None:
+        report = delete_surplus(folder, cli.progress)
+    else:
+        confirm(f"Delete backup '{backup_id}' in {directory}? It cannot be taken back.", yes)
+        report = delete_backup(folder, backup_id, cli.progress)
+    tell(cli, vars(report))
 
 
 def _absolute(directory: str) -> str:

@@ -48,7 +48,7 @@ _ALWAYS = (
     (
         "backups",
         "backups from before (hybrid backup list DIR), copies of the home, snapshots, versions of objects",
-        "whoever keeps them: hybrid backup delete; erase again in what is restored from them",
+        "whoever keeps them: hybrid backup delete, also with --surplus; erase again in what is restored from them",
     ),
     (
         "readers",

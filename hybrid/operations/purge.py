@@ -136,7 +136,10 @@ def _outside(home: Home, table: TableRef, asked: PurgeRequest) -> Iterator[str]:
     if table.spec.stream is not None:
         yield f"{table.spec.stream.words}: Kafka keeps messages as long as it is told to"
     yield "files that jobs, connectors and flows have read, and plans that were written with -o"
-    yield "backups from before: hybrid backup list DIR shows their times, hybrid backup delete removes them"
+    yield (
+        "backups from before: hybrid backup list DIR shows their times, hybrid backup delete removes them, and what "
+        "killed backups left there (--surplus)"
+    )
     for folder, what in leftovers(home).items():
         yield f"{folder.name}: {what}"
     yield "statements and errors in the run records, the lineage and the logs"

@@ -4,6 +4,7 @@ pin every table, then copy the catalog      nothing is written but the catalog's
 copy files that the store lacks             objects without a manifest: surplus, used by the next backup
 a file is gone                              its table is pinned again, and the catalog copied again
 sync, write the manifest, rename it         the backup exists
+remove what no backup needs                 as above: a kill leaves it to the next create or delete
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from hybrid.operations.backups.backup_catalog import CATALOG, copy_catalog
 from hybrid.operations.backups.backup_manifest import BackupFile, BackupManifest
 from hybrid.operations.backups.backup_source import BackupSource, pin_table
 from hybrid.operations.backups.backup_store import BackupStore, StoredObject
+from hybrid.operations.backups.backup_surplus import remove_surplus_if_free
 from hybrid.operations.backups.home_settings import portable_settings
 from hybrid.progress import counted
 from hybrid.runtime.json_values import stamp
@@ -112,7 +114,9 @@ def create_backup(home: Home, directory: Path, tables: Sequence[str] | None = No
         store.sweep_parts()
         earlier = next((one for one in store.newest_first() if one.home == str(home.folder)), None)
         known = {} if earlier is None else {file.path: file for file in earlier.files}
-        return _Creation(home, store, names, act, known).run()
+        report = _Creation(home, store, names, act, known).run()
+        remove_surplus_if_free(store, home.progress)
+        return report
 
 
 @dataclass

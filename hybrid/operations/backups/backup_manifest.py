@@ -60,7 +60,7 @@ class BackupTable:
 class BackupManifest:
     """A backup. `whole`: it holds all tables of the home, not only named ones.
 
-    `created_at` is when its first table was pinned, so nothing in it is older. `id` begins with that time.
+    `created_at` is when its first table was pinned; `id` begins with that time.
     `act` is the id of the run that made it; `home` and `product` are the folder and the version of the original.
     `left_out` are sentences on what is not in it.
     """

@@ -112,6 +112,12 @@ class BackupStore:
         finally:
             os.close(descriptor)
 
+    @contextmanager
+    def reading_alone_now(self) -> Iterator[bool]:
+        """Hold the lock of readers alone. False when somebody reads just now: it does not wait."""
+        with (self.folder / _READING).open("a") as file:
+            yield try_lock(file)
+
     # Objects
 
     def object_path(self, sha256: str) -> Path:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 from hybrid.errors import HybridError
 from hybrid.operations.backups.backup_create import BackupReport, check_directory, create_backup
-from hybrid.operations.backups.backup_delete import DeletionReport, delete_backup
+from hybrid.operations.backups.backup_delete import DeletionReport, delete_backup, delete_surplus
 from hybrid.operations.backups.backup_manifest import BackupManifest
 from hybrid.operations.backups.backup_restore import RestoreReport, restore_backup
 from hybrid.operations.backups.backup_store import BackupStore
+from hybrid.operations.backups.backup_surplus import surplus_words
 from hybrid.operations.backups.backup_verify import VerifyReport, verify_backups
 from hybrid.progress import Progress
 
@@ -50,6 +51,12 @@ def list_backups(directory: Path) -> list[BackupSummary]:
     found = [_summary(manifest) for manifest in manifests]
     found += [_damaged(backup_id, error) for backup_id, error in errors.items()]
     return sorted(found, key=lambda summary: summary.id, reverse=True)
+
+
+def notes_on(directory: Path) -> list[str]:
+    """Sentences on what a directory holds beside its backups."""
+    surplus = surplus_words(BackupStore(directory))
+    return [] if surplus is None else [surplus]
 
 
 def _summary(manifest: BackupManifest) -> BackupSummary:
@@ -107,3 +114,8 @@ class Backups:
         """Deletes a backup, and the files that no other backup needs."""
         folder = check_directory(self._home, Path(directory))
         return delete_backup(folder, backup, self._progress, self._home.settings.lock_timeout_s)
+
+    def delete_surplus(self, directory: str | Path) -> DeletionReport:
+        """Deletes only files that no backup needs: what a killed backup left may hold rows that were erased."""
+        folder = check_directory(self._home, Path(directory))
+        return delete_surplus(folder, self._progress, self._home.settings.lock_timeout_s)

@@ -189,7 +189,7 @@ def test_a_deleted_backup_takes_only_its_own_files(here: Hybrid, halves: Halves,
     assert here.backups.verify(store).findings == ()
     third = here.backups.create(store).id
     (store / "backups" / f"{second}.json").write_text("{}")
-    with pytest.raises(ConflictError, match=f"its files stay: the manifest of '{second}' is damaged"):
+    with pytest.raises(ConflictError, match=f"no backup needs stay: the manifest of '{second}' is damaged"):
         here.backups.delete(store, third)
     count = len(objects(store))
     assert count > 3 and here.backups.list(store)[0].state == "DAMAGED"
@@ -197,6 +197,51 @@ def test_a_deleted_backup_takes_only_its_own_files(here: Hybrid, halves: Halves,
     assert objects(store) == set()
     with pytest.raises(NotFoundError, match="holds no backup"):
         opened(tmp_path / "new").backups.restore(store)
+
+
+def test_what_no_backup_needs_is_removed(
+    here: Hybrid, store: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    """Objects of a killed backup may hold erased rows: the next backup removes them, or a deletion of its own."""
+
+    def surplus() -> list[str]:
+        return [found.kind for found in here.backups.verify(store).findings]
+
+    def killed() -> None:
+        raise KeyboardInterrupt
+
+    def cut_short() -> None:
+        (here.home / "access.json").write_text(f'{{"accounts": [], "times": {len(objects(store))}}}')
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(BackupStore, "publish", lambda *_: killed())
+            here.backups.create(store)
+        (here.home / "access.json").unlink()
+
+    here.backups.create(store)
+    cut_short()
+    assert "SURPLUS" in surplus()
+    assert run(["backup", "list", str(store)]) == 0
+    assert f"hybrid backup delete {store} --surplus" in capsys.readouterr().err
+    with BackupStore(store).reading():  # a reader may be at work with any object: nothing is removed
+        here.backups.create(store)
+        assert "SURPLUS" in surplus()
+    (store / "backups" / "bad.json").write_text("{}")
+    here.backups.create(store)
+    with pytest.raises(ConflictError, match="the manifest of 'bad' is damaged"):
+        here.backups.delete_surplus(store)
+    (store / "backups" / "bad.json").unlink()
+    assert "SURPLUS" in surplus()
+    report = here.backups.delete_surplus(store)
+    assert report.files > 0 and report.id is None and surplus() == []
+    cut_short()
+    assert "SURPLUS" in surplus()
+    here.backups.create(store)
+    assert surplus() == []
+    cut_short()
+    assert run(["backup", "delete", str(store)]) == 2 == run(["backup", "delete", str(store), "x", "--surplus"])
+    assert run(["backup", "delete", str(store), "--surplus"]) == 0 and surplus() == []
+    assert run(["backup", "list", str(store)]) == 0
+    assert "--surplus" not in capsys.readouterr().err
 
 
 def test_wrong_places_are_refused(here: Hybrid, store: Path, tmp_path: Path) -> None:
