@@ -74,7 +74,7 @@ def verify(cli: Cli, directory: str, backup_id: str | None) -> int:
 @click.option("--table", "tables", metavar="TABLE", multiple=True, help="Only this table; may be repeated.")
 @pass_cli
 def restore(cli: Cli, directory: str, backup_id: str | None, tables: tuple[str, ...]) -> None:
-    """Restore a backup, by default the newest, as the new home that --home names."""
+    """Restore a backup, by default the newest whole one, as the new home that --home names."""
     from hybrid.cli.dispatch import dispatcher
 
     refuse_server(cli, "hybrid backup restore", "Run it on the machine of the new home.", flag_only=True)

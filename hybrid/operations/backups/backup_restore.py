@@ -62,16 +62,16 @@ class RestoreReport:
 def restore_backup(
     home: Home, directory: Path, backup_id: str | None = None, tables: Sequence[str] | None = None
 ) -> RestoreReport:
-    """Restore a backup, or some of its tables, as the new home that `home` names. None: the newest backup.
+    """Restore a backup, or some of its tables, as the new home that `home` names. None: see `newest_whole`.
 
-    ConflictError when there is something at that place; DataError when a file is damaged. No home is made then.
+    ConflictError when there is something at that place, or when backups of several homes make the choice unclear; DataError when a file is damaged. No home is made then.
     """
     target = home.folder
     _require_empty(target)
     store = BackupStore.open(directory.expanduser().absolute())
     durable.make_folder(target.parent)
     with store.reading():
-        manifest = store.newest() if backup_id is None else store.read(backup_id)
+        manifest = store.newest_whole() if backup_id is None else store.read(backup_id)
         names = _chosen(manifest, tables)
         part = target.with_name(f".{target.name}.restoring")
         with file_lock(target.parent):  # two restores to one place take turns
@@ -170,6 +170,9 @@ def _report(home: Home, manifest: BackupManifest, names: Sequence[str], files: S
             warnings += stream_warnings(home, name, brokers)
         except HybridError as error:
             warnings.append(f"Table '{name}': {error}")
+    if not manifest.whole:
+        others = "the backup was made of named tables only"
+        warnings.append(f"Not in the backup: other tables that {manifest.home} may have, for {others} (PARTIAL).")
     warnings += [f"Not in the backup: {what}." for what in manifest.left_out]
     size = sum(file.size for file in files)
     sentence = (

@@ -252,6 +252,26 @@ class BackupStore:
             raise NotFoundError(f"{self.folder} holds no backup.", hint=f"hybrid backup create {self.folder}")
         return self.read(ids[-1])
 
+    def newest_whole(self) -> BackupManifest:
+        """The backup that is restored when none is named: the newest of all tables, or without one the newest.
+
+        ConflictError when backups of several homes are there; DataError when a newer manifest is damaged.
+        """
+        manifests, errors = self.readable()
+        if not manifests:
+            return self.newest()
+        homes = sorted({manifest.home for manifest in manifests})
+        if len(homes) > 1:
+            raise ConflictError(
+                f"{self.folder} holds backups of {len(homes)} homes ({', '.join(homes)}): which one is to be restored?",
+                hint=f"Name its ID: hybrid backup list {self.folder}",
+            )
+        chosen = next((manifest for manifest in reversed(manifests) if manifest.whole), manifests[-1])
+        newer = max(errors, default="")
+        if newer > chosen.id:
+            raise DataError(f"{errors[newer]} It may be newer than '{chosen.id}'.", hint=f"Name an ID, as {chosen.id}.")
+        return chosen
+
     def newest_first(self, ending: str = "") -> Iterator[BackupManifest]:
         """The readable manifests whose ids end so, newest first. Each is read when it is asked for."""
         for backup_id in reversed(self.ids()):

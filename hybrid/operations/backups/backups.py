@@ -107,7 +107,7 @@ class Backups:
     def restore(
         self, directory: str | Path, backup: str | None = None, tables: Sequence[str] | None = None
     ) -> RestoreReport:
-        """Restores a backup (None: the newest) as this home, which must be empty or not exist yet."""
+        """Restores a backup (None: the newest of all tables) as this home, which must be empty or not exist yet."""
         return restore_backup(self._home, Path(directory), backup, tables)
 
     def delete(self, directory: str | Path, backup: str) -> DeletionReport:

@@ -244,6 +244,36 @@ def test_what_no_backup_needs_is_removed(
     assert "--surplus" not in capsys.readouterr().err
 
 
+def test_which_backup_is_restored_by_default(here: Hybrid, store: Path, tmp_path: Path) -> None:
+    made = BackupStore(store)
+
+    def restore(number: int, **options: Any) -> Any:
+        new = opened(tmp_path / f"new{number}")
+        report = new.backups.restore(store, **options)
+        new.close()
+        return report
+
+    part = here.backups.create(store, ["orders"])
+    only = restore(0)
+    assert only.id == part.id and "named tables only (PARTIAL)" in "".join(only.warnings)
+    whole = here.backups.create(store)
+    later = here.backups.create(store, ["orders"])
+    chosen = restore(1)
+    assert chosen.id == whole.id and "PARTIAL" not in "".join(chosen.warnings)
+    assert "PARTIAL" in "".join(restore(2, backup=later.id).warnings)
+    (store / "backups" / "9.json").write_text("{}")
+    with pytest.raises(DataError, match=f"is damaged.* newer than '{whole.id}'"):
+        restore(3)
+    (store / "backups" / "9.json").rename(store / "backups" / "1.json")
+    assert restore(4).id == whole.id
+    other = replace(made.read(whole.id), id="other", home="/srv/other")
+    (store / "backups" / "other.json").write_text(other.to_text())
+    with pytest.raises(ConflictError, match="holds backups of 2 homes") as refused:
+        restore(5)
+    assert refused.value.hint == f"Name its ID: hybrid backup list {store}"
+    assert restore(6, backup=whole.id).id == whole.id
+
+
 def test_wrong_places_are_refused(here: Hybrid, store: Path, tmp_path: Path) -> None:
     for place in (here.home, here.home / "b", here.home.parent):
         with pytest.raises(UsageError, match="contain each other"):
