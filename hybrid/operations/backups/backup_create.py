@@ -25,7 +25,7 @@ from hybrid.home.accounts import ACCESS_FILE
 from hybrid.lake.failpoints import step
 from hybrid.operations.backups.backup_catalog import CATALOG, copy_catalog
 from hybrid.operations.backups.backup_manifest import BackupFile, BackupManifest
-from hybrid.operations.backups.backup_source import BackupSource, pin_table
+from hybrid.operations.backups.backup_source import BackupSource, pin_table, require_definitions
 from hybrid.operations.backups.backup_store import BackupStore, StoredObject
 from hybrid.operations.backups.backup_surplus import remove_surplus_if_free
 from hybrid.operations.backups.home_settings import portable_settings
@@ -99,7 +99,7 @@ def check_directory(home: Home, directory: Path, rules: InputRules | None = None
 def create_backup(home: Home, directory: Path, tables: Sequence[str] | None = None) -> BackupReport:
     """Back up all tables of a home, or the named ones. Earlier backups in the directory stay as they are.
 
-    NotFoundError for an unknown table; ConflictError when another backup is being made there. No backup is made then.
+    NotFoundError for an unknown table; DataError for data without a definition; ConflictError when another backup is being made there. No backup is made then.
     """
     home.require_folder()
     if tables is not None and not tables:
@@ -174,6 +174,8 @@ class _Creation:
         return _report(manifest, self.store, self.new)
 
     def _pinned(self) -> dict[str, BackupSource]:
+        if self.names is None:
+            require_definitions(self.home)
         names = self.home.definitions.names() if self.names is None else self.names
         pinned = dict[str, BackupSource]()
         for name in names:

@@ -89,6 +89,31 @@ def pin_table(home: Home, name: str) -> BackupSource:
     raise ConflictError(f"Table '{name}' was changed {_ROUNDS_MAX} times while a backup tried to pin it.")
 
 
+def require_definitions(home: Home) -> None:
+    """DataError when a folder of the warehouse holds a table's data without a definition.
+
+    A table that is being created has no definition yet, but no commit after its creation either.
+    """
+    for root in sorted(home.settings.warehouse.glob("[!.]*")):
+        for half in (half for half in Half if (root / half.value / "_delta_log").is_dir()):
+            if not (root / _DEFINITION).exists() and _has_data(root / half.value) and root.is_dir():
+                raise DataError(
+                    f"The definition of table '{root.name}' is missing, and {root / half.value} holds its data: a backup "
+                    "of all tables would lack it. No backup was made.",
+                    hint=f"hybrid doctor {root.name} --repair writes it again; --table backs up other tables.",
+                )
+
+
+def _has_data(half: Path) -> bool:
+    """Whether a half has commits after its creation, or cannot be read. False when it is dropped just now."""
+    try:
+        return open_half(half).state.act.number > 0
+    except NotFoundError:
+        return False
+    except HybridError:
+        return half.is_dir()
+
+
 def _source(home: Home, layout: TableLayout, look: Mapping[str, FileStamp]) -> BackupSource:
     """The table as it is now; `look` has the files beside its halves."""
     documents = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -242,6 +243,25 @@ def test_what_no_backup_needs_is_removed(
     assert run(["backup", "delete", str(store), "--surplus"]) == 0 and surplus() == []
     assert run(["backup", "list", str(store)]) == 0
     assert "--surplus" not in capsys.readouterr().err
+
+
+def test_a_table_without_a_definition_is_missed(here: Hybrid, store: Path) -> None:
+    root = here.settings.warehouse
+    shutil.copytree(root / "orders", root / "others")
+    (root / "others" / "definition.json").rename(root / "others" / "definition.json.damaged-1")
+    with pytest.raises(DataError, match="definition of table 'others' is missing"):
+        here.backups.create(store)
+    assert here.backups.list(store) == []
+    assert here.backups.create(store, ["orders"]).tables.keys() == {"orders"}
+    shutil.rmtree(root / "others" / "OFFLINE")
+    log = root / "others" / "REALTIME" / "_delta_log"
+    first = (log / f"{0:020d}.json").read_text()
+    (log / f"{0:020d}.json").write_text("{")  # nor can it be read
+    with pytest.raises(DataError, match="definition of table 'others' is missing"):
+        here.backups.create(store)
+    (log / f"{0:020d}.json").write_text(first)
+    (log / f"{1:020d}.json").unlink()  # as a creation in progress leaves it
+    assert here.backups.create(store).tables.keys() == {"orders"}
 
 
 def test_which_backup_is_restored_by_default(here: Hybrid, store: Path, tmp_path: Path) -> None:
