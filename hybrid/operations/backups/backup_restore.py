@@ -11,18 +11,20 @@ import os
 import shutil
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from hybrid.config.table_config import Half
-from hybrid.errors import ConflictError, DataError, HybridError, NotFoundError
+from hybrid.errors import ConflictError, DataError, HybridError, NotFoundError, UsageError
 from hybrid.kafka.clients import CHECK_TIMEOUT_MS
 from hybrid.kafka.streams import SilentBrokers
 from hybrid.lake.failpoints import step
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import open_half
 from hybrid.operations.backups.backup_catalog import CATALOG, adapt_catalog
+from hybrid.operations.backups.backup_create import check_directory
 from hybrid.operations.backups.backup_manifest import BackupFile, BackupManifest
 from hybrid.operations.backups.backup_store import BackupStore
 from hybrid.operations.backups.stream_gaps import stream_warnings
@@ -64,17 +66,21 @@ def restore_backup(
 ) -> RestoreReport:
     """Restore a backup, or some of its tables, as the new home that `home` names. None: see `newest_whole`.
 
-    ConflictError when there is something at that place, or when backups of several homes make the choice unclear; DataError when a file is damaged. No home is made then.
+    ConflictError when there is something at that place, or when backups of several homes make the choice unclear;
+    UsageError for a mount point, or a home that the directory contains or that contains it; DataError when a file is damaged. No home is made then.
     """
     target = home.folder
+    directory = check_directory(home, directory)  # a home in a backup directory would be surplus there
     _require_empty(target)
-    store = BackupStore.open(directory.expanduser().absolute())
+    _require_renamable(target)
+    store = BackupStore.open(directory)
     durable.make_folder(target.parent)
     with store.reading():
         manifest = store.newest_whole() if backup_id is None else store.read(backup_id)
         names = _chosen(manifest, tables)
         part = target.with_name(f".{target.name}.restoring")
         with file_lock(target.parent):  # two restores to one place take turns
+            _return_logs(part, target)
             shutil.rmtree(part, ignore_errors=True)  # of a restore that was killed
             files = [file for file in manifest.files if _is_chosen(file.path, names, whole=tables is None)]
             home.progress.say(f"Restoring {counted(len(files), 'file')} of backup {manifest.id}.")
@@ -87,6 +93,7 @@ def restore_backup(
                     (target / _LOGS).rename(part / _LOGS)
                 durable.rename(part, target)
             except BaseException:
+                _return_logs(part, target)
                 shutil.rmtree(part, ignore_errors=True)
                 raise
         step("restore.renamed")
@@ -101,6 +108,24 @@ def _require_empty(target: Path) -> None:
             f"{target} is not empty: a backup is restored into a new home. Nothing was changed.",
             hint="Name another with --home DIR.",
         )
+
+
+def _require_renamable(target: Path) -> None:
+    """UsageError for a mount point: a folder cannot be renamed to it, which would show only after all is copied."""
+    if target.is_dir() and (os.path.ismount(target) or target.stat().st_dev != target.parent.stat().st_dev):
+        raise UsageError(
+            f"{target} is a mount point: a restored home is renamed into place, which cannot be done there. Nothing was "
+            "changed.",
+            hint=f"Name a folder in it: --home {target / 'home'}",
+        )
+
+
+def _return_logs(part: Path, target: Path) -> None:
+    """Move logs back that a failed or killed restore has taken from the new home's place."""
+    if (part / _LOGS).is_dir() and not (target / _LOGS).exists():
+        with suppress(OSError):  # what else goes wrong is said by the error that led here
+            target.mkdir(mode=0o700, exist_ok=True)
+            (part / _LOGS).rename(target / _LOGS)
 
 
 def _chosen(manifest: BackupManifest, tables: Sequence[str] | None) -> list[str]:
