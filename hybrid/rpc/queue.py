@@ -33,8 +33,8 @@ from hybrid.jvm.spark_errors import unexpected_words
 from hybrid.lake.log import open_half
 from hybrid.lake.log_entries import own_states
 from hybrid.logs import log_context
+from hybrid.operations.backups.backup_catalog import ALL_TABLES
 from hybrid.operations.backups.backup_create import check_directory
-from hybrid.operations.backups.backups import ALL_TABLES
 from hybrid.operations.schedules import SCHEDULE
 from hybrid.operations.tables.schemas import users_of
 from hybrid.operations.tasks import TASK_TYPES

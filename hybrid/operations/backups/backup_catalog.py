@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
+from hybrid.operations.erasure import ERASE
 from hybrid.runtime.disk import sqlite_error
 
 CATALOG = "catalog.db"
@@ -16,6 +17,9 @@ _UNFINISHED = (
 )
 # Rows that name a table, and are left out when the table is not restored.
 _OF_TABLES = ("runs", "pauses", "connectors")
+# The table of a run that belongs to all, and the types of runs that change further tables than the one they name.
+ALL_TABLES = "*"
+_OVER_TABLES = frozenset({ERASE, "evolve"})
 _PROCESSES = ("roles", "ingestion", "origin")
 _UNENDED = "state IN ('QUEUED', 'RUNNING')"
 _INTERRUPT = (
@@ -47,7 +51,8 @@ def adapt_catalog(path: Path, pinned_at: Mapping[str, str], *, whole: bool) -> N
     """Make a copied catalog that of a restored home.
 
     It forgets the original's processes. Runs that had not ended, or that ended after their table was pinned
-    (`pinned_at`, by table), become INTERRUPTED. Unless `whole`, rows of other tables are removed.
+    (`pinned_at`, by table), become INTERRUPTED; work over several tables when it ended after the first pin. Unless
+    `whole`, rows of other tables are removed.
     """
     with closing(sqlite3.connect(path)) as connection, connection:
         present = _tables(connection)
@@ -61,6 +66,11 @@ def adapt_catalog(path: Path, pinned_at: Mapping[str, str], *, whole: bool) -> N
             connection.execute(f"{_INTERRUPT} {_UNENDED}", (_UNFINISHED,))
             ended_later = f"{_INTERRUPT} table_name = ? AND finished_at > ?"
             connection.executemany(ended_later, [(_UNFINISHED, *end) for end in pinned_at.items()])
+            if pinned_at:
+                marks = ", ".join("?" * len(_OVER_TABLES))
+                over_tables = f"{_INTERRUPT} (table_name = ? OR type IN ({marks})) AND finished_at > ?"
+                first_pin = min(pinned_at.values())
+                connection.execute(over_tables, (_UNFINISHED, ALL_TABLES, *sorted(_OVER_TABLES), first_pin))
 
 
 def _tables(connection: sqlite3.Connection) -> set[str]:

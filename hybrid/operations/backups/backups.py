@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hybrid.errors import HybridError
+from hybrid.operations.backups.backup_catalog import ALL_TABLES
 from hybrid.operations.backups.backup_create import BackupReport, check_directory, create_backup
 from hybrid.operations.backups.backup_delete import DeletionReport, delete_backup, delete_surplus
 from hybrid.operations.backups.backup_manifest import BackupManifest
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from hybrid.home.home import Home
 
 BACKUP = "backup"
-# In records of runs, in place of a table's name.
-ALL_TABLES = "*"
 
 
 @dataclass(frozen=True)

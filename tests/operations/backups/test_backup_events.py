@@ -268,6 +268,43 @@ def test_runs_of_the_original(here: Hybrid, store: Path, tmp_path: Path, monkeyp
     new.close()
 
 
+def test_work_over_several_tables_that_ends_between_two_pins(
+    here: Hybrid, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It names one table, or none, and the first table was pinned before it had ended."""
+    root, runs = here.settings.warehouse, here.context.catalog.runs
+    shutil.copytree(root / "orders", root / "others")
+    text = (root / "others" / "definition.json").read_text()
+    (root / "others" / "definition.json").write_text(text.replace('"orders"', '"others"'))
+    works = [("erase", "others"), ("evolve", "others"), ("backup", "*"), ("seal", "others")]
+    for when in ("before", "between"):
+        for kind, table in works:
+            runs.enqueue(RunRequest(f"{kind}-{when}", table, kind, "job_run", {}, "cli"))
+    for kind, _ in works:
+        runs.finish(f"{kind}-before", "DONE", "It is there.")
+    pin, pins = pin_table, list[str]()
+
+    def pin_tables(home: Any, name: str) -> Any:
+        time.sleep(0.005)
+        if pins:
+            for kind, _ in works:
+                runs.finish(f"{kind}-between", "DONE", "It is there.")
+            time.sleep(0.005)
+        pins.append(name)
+        return pin(home, name)
+
+    monkeypatch.setattr("hybrid.operations.backups.backup_create.pin_table", pin_tables)
+    here.backups.create(store)
+    assert pins == ["orders", "others"]
+    new = restored(here, store, tmp_path / "new")
+    states = {run.id: run.state for run in new.runs()}
+    assert {kind: states[f"{kind}-between"] for kind, _ in works} == {
+        "erase": "INTERRUPTED", "evolve": "INTERRUPTED", "backup": "INTERRUPTED", "seal": "DONE",
+    }  # fmt: skip
+    assert {states[f"{kind}-before"] for kind, _ in works} == {"DONE"}
+    new.close()
+
+
 def test_only_named_tables(here: Hybrid, store: Path, tmp_path: Path) -> None:
     root = here.settings.warehouse
     shutil.copytree(root / "orders", root / "others")
