@@ -1,6 +1,7 @@
 """Runs as an account may see them: an account that may only read sees no values of a job's input.
 
-A failed job names the cell that does not fit. The right to query tables does not include a job's input.
+A failed job names the cell that does not fit. The right to query tables does not include a job's input. Nor does it
+include the directories of backups, which the reports of their runs name.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from hybrid.catalog.runs import RunRecord
 
 HIDDEN_ERROR = "It failed; why is shown to accounts that may operate, for it may quote the input."
+HIDDEN_BACKUP = "What was done with a backup is shown to accounts that may operate, for it names folders."
+_BACKUP = "backup"
 
 
 def visible_run(run: RunRecord) -> RunRecord:
@@ -23,6 +26,9 @@ def visible_run(run: RunRecord) -> RunRecord:
         return run
     error = None if run.error is None else {**run.error, "error": HIDDEN_ERROR, "hint": None}
     result = HIDDEN_ERROR if run.state == "FAILED" else run.result
+    if run.type == _BACKUP:
+        hidden = None if run.result is None else HIDDEN_BACKUP
+        return replace(run, result=hidden, report=None, error=error, progress=None)
     return replace(run, result=result, report=without_samples(run.report), error=error)
 
 

@@ -71,6 +71,7 @@ async def create_backup(request: Request, wanted: BackupBody) -> Any:
 @needs(Right.ADMIN)
 def list_backups(request: Request, wanted: DirectoryBody) -> Any:
     """Returns the backups in a directory, newest first."""
+    context_of(request).check_directory(wanted.directory)
     return VERBS["backup_list"].call(context_of(request).home, directory=wanted.directory)
 
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from pathlib import Path
 from typing import Any
 
 from anyio import CapacityLimiter
@@ -18,6 +19,8 @@ from hybrid.api.hybrid import Hybrid
 from hybrid.api.table import Table
 from hybrid.catalog.runs import RunRecord
 from hybrid.errors import ConflictError, HybridError, QueryError, known_kinds
+from hybrid.home.input_access import rules_of
+from hybrid.operations.backups.backup_create import check_directory
 from hybrid.operations.rejected_rows import Bounds
 from hybrid.operations.tables.status import status_of_all
 from hybrid.query.engine import QueryOptions
@@ -114,6 +117,10 @@ class ServerContext:
         """Return the limits of a response with rejected rows, requested at `began` (monotonic clock, s)."""
         timeout_ms = self.limits.query_timeout_ms
         return Bounds(_MESSAGE_CHARACTERS, began + timeout_ms / 1000 if timeout_ms else None)
+
+    def check_directory(self, directory: str, source: str = "http") -> None:
+        """RightError when the current request may not use this directory of backups."""
+        check_directory(self.home.context, Path(directory), rules_of(self.home.settings, source_of(source)))
 
     def queue(self, verb: str, arguments: Mapping[str, Any], source: str = "http") -> RunRecord:
         """Queue heavy work; ConflictError if a run of its kind waits or runs already.

@@ -108,6 +108,8 @@ def _run_verb(context: ServerContext, verb: str, checked: Mapping[str, Any]) -> 
         return JSONResponse({"run": context.queue(verb, checked, "cli").id}, status_code=202)
     if account is not None and "user" in inspect.signature(operation.call).parameters:
         checked = {**checked, "user": account}  # whatever user the request names
+    if "directory" in checked:
+        context.check_directory(checked["directory"], "cli")
     return JSONResponse(operation.call(context.home, **checked))
 
 

@@ -68,3 +68,30 @@ def test_only_administrators(orders: App, tmp_path: Path) -> None:
             deadline -= 1
         assert status == 403, path
     assert not (tmp_path / "b").exists()
+
+
+def test_a_list_obeys_the_rules_of_the_server_too(orders: App, tmp_path: Path) -> None:
+    """With input_folders and no accounts only these folders may be used, by a list as by a backup."""
+    store = tmp_path / "backups"
+    orders.home.backups.create(store)
+    listed = {"directory": str(store)}
+    assert orders.call("POST", "/backups/list", listed)[0] == orders.call("POST", "/verbs/backup_list", listed)[0] == 200
+    allowed = load_settings(home=orders.home.home, flags={"input_folders": str(tmp_path / "in")}).values
+    vars(orders.home.settings)["values"] = allowed
+    for path in ("/backups/list", "/backups/verify", "/verbs/backup_list", "/verbs/backup_verify"):
+        assert orders.call("POST", path, listed)[0] == 403, path
+
+
+def test_readers_do_not_see_where_backups_lie(orders: App, tmp_path: Path) -> None:
+    store = tmp_path / "backups"
+    orders.home.backups.create(store)
+    (run,) = orders.home.runs()
+    orders.home.context.catalog.runs.finish(run.id, "DONE", str(run.result), report={"directory": str(store)})
+    for name, right in (("ada", Right.READ), ("root", Right.ADMIN)):
+        headers = {"Authorization": f"Bearer {Accounts(orders.home.home).add(name, right)[1]}"}
+        for _ in range(50):  # the server reads the accounts again within a moment
+            status, answer = orders.call("GET", f"/runs/{run.id}", headers=headers)
+            if status == 200:
+                break
+        assert status == 200 and answer["type"] == "backup" and answer["state"] == "DONE"
+        assert (str(store) in str(answer)) == (right is Right.ADMIN)

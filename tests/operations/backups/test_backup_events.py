@@ -366,7 +366,7 @@ def test_secrets_in_comments_and_values_of_settings() -> None:
     for spread in (
         'a = [\n  { "b.password" = "p" },\n]',
         'a = [\n  "x", "-Dstore.password=p",\n]',
-        'a = """\n-Dstore.password=p\n"""',
+        'a = """\nx -Dstore.password=p\n"""',
         'a = """\n# token = p\n"""',
         "a = '''\nhttps://u:p@h\n'''",
     ):
