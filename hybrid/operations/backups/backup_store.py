@@ -76,12 +76,17 @@ class BackupStore:
                 raise UsageError(
                     f"{folder} holds other files ({foreign[0]}). Nothing was written.", hint="Name an empty folder."
                 )
-            for name in (_OBJECTS, _BACKUPS, _PARTS):
-                durable.make_private(folder / name)
-            for name in (_WRITING, _READING):
-                (folder / name).touch(mode=0o600)
+            cls._make_places(folder)
             durable.write_text(folder / MARKER, _MARK)
+        cls._make_places(folder)  # tools that copy a directory may leave out empty folders
         return cls(folder)
+
+    @staticmethod
+    def _make_places(folder: Path) -> None:
+        for name in (_OBJECTS, _BACKUPS, _PARTS):
+            durable.make_private(folder / name)
+        for name in (_WRITING, _READING):
+            (folder / name).touch(mode=0o600)
 
     # Locks
 
@@ -208,7 +213,7 @@ class BackupStore:
 
     def sweep_parts(self) -> None:
         """Remove what killed writers have left half written. Call it under the lock of writers."""
-        for path in (self.folder / _PARTS).iterdir():
+        for path in (self.folder / _PARTS).glob("*"):
             path.unlink()
 
     def surplus_objects(self, needed: set[str]) -> list[Path]:
@@ -222,12 +227,18 @@ class BackupStore:
     # Manifests
 
     def ids(self) -> list[str]:
-        """The ids of the backups, oldest first: they begin with the time. Damaged ones count too."""
-        return sorted(path.stem for path in (self.folder / _BACKUPS).glob("*.json"))
+        """The ids of the backups, oldest first: they begin with the time. Damaged ones count too.
+
+        Files whose names cannot be those of a manifest are left out: see `other_files`.
+        """
+        names = (path.stem for path in (self.folder / _BACKUPS).glob("*.json"))
+        return sorted(name for name in names if _BACKUP_ID.fullmatch(name))
 
     def manifest_path(self, backup_id: str) -> Path:
-        """The place of a manifest. NotFoundError when the id cannot be one."""
+        """The place of a manifest. NotFoundError when the id cannot be one; DataError when a file has such a name."""
         if not _BACKUP_ID.fullmatch(backup_id):
+            if f"{backup_id}.json" in {path.name for path in (self.folder / _BACKUPS).glob("*.json")}:
+                raise DataError(f"{self.folder / _BACKUPS}: {backup_id[:100]}.json is not the name of a manifest.")
             raise NotFoundError.named("Backup", backup_id[:100], self.ids())
         return self.folder / _BACKUPS / f"{backup_id}.json"
 
@@ -310,7 +321,7 @@ class BackupStore:
         own = {MARKER, _WRITING, _READING, _OBJECTS, _BACKUPS, _PARTS}
         top = [path for path in sorted(self.folder.iterdir()) if path.name not in own]
         manifests = {f"{backup_id}.json" for backup_id in self.ids()}
-        return top + [path for path in sorted((self.folder / _BACKUPS).iterdir()) if path.name not in manifests]
+        return top + [path for path in sorted((self.folder / _BACKUPS).glob("*")) if path.name not in manifests]
 
     def is_marked(self) -> bool:
         """Whether the mark is as it was written."""

@@ -264,6 +264,28 @@ def test_a_table_without_a_definition_is_missed(here: Hybrid, store: Path) -> No
     assert here.backups.create(store).tables.keys() == {"orders"}
 
 
+def test_files_with_odd_names_stand_in_nobodys_way(here: Hybrid, store: Path, tmp_path: Path, capsys: Any) -> None:
+    made = here.backups.create(store).id
+    text = (store / "backups" / f"{made}.json").read_text()
+    odd = ["._x", f"{made} (1)"]
+    for name in odd:
+        (store / "backups" / f"{name}.json").write_text(text)
+    (store / "parts").rmdir()  # as tools that copy no empty folders leave it
+    for name in odd:
+        with pytest.raises(DataError, match="is not the name of a manifest"):
+            here.backups.verify(store, name)
+    report = here.backups.verify(store)
+    assert report.sound and {found.path for found in report.findings} == {f"backups/{name}.json" for name in odd}
+    second = here.backups.create(store).id
+    assert [found.id for found in here.backups.list(store)] == [second, made]
+    assert run(["backup", "list", str(store)]) == 0
+    said = capsys.readouterr().err
+    assert all(f"{name}.json is no backup" in said for name in odd)
+    restored(here, store, tmp_path / "new").close()
+    here.backups.delete(store, made)
+    assert here.backups.verify(store, second).sound
+
+
 def test_which_backup_is_restored_by_default(here: Hybrid, store: Path, tmp_path: Path) -> None:
     made = BackupStore(store)
 
