@@ -189,12 +189,14 @@ class BackupStore:
                     size += len(chunk)
         except FileNotFoundError as error:
             raise DataError(f"{self.object_path(sha256)} is missing.", hint=self._verify_hint()) from error
+        except IsADirectoryError as error:
+            raise DataError(f"{self.object_path(sha256)} is damaged.", hint=self._verify_hint()) from error
         if digest.hexdigest() != sha256:
             raise DataError(f"{self.object_path(sha256)} is damaged.", hint=self._verify_hint())
         return size
 
     def digest_of(self, sha256: str) -> str | None:
-        """The digest of an object's bytes as they are; None when it is missing."""
+        """The digest of an object's bytes as they are; None when it is missing, "" when it cannot be read."""
         digest = hashlib.sha256()
         try:
             with self.object_path(sha256).open("rb") as file:
@@ -202,6 +204,8 @@ class BackupStore:
                     digest.update(chunk)
         except FileNotFoundError:
             return None
+        except OSError:  # a bad sector, no right to read, a folder in its place
+            return ""
         return digest.hexdigest()
 
     def _verify_hint(self) -> str:
@@ -249,7 +253,7 @@ class BackupStore:
             text = path.read_bytes().decode("utf-8")
         except FileNotFoundError:
             raise NotFoundError.named("Backup", backup_id, self.ids()) from None
-        except UnicodeDecodeError as error:
+        except (UnicodeDecodeError, OSError) as error:  # bytes that are no text, or that the disk does not read
             raise DataError(f"{path} is damaged: {error}.") from error
         manifest = BackupManifest.from_text(text, str(path))
         if manifest.id != backup_id:
@@ -325,7 +329,10 @@ class BackupStore:
 
     def is_marked(self) -> bool:
         """Whether the mark is as it was written."""
-        return (self.folder / MARKER).read_bytes() == _MARK.encode()
+        try:
+            return (self.folder / MARKER).read_bytes() == _MARK.encode()
+        except OSError:
+            return False
 
 
 def _open_private(path: Path) -> BinaryIO:

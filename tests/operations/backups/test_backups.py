@@ -153,6 +153,35 @@ def test_damage_to_any_file_is_found(here: Hybrid, full: str, store: Path, tmp_p
         (store / name).unlink()
 
 
+def test_what_cannot_be_read_is_damaged(
+    here: Hybrid, full: str, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = BackupStore(store)
+    files = made.read(full).files
+    folder, unreadable = (made.object_path(files[at].sha256) for at in (0, -1))
+    folder.unlink()
+    folder.mkdir()
+    opens = Path.open
+
+    def bad_sector(self: Path, *args: Any, **options: Any) -> Any:
+        if self in {unreadable, store / "backups" / "bad.json"}:
+            raise OSError(errno.EIO, "Input/output error")
+        return opens(self, *args, **options)
+
+    (store / "backups" / "bad.json").write_text("{}")
+    (store / "backups" / "a-folder.json").mkdir()
+    monkeypatch.setattr(Path, "open", bad_sector)
+    report = here.backups.verify(store)
+    assert {(found.kind, found.path) for found in report.findings} == {
+        ("DAMAGED", str(path.relative_to(store)))
+        for path in (folder, unreadable, store / "backups" / "bad.json", store / "backups" / "a-folder.json")
+    }
+    assert not report.sound and [found.state for found in here.backups.list(store)] == ["DAMAGED", "DAMAGED", "WHOLE"]
+    with pytest.raises((DataError, OSError)):
+        opened(tmp_path / "new").backups.restore(store, full)
+    assert not (tmp_path / "new").exists()
+
+
 def test_the_command_line(here: Hybrid, full: str, store: Path, tmp_path: Path, capsys: Any) -> None:
     home, new = ["--home", str(here.home)], tmp_path / "new"
     (here.home / "hybrid.toml").write_text('lock_timeout_s = 5\n[spark]\nhadoop.fs.s3a.secret.key = "s"\n')
