@@ -112,16 +112,26 @@ def create_backup(home: Home, directory: Path, tables: Sequence[str] | None = No
         if made is not None and made.act == act:  # by this run, before its process was killed
             return _report(made, store, {})
         store.sweep_parts()
-        earlier = next((one for one in store.newest_first() if one.home == str(home.folder)), None)
-        known = {} if earlier is None else {file.path: file for file in earlier.files}
+        known = _known_files(store, str(home.folder))
         report = _Creation(home, store, names, act, known).run()
         remove_surplus_if_free(store, home.progress)
         return report
 
 
+def _known_files(store: BackupStore, home: str) -> dict[str, BackupFile]:
+    """The newest file of each path in the backups of a home, back to the newest whole one: a partial one has few."""
+    known = dict[str, BackupFile]()
+    for manifest in store.newest_first():
+        if manifest.home == home:
+            known = {file.path: file for file in manifest.files} | known
+            if manifest.whole:
+                break
+    return known
+
+
 @dataclass
 class _Creation:
-    """A backup in progress. `known` are files of the last backup and of this one by path, which need not be read again.
+    """A backup in progress. `known` are files of earlier backups and of this one by path, which need not be read again.
 
     `stored` are the files of each part of the home, `new` the objects that were missing, with their sizes.
     """

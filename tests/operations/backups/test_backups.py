@@ -88,6 +88,22 @@ def test_files_are_not_read_again(here: Hybrid, halves: Halves, store: Path, mon
     assert entry.name in read and here.backups.verify(store).sound
 
 
+def test_a_backup_of_one_table_does_not_make_the_next_one_read_all(
+    here: Hybrid, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = here.settings.warehouse
+    shutil.copytree(root / "orders", root / "others")
+    text = (root / "others" / "definition.json").read_text()
+    (root / "others" / "definition.json").write_text(text.replace('"orders"', '"others"'))
+    here.backups.create(store)
+    here.backups.create(store, ["others"])
+    read = list[Path]()
+    put = BackupStore.put_file
+    monkeypatch.setattr(BackupStore, "put_file", lambda self, path: (read.append(path), put(self, path))[1])
+    here.backups.create(store)
+    assert [path for path in read if path.is_relative_to(root)] == []
+
+
 KINDS: dict[str, Callable[[str], bool]] = {
     "data": lambda path: path.endswith(".parquet") and "_delta_log" not in path,
     "log entry": lambda path: "_delta_log" in path,
