@@ -27,24 +27,25 @@ _INTERRUPT = (
 )
 
 
-def copy_catalog(home: Path, target: Path) -> bool:
-    """Copy a home's catalog, as it is at one moment, to a new file. False when the home has none.
+def copy_catalog(home: Path) -> bytes | None:
+    """A home's catalog, as it is at one moment. None when the home has none.
 
-    Runs that have not ended lose their arguments, which may hold secrets: a restored home does not run them.
+    Runs that have not ended lose their arguments, which may hold secrets: a restored home does not run them. They are
+    removed in memory, so that no file of a backup directory ever has them.
     """
     path = home / CATALOG
     if not path.exists():
-        return False
+        return None
     try:
-        with closing(sqlite3.connect(path, timeout=30)) as source, closing(sqlite3.connect(target)) as copy:
+        with closing(sqlite3.connect(path, timeout=30)) as source, closing(sqlite3.connect(":memory:")) as copy:
             source.backup(copy)
             with copy:
                 copy.execute("PRAGMA secure_delete = ON")  # no value may remain in a free page
                 if "runs" in _tables(copy):
                     copy.execute(f"UPDATE runs SET arguments = '{{}}' WHERE {_UNENDED}")
+            return copy.serialize()
     except sqlite3.Error as error:
         raise sqlite_error(error, path) or error from error
-    return True
 
 
 def adapt_catalog(path: Path, pinned_at: Mapping[str, str], *, whole: bool) -> None:

@@ -260,11 +260,9 @@ class _Creation:
         return BackupFile(name, stored.size, stored.sha256, modified_ns)
 
     def _store_catalog(self) -> None:
-        part = self.store.new_part()
-        if copy_catalog(self.home.folder, part):
-            stored = self.store.put_file(part)
-            self.stored[(CATALOG,)] = [self._noted(CATALOG, stored, wall_clock_ms() * 1_000_000)]
-            part.unlink()
+        catalog = copy_catalog(self.home.folder)
+        if catalog is not None:
+            self.stored[(CATALOG,)] = [self._store_bytes(CATALOG, catalog)]
 
     def _store_rest(self) -> None:
         """Store accounts, settings and schemas of the home; with named tables, only the schemas of their names."""

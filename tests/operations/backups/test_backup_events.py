@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -19,10 +20,10 @@ from hybrid.api.hybrid import Hybrid
 from hybrid.catalog.runs import RunRequest
 from hybrid.clock import wall_clock_ms
 from hybrid.config.table_config import Half
-from hybrid.errors import ConflictError, DataError, NotFoundError, QueryError, StreamError
+from hybrid.errors import ConflictError, DataError, MachineError, NotFoundError, QueryError, StreamError
 from hybrid.kafka.streams import SilentBrokers, StreamView
 from hybrid.lake import failpoints
-from hybrid.operations.backups import backup_source
+from hybrid.operations.backups import backup_source, backup_store
 from hybrid.operations.backups.backup_create import _Creation
 from hybrid.operations.backups.backup_source import pin_table
 from hybrid.operations.backups.backup_store import BackupStore
@@ -266,6 +267,36 @@ def test_runs_of_the_original(here: Hybrid, store: Path, tmp_path: Path, monkeyp
     assert new.context.catalog.serving.pauses()["orders"].comment == "mine"
     assert runs.find("queued").state == "QUEUED"  # type: ignore[union-attr]
     new.close()
+
+
+def test_arguments_of_runs_that_have_not_ended_are_never_written(
+    here: Hybrid, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They may hold secrets. A full disk of the backups is named as theirs, too: the home's may have room."""
+    here.context.catalog.runs.enqueue(RunRequest("q", "orders", "job", "job_run", {"password": "s3same"}, "cli"))
+    written, write = list[bytes](), backup_store._write_private
+
+    def kept(path: Path, data: bytes) -> None:
+        assert not [found for found in store.rglob("*") if found.is_file() and b"s3same" in found.read_bytes()]
+        written.append(data)
+        write(path, data)
+        assert path.stat().st_mode & 0o777 == 0o600
+
+    monkeypatch.setattr(backup_store, "_write_private", kept)
+    here.backups.create(store)
+    catalogs = [data for data in written if data.startswith(b"SQLite format 3")]
+    assert len(catalogs) == 1 and b"job_run" in catalogs[0] and b"s3same" not in b"".join(written)
+    assert not list((store / "parts").iterdir())
+
+    def full(path: Path) -> Any:
+        if path.parent == store / "parts":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
+
+    monkeypatch.setattr(backup_store, "_write_private", write)
+    monkeypatch.setattr(backup_store, "_open_private", full)
+    with pytest.raises(MachineError, match=f"The disk of {store / 'parts'} is full"):
+        here.backups.create(store)
 
 
 def test_work_over_several_tables_that_ends_between_two_pins(
