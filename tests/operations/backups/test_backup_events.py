@@ -27,7 +27,6 @@ from hybrid.operations.backups import backup_source, backup_store
 from hybrid.operations.backups.backup_create import _Creation
 from hybrid.operations.backups.backup_source import pin_table
 from hybrid.operations.backups.backup_store import BackupStore
-from hybrid.operations.backups.home_settings import portable_settings
 from hybrid.operations.backups.stream_gaps import stream_warnings
 from hybrid.runtime.json_values import stamp
 from hybrid.table.boundary import Boundary, TopicPartition
@@ -373,37 +372,6 @@ def test_what_kafka_no_longer_holds(here: Hybrid, monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(SilentBrokers, "view", silent)
     assert stream_warnings(here.context, "orders") == ["Table 'orders': Kafka at b:1 does not answer."]
-
-
-def test_settings_without_secrets() -> None:
-    text = (
-        'kafka = "b:1"\nserver = "s"\ntoken = "t"\n[spark]\nserver = "x"\nsql.shuffle.partitions = 8\na.password = "p"'
-    )
-    rest, left_out = portable_settings(text)
-    assert rest == 'kafka = "b:1"\n[spark]\nserver = "x"\nsql.shuffle.partitions = 8'
-    assert left_out == ["server", "token", "a.password"]
-    assert portable_settings('[spark]\na.password = """\nx\n"""')[0] is None
-    assert portable_settings('spark = { "a.password" = "p" }') == ("", ["spark"])
-
-
-def test_secrets_in_comments_and_values_of_settings() -> None:
-    text = (
-        '# token = "old"\nkafka = "b:1" # password: x\nname = "a # b"\n\nother = \'#\' # c\n[spark] # d\n'
-        'options = "-Dstore.password=x"\nurl = "postgresql://u:p@h/d"\njaas = "sasl.jaas.config=Login"\nplain = "-Da=b"\n'
-    )
-    rest, left_out = portable_settings(text)
-    assert rest == 'kafka = "b:1"\nname = "a # b"\n\nother = \'#\'\n[spark]\nplain = "-Da=b"\n'
-    assert left_out == ["options", "url", "jaas"]
-    for spread in (
-        'a = [\n  { "b.password" = "p" },\n]',
-        'a = [\n  "x", "-Dstore.password=p",\n]',
-        'a = """\nx -Dstore.password=p\n"""',
-        'a = """\n# token = p\n"""',
-        "a = '''\nhttps://u:p@h\n'''",
-    ):
-        assert portable_settings(spread)[0] is None, spread
-    assert portable_settings('a = [\n  "x", # token=p\n]') == ('a = [\n  "x",\n]', [])
-    assert portable_settings('a = """\n# b\n"""')[0] == 'a = """\n# b\n"""'
 
 
 # A backup, a restore and a deletion, in a child that dies at a step. Threads of deltalake do not outlive a fork, so the

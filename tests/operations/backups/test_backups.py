@@ -74,7 +74,7 @@ def test_files_are_not_read_again(here: Hybrid, halves: Halves, store: Path, mon
     halves.commit_realtime([row(5, 5000, 4, CONSUMING)], offsets={KEY: 5})
     here.backups.create(store)
     entries = [name for name in read if not name.endswith(".parquet")]
-    assert len(read) == 3 and "00000000000000000002.json" in entries
+    assert len(read) == 2 and "00000000000000000002.json" in entries
     # A purge rewrites a log entry, which keeps its time and here its size. An object that was lost is copied once more.
     entry = here.context.layout("orders").half(Half.REALTIME) / "_delta_log" / f"{1:020d}.json"
     part, times = entry.with_suffix(".part"), entry.stat()
@@ -286,6 +286,7 @@ def test_what_no_backup_needs_is_removed(
     cut_short()
     assert run(["backup", "delete", str(store)]) == 2 == run(["backup", "delete", str(store), "x", "--surplus"])
     assert run(["backup", "delete", str(store), "--surplus"]) == 0 and surplus() == []
+    capsys.readouterr()
     assert run(["backup", "list", str(store)]) == 0
     assert "--surplus" not in capsys.readouterr().err
 
