@@ -99,7 +99,8 @@ def check_directory(home: Home, directory: Path, rules: InputRules | None = None
 def create_backup(home: Home, directory: Path, tables: Sequence[str] | None = None) -> BackupReport:
     """Back up all tables of a home, or the named ones. Earlier backups in the directory stay as they are.
 
-    NotFoundError for an unknown table; DataError for data without a definition; ConflictError when another backup is being made there. No backup is made then.
+    NotFoundError for an unknown table; DataError for data without a definition; ConflictError when another backup is
+    being made there. No backup is made then.
     """
     home.require_folder()
     if tables is not None and not tables:

@@ -67,7 +67,8 @@ def restore_backup(
     """Restore a backup, or some of its tables, as the new home that `home` names. None: see `newest_whole`.
 
     ConflictError when there is something at that place, or when backups of several homes make the choice unclear;
-    UsageError for a mount point, or a home that the directory contains or that contains it; DataError when a file is damaged. No home is made then.
+    UsageError for a mount point, or a home that the directory contains or that contains it; DataError when a file is
+    damaged. No home is made then.
     """
     target = home.folder
     directory = check_directory(home, directory)  # a home in a backup directory would be surplus there
@@ -114,7 +115,7 @@ def _require_renamable(target: Path) -> None:
     """UsageError for a mount point: a folder cannot be renamed to it, which would show only after all is copied."""
     if target.is_dir() and (os.path.ismount(target) or target.stat().st_dev != target.parent.stat().st_dev):
         raise UsageError(
-            f"{target} is a mount point: a restored home is renamed into place, which cannot be done there. Nothing was "
+            f"{target} is a mount point, and no folder can be renamed to one, as a restore does at its end. Nothing was "
             "changed.",
             hint=f"Name a folder in it: --home {target / 'home'}",
         )

@@ -98,8 +98,8 @@ def require_definitions(home: Home) -> None:
         for half in (half for half in Half if (root / half.value / "_delta_log").is_dir()):
             if not (root / _DEFINITION).exists() and _has_data(root / half.value) and root.is_dir():
                 raise DataError(
-                    f"The definition of table '{root.name}' is missing, and {root / half.value} holds its data: a backup "
-                    "of all tables would lack it. No backup was made.",
+                    f"The definition of table '{root.name}' is missing, and {root / half.value} holds its data: "
+                    "a backup of all tables would lack it. No backup was made.",
                     hint=f"hybrid doctor {root.name} --repair writes it again; --table backs up other tables.",
                 )
 

@@ -22,8 +22,8 @@ def remove_surplus(store: BackupStore, progress: Progress) -> tuple[int, int]:
     manifests, errors = store.readable()
     if errors:
         raise ConflictError(
-            f"Files that no backup needs stay: the manifest of '{min(errors)}' is damaged, and nobody knows which files "
-            "that one needs.",
+            f"Files that no backup needs stay: the manifest of '{min(errors)}' is damaged, and nobody knows what it "
+            "needs.",
             hint=f"hybrid backup delete {store.folder} {min(errors)}",
         )
     surplus, size = store.surplus_objects({file.sha256 for manifest in manifests for file in manifest.files}), 0

@@ -19,7 +19,8 @@ def test_settings_without_secrets() -> None:
 def test_secrets_in_comments_and_values_of_settings() -> None:
     text = (
         '# token = "old"\nkafka = "b:1" # password: x\nname = "a # b"\n\nother = \'#\' # c\n[spark] # d\n'
-        'options = "-Dstore.password=x"\nurl = "postgresql://u:p@h/d"\njaas = "sasl.jaas.config=Login"\nplain = "-Da=b"\n'
+        'options = "-Dstore.password=x"\nurl = "postgresql://u:p@h/d"\njaas = "sasl.jaas.config=Login"\n'
+        'plain = "-Da=b"\n'
     )
     rest, left_out = portable_settings(text)
     assert rest == 'kafka = "b:1"\nname = "a # b"\n\nother = \'#\'\n[spark]\nplain = "-Da=b"\n'
