@@ -11,9 +11,7 @@ _KEY = re.compile(r"""\s*["']?([A-Za-z0-9_.\-]+)["']?\s*=""")
 _SECTION = re.compile(r"\s*\[")
 _OTHERS = frozenset({"server", "token"})
 # A comment, or before it a string, in which a number sign begins none. Strings over several lines come first.
-_TOKEN = re.compile(
-    r'"""(?:\\.|[^\\])*?"""|\'\'\'.*?\'\'\'|"(?:\\.|[^"\\\n])*"|\'[^\'\n]*\'|[ \t]*#[^\n]*', re.DOTALL
-)
+_TOKEN = re.compile(r'"""(?:\\.|[^\\])*?"""|\'\'\'.*?\'\'\'|"(?:\\.|[^"\\\n])*"|\'[^\'\n]*\'|[ \t]*#[^\n]*', re.DOTALL)
 # `name=` or `name:` inside of a value, as in `-Dstore.password=x`, and the login of a URL.
 _NAMED_VALUE = re.compile(r"([A-Za-z0-9_.\-]+)[\"']?\s*[=:]")
 _LOGIN = re.compile(r"://[^/@\s]*:[^/@\s]*@")

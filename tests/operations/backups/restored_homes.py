@@ -9,7 +9,7 @@ from hybrid.api.hybrid import Hybrid
 from hybrid.config.settings import load_settings
 from hybrid.progress import Silent
 
-SQL = "select order_id, customer, amount, ts from orders order by order_id"
+SQL = "select order_id, customer, amount, ts from orders order by order_id limit 100"
 
 
 def opened(home: Path) -> Hybrid:
