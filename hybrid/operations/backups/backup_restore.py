@@ -115,8 +115,8 @@ def _require_renamable(target: Path) -> None:
     """UsageError for a mount point: a folder cannot be renamed to it, which would show only after all is copied."""
     if target.is_dir() and (os.path.ismount(target) or target.stat().st_dev != target.parent.stat().st_dev):
         raise UsageError(
-            f"{target} is a mount point, and no folder can be renamed to one, as a restore does at its end. Nothing was "
-            "changed.",
+            f"{target} is a mount point, and no folder can be renamed to one, as a restore does at its end. Nothing "
+            "was changed.",
             hint=f"Name a folder in it: --home {target / 'home'}",
         )
 
