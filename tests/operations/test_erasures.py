@@ -33,7 +33,7 @@ from tests.operations.erasure_home import (
 from tests.replace.backfill.lab import Lab, row
 from tests.replace.purge.erasing import holding, stream
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 BOTH = {"orders": WHERE, "payments": PAYER}
 
 

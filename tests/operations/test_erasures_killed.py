@@ -14,7 +14,7 @@ from hybrid.lake.commit_context import CommitContext
 from tests.operations.erasure_home import WHERE, fill, new_table, open_home, places_of
 from tests.shared_jvm import dying_at
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
 KILLED = -9
 
 
