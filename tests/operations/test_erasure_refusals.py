@@ -240,7 +240,7 @@ def test_a_request_that_somebody_removed(home: Hybrid) -> None:
 def test_it_is_closed_when_the_journal_is_empty(home: Hybrid, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the catalog has forgotten is in its journal while others read it: the erasure is not done before."""
     begun = home.erasures.begin(ORDERS)
-    monkeypatch.setattr(erasures, "_POLL_S", 0.0)
+    monkeypatch.setattr("hybrid.operations.erasures.time", SimpleNamespace(sleep=lambda seconds: None))
     monkeypatch.setattr(erasures.ErasureAttempt, "run", lambda self: proven(self))
     monkeypatch.setattr(home.context.catalog, "forget_journal", lambda: False)
 
