@@ -23,15 +23,17 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from confluent_kafka import Producer
 
 from benchmarks.serving.product import Product
+from benchmarks.serving.stream import Feeder
 from benchmarks.serving.tables import Table
 from hybrid.api.hybrid import Hybrid
 from hybrid.config.settings import load_settings
@@ -41,7 +43,7 @@ from hybrid.kafka.topics import create_topic
 from hybrid.operations.backups.backup_store import BackupStore
 from hybrid.progress import Silent
 
-PARTITIONS, TICK_S = 2, 0.02
+PARTITIONS = 2
 APPEND = Table("appended", "appended", upsert=False, seal_rows=20_000, bucket="10m")
 UPSERT = Table("upserted", "upserted", upsert=True, seal_rows=20_000, bucket="10m")
 KEYS = 5_000
@@ -61,38 +63,12 @@ Hybrid(load_settings(home=Path(sys.argv[1])), Silent()).backups.create(sys.argv[
 """
 
 
-class Feeder(threading.Thread):
-    """Produces to both topics at a rate until its end."""
-
-    def __init__(self, brokers: str, rate: int) -> None:
-        super().__init__(daemon=True)
-        self._producer = Producer({"bootstrap.servers": brokers, "linger.ms": 5, "acks": "all"})
-        self._rate, self._next = rate / 2, 0
-        self._began_ms = int(time.time() * 1000) - AGO_MS
-        self.end = threading.Event()
-
-    def run(self) -> None:
-        """Produces."""
-        started = time.monotonic()
-        while not self.end.wait(TICK_S):
-            due = int((time.monotonic() - started) * self._rate)
-            for number in range(self._next, due):
-                for table in (APPEND, UPSERT):
-                    self._producer.produce(table.topic, self._message(table, number), partition=number % PARTITIONS)
-                self._producer.poll(0)
-            self._next = due
-        self._producer.flush()
-
-    @property
-    def rows(self) -> int:
-        """How many rows it has produced, of both tables."""
-        return 2 * self._next
-
-    def _message(self, table: Table, number: int) -> bytes:
-        # A key stays in its partition, as PARTITIONS divides KEYS.
-        key = number % KEYS if table.upsert else number
-        row = {"order_id": key, "customer_id": number % 1000, "order_status": "paid", "amount": number / 4}
-        return json.dumps({**row, "ts": self._began_ms + number * STEP_MS}).encode()
+def event(table: Table, began_ms: int, number: int) -> tuple[int, bytes]:
+    """Partition and message of the nth row of a table."""
+    # A key stays in its partition, as PARTITIONS divides KEYS.
+    key = number % KEYS if table.upsert else number
+    row = {"order_id": key, "customer_id": number % 1000, "order_status": "paid", "amount": number / 4}
+    return number % PARTITIONS, json.dumps({**row, "ts": began_ms + number * STEP_MS}).encode()
 
 
 class Mover(threading.Thread):
@@ -117,6 +93,11 @@ class Mover(threading.Thread):
                     if status == 202:
                         self.moves += self._product.server.await_task(queued["run"])["state"] == "DONE"
                 time.sleep(0.05)  # so that whoever waits for the turn has it
+
+    def stop(self) -> None:
+        """Ends it after the move in progress."""
+        self.end.set()
+        self.join()
 
 
 @dataclass
@@ -159,10 +140,14 @@ def play(
         home = folder / "product" / "home"
         for table in (APPEND, UPSERT):
             product.create(table)
-        feeder, mover = Feeder(brokers, rate), Mover(product)
-        feeder.start()
-        mover.start()
-        try:
+        began_ms = int(time.time() * 1000) - AGO_MS
+        feeders = [Feeder(brokers, one.topic, partial(event, one, began_ms), rate // 2) for one in (APPEND, UPSERT)]
+        mover = Mover(product)
+        with ExitStack() as feeding:
+            for feeder in feeders:
+                feeding.enter_context(feeder)
+            mover.start()
+            feeding.callback(mover.stop)
             _await_offline(product)
             for number in range(backups):
                 time.sleep(pause_s)
@@ -181,12 +166,7 @@ def play(
                     f"backup {figures.backup_s[-1]:.2f} s, restore {figures.restore_s[-1]:.2f} s, "
                     f"{figures.rows[-1]:,} rows equal, OFFLINE version {figures.offline_versions[-1]}"
                 )
-        finally:
-            feeder.end.set()
-            mover.end.set()
-            feeder.join()
-            mover.join()
-        figures.moves, figures.produced = mover.moves, feeder.rows
+        figures.moves, figures.produced = mover.moves, sum(feeder.sent for feeder in feeders)
         started = time.monotonic()
         report = product.server.ok("POST", "/backups/verify", {"directory": str(store)})
         assert report["sound"], report

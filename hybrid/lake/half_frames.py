@@ -29,7 +29,7 @@ def stored_rows(spark: SparkSession, half: HalfSnapshot, files: Sequence[DataFil
     """
     chosen = half.files if files is None else files
     if len(chosen) > _LISTED_MAX or not _is_plain(half, chosen):
-        return spark.read.format("delta").option("versionAsOf", half.version).load(str(half.path))
+        return rows_by_delta(spark, half)
     from pyspark.sql.types import StructType
 
     schema = StructType.fromJson(json.loads(half.columns))
@@ -37,6 +37,11 @@ def stored_rows(spark: SparkSession, half: HalfSnapshot, files: Sequence[DataFil
         return spark.createDataFrame([], schema)
     reader = spark.read.schema(schema).option("basePath", str(half.path))
     return reader.parquet(*(file.path for file in chosen)).select(*(quoted(name) for name in schema.names))
+
+
+def rows_by_delta(spark: SparkSession, half: HalfSnapshot) -> DataFrame:
+    """All stored rows of the half's version, as Delta reads them. It refuses one beyond the retention."""
+    return spark.read.format("delta").option("versionAsOf", half.version).load(str(half.path))
 
 
 def rows_in(spark: SparkSession, half: HalfSnapshot, segments: Collection[str]) -> DataFrame:
@@ -51,7 +56,7 @@ def _is_plain(half: HalfSnapshot, files: Sequence[DataFile]) -> bool:
     Spark takes some characters of paths for patterns, and the codes in a folder's name for single characters. delta-rs
     encodes the bytes of UTF-8.
     """
-    if half.has_deletion_vectors or half.properties.get("delta.columnMapping.mode", "none") != "none":
+    if half.has_mapped_columns or half.has_deletion_vectors:
         return False
     start = f"{half.path}/{SEGMENT}="
     return not _PATTERN.search(str(half.path)) and all(

@@ -58,6 +58,11 @@ class HalfSnapshot:
         """Whether rows of some file are marked as deleted, beside the file."""
         return "deletionVectors" in self.features and any(batch.num_rows for batch in self._table.deletion_vectors())
 
+    @property
+    def has_mapped_columns(self) -> bool:
+        """Whether columns have other names in the files."""
+        return self.properties.get("delta.columnMapping.mode", "none") != "none"
+
     @cached_property
     def added(self) -> frozenset[str]:
         """The columns that were added later. Older rows hold nulls there, also after a move."""

@@ -46,7 +46,7 @@ def waiting_rows(spec: TableSpec, realtime: HalfSnapshot, before: Boundary) -> F
 def _refuse_hidden(spec: TableSpec, realtime: HalfSnapshot) -> None:
     """DataError if another tool marked rows of files as deleted, or gave columns other names in them."""
     table = f"delta.`{realtime.path}`"
-    if realtime.properties.get("delta.columnMapping.mode", "none") != "none":
+    if realtime.has_mapped_columns:
         words, remedy = "mapped columns", f"ALTER TABLE {table} DROP FEATURE columnMapping"
     elif realtime.has_deletion_vectors:
         words = "deletion vectors"

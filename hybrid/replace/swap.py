@@ -10,6 +10,7 @@ from hybrid.config.table_config import Half, TableSpec
 from hybrid.errors import OvertakenError, SpecError
 from hybrid.lake.commit import commit_act
 from hybrid.lake.commit_context import CommitContext
+from hybrid.lake.half_frames import rows_by_delta
 from hybrid.lake.layout import in_files, physical_columns, quoted
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.table_context import TableContext
@@ -112,7 +113,7 @@ def newest_rows(bench: CommitContext, half: HalfSnapshot) -> DataFrame:
 
 def rows_as_of(bench: CommitContext, half: HalfSnapshot) -> DataFrame:
     """All stored rows of an old version. Delta refuses one beyond the retention."""
-    return bench.spark.read.format("delta").option("versionAsOf", half.version).load(str(half.path))
+    return rows_by_delta(bench.spark, half)
 
 
 def good_realtime_rows(table: TableContext, realtime: HalfSnapshot) -> DataFrame:

@@ -105,8 +105,7 @@ class _Registration:
     """The registration of a stream with its broker's watch."""
 
     def __init__(self, clients: BrokerClients, stream: StreamConfig) -> None:
-        self.stream = stream
-        self._clients = clients
+        self._clients, self._stream = clients, stream
         self._client: BrokerClient = clients.acquire(stream.brokers, stream.security)
         try:
             self._watched: WatchedStream = self._client.watch.watch(stream.topics, _ENDS_S)
@@ -115,13 +114,13 @@ class _Registration:
             raise
 
     def topic_ids(self) -> Mapping[str, str | None]:
-        return {topic: self._client.watch.topic_id(topic) for topic in self.stream.topics}
+        return {topic: self._client.watch.topic_id(topic) for topic in self._stream.topics}
 
     def ends(self) -> Mapping[TopicPartition, int] | None:
         """The newest end offsets of all partitions that are read now; None if they are not known."""
         watch, watched = self._client.watch, self._watched
-        partitions = ((topic, watch.partitions(topic)) for topic in self.stream.topics)
-        places = [place for topic, numbers in partitions for place in read_places(self.stream, topic, numbers)]
+        partitions = ((topic, watch.partitions(topic)) for topic in self._stream.topics)
+        places = [place for topic, numbers in partitions for place in read_places(self._stream, topic, numbers)]
         if len(places) != len(watched.places):
             watched.places = places
             return None
@@ -132,4 +131,4 @@ class _Registration:
 
     def close(self) -> None:
         self._client.watch.unwatch(self._watched)
-        self._clients.release(self.stream.brokers, self.stream.security, self._client)
+        self._clients.release(self._stream.brokers, self._stream.security, self._client)

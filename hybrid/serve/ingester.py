@@ -43,17 +43,16 @@ class SharedLooks:
     def __init__(self, serving: Serving) -> None:
         self.clients = BrokerClients()
         self._serving = serving
-        self._lock = threading.Lock()
         self._pauses: Mapping[str, Pause] = {}
         self._read_at = -_PAUSED_POLL_S
 
     def pauses(self, *, newest: bool) -> Mapping[str, Pause]:
         """The paused tables: the `newest` ones, or those of the last half second. Raises SQLAlchemyError."""
-        with self._lock:
-            if newest or time.monotonic() - self._read_at >= _PAUSED_POLL_S:
-                self._pauses = self._serving.pauses()
-                self._read_at = time.monotonic()
-            return self._pauses
+        # Without a lock: a catalog that does not answer would let all tables wait one behind the other.
+        if newest or time.monotonic() - self._read_at >= _PAUSED_POLL_S:
+            self._pauses = self._serving.pauses()
+            self._read_at = time.monotonic()
+        return self._pauses
 
 
 class Ingester(threading.Thread):
@@ -69,6 +68,7 @@ class Ingester(threading.Thread):
         self.rounds = Rounds()
         self._home, self._lost, self._shared = home, lost, shared
         self._noted: State | None = None
+        self._noted_behind: int | None = None
         self._noted_at = 0.0
         self._idle = IdleStream(shared.clients)
         self._backoff = Backoff(*_BACKOFF_S)
@@ -150,13 +150,14 @@ class Ingester(threading.Thread):
         if self.stop.is_set():
             return
         now = time.monotonic()
-        if self._noted == (state, detail) and not behind and now - self._noted_at < _NOTE_S:
+        is_same = self._noted == (state, detail) and self._noted_behind == behind
+        if is_same and now - self._noted_at < _NOTE_S:
             return
         if self._noted != (state, detail):
             _LOG.log(
                 logging.WARNING if detail else logging.INFO, "Ingestion of '%s' is %s: %s", self.table, state, detail
             )
-        self._noted, self._noted_at = (state, detail), now
+        self._noted, self._noted_behind, self._noted_at = (state, detail), behind, now
         try:
             self._home.context.catalog.serving.note_ingestion(self.table, state, detail, behind)
         except sa.exc.SQLAlchemyError as error:  # ingestion does not depend on the catalog

@@ -96,6 +96,14 @@ def test_a_paused_table_stays_paused_while_the_catalog_cannot_be_read(
     assert not batches, "nobody knows yet whether it is paused"
 
 
+def test_that_nothing_is_left_behind_is_noted_at_once(here: Hybrid) -> None:
+    """A state that stays is noted now and then only, but a lag that has gone is no such state."""
+    ingester = Ingester(here, "orders", SharedLooks(here.context.catalog.serving), lambda: False)
+    for behind in (5, 0):
+        ingester._note("INGESTING", None, behind)
+        assert here.context.catalog.serving.ingestions()["orders"].behind == behind
+
+
 def test_readiness_says_that_the_catalog_does_not_answer() -> None:
     found = health._checked("catalog", SimpleNamespace(), fail)  # type: ignore[arg-type]
     assert found["ok"] is False and "database is locked" in str(found["detail"])

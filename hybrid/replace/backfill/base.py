@@ -75,8 +75,7 @@ class Base:
         """The stored rows of some segments (None: the candidates), with BUCKET, and LIVE where keys have one winner."""
         frame = self.in_segments(self.candidates if segments is None else segments)
         stored_columns = [quoted(name) for name, _ in physical_columns(self.spec, Half.OFFLINE)]
-        frame = frame.select(*stored_columns)
-        return self.with_live(self.with_bucket(frame))
+        return self.with_live(self.with_bucket(frame.select(*stored_columns)))
 
     def with_bucket(self, frame: DataFrame) -> DataFrame:
         """Adds BUCKET."""
