@@ -10,6 +10,7 @@ import pytest
 
 from hybrid.query.engine import QueryOptions, QueryResult, run
 from hybrid.query.tail import NoTail, TailSource
+from tests.query.backlogs import Backlog
 from tests.query.halves import Halves, orders_spec
 
 NOW_MS = 1_632_700_000_000
@@ -27,3 +28,8 @@ def ask() -> Ask:
         return run(sql, halves, QueryOptions(tail=tail or NoTail(), now_ms=lambda: NOW_MS, **options))
 
     return asked
+
+
+@pytest.fixture(params=[False, True], ids=["append", "upsert"])
+def backlog(request: pytest.FixtureRequest, tmp_path: Path) -> Backlog:
+    return Backlog(tmp_path, 20, upsert=request.param)
