@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TextIO
 
-from hybrid.cli.cells import CONTROL, MESSAGE, Row, View, csv_cell, printable, text
+from hybrid.cli.cells import MESSAGE, Row, View, csv_cell, printable, text
 from hybrid.runtime.json_values import json_value
 from hybrid.runtime.text_table import is_numeric, padded, table_lines, width
 
@@ -79,7 +79,7 @@ def _print_markdown(data: Row | Sequence[Row], rows: Sequence[Row], names: Seque
         names = ("name", "value")
     if not names:
         return
-    out.write(markdown_head(names, [_is_number(list(rows), name) for name in names]))
+    out.write(markdown_head(names, [is_numeric([row.get(name) for row in rows]) for name in names]))
     for row in rows:
         out.write(markdown_row([markdown_cell(text(row.get(name))) for name in names]))
 
@@ -87,16 +87,12 @@ def _print_markdown(data: Row | Sequence[Row], rows: Sequence[Row], names: Seque
 def _print_object(row: Row, names: Sequence[str], out: TextIO) -> None:
     wide = max((width(name) for name in names), default=0)
     for name in names:
-        print(f"{padded(name, wide)}  {text(row.get(name)).translate(CONTROL)}".rstrip(), file=out)
+        print(f"{padded(name, wide)}  {printable(text(row.get(name)))}".rstrip(), file=out)
 
 
 def _print_table(rows: list[Row], names: Sequence[str], out: TextIO) -> None:
     for line in table_lines(names, [[row.get(name) for name in names] for row in rows]):
         print(line, file=out)
-
-
-def _is_number(rows: list[Row], name: str) -> bool:
-    return is_numeric([row.get(name) for row in rows])
 
 
 class TerminalProgress:

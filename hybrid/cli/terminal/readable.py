@@ -73,6 +73,5 @@ def _time(value: str, *, exact: bool) -> str:
         return value
     if at.tzinfo is None:
         return value
-    at = at.astimezone(UTC).replace(tzinfo=None)
-    spec = "seconds" if not exact or not at.microsecond else "microseconds" if at.microsecond % 1000 else "milliseconds"
-    return f"{at.isoformat(timespec=spec)}Z"
+    at = at.astimezone(UTC)
+    return text(at if exact else at.replace(microsecond=0))

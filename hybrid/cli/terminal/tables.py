@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 
 from rich.cells import cell_len
 from rich.text import Text
@@ -13,6 +12,7 @@ from hybrid.cli.cells import CellKind, Row, View, printable
 from hybrid.cli.terminal.fitting import GAP, Measured, fit, unbounded
 from hybrid.cli.terminal.readable import NOT_OK, colour_of, kind_of, readable
 from hybrid.cli.terminal.screen import Screen
+from hybrid.runtime.text_table import is_numeric
 
 _INDENT = 4
 _NESTED = 2
@@ -42,9 +42,7 @@ def object_lines(row: Row, names: Sequence[str], screen: Screen, *, wide: bool =
 
 
 def _column(rows: Sequence[Row], name: str, kinds: Mapping[str, CellKind]) -> TerminalColumn:
-    values = [row.get(name) for row in rows if row.get(name) is not None]
-    numbers = bool(values) and all(isinstance(v, int | float | Decimal) and not isinstance(v, bool) for v in values)
-    return TerminalColumn(name, kinds.get(name, CellKind.PLAIN), numbers)
+    return TerminalColumn(name, kinds.get(name, CellKind.PLAIN), is_numeric([row.get(name) for row in rows]))
 
 
 def _table(
