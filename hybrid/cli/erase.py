@@ -70,10 +70,10 @@ def run(
             if not dry_run:
                 confirm(f"Erase from {names}? It cannot be taken back.", yes)
         except BaseException:
-            _discard_new(cli, begun, is_new)
+            _discard_new(cli, begun)
             raise
         if dry_run:
-            _discard_new(cli, begun, is_new)
+            _discard_new(cli, begun)
             if cli.is_machine_read:
                 cli.emit(report)
             return
@@ -149,9 +149,9 @@ def _text_of(path: str) -> str:
         raise NotFoundError(f"{path} cannot be read: {error}.") from error
 
 
-def _discard_new(cli: Cli, begun: dict[str, Any], is_new: bool) -> None:
+def _discard_new(cli: Cli, begun: dict[str, Any]) -> None:
     """Forgets an erasure that was only looked at. One that had begun before stays, or that others have taken up."""
-    if is_new:
+    if begun["is_new"]:
         ask(cli, "erase_discard", erasure=begun["id"], unused=True)
 
 
