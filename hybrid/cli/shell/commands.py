@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from hybrid.cli.cells import View, printable
-from hybrid.cli.output import FORMATS
+from hybrid.cli.output import FILE_FORMATS, FORMATS
 from hybrid.cli.shell.session import Output, ShellSession
 from hybrid.cli.shell.statements import ShellInput, read_inputs
 from hybrid.errors import ConflictError, NotFoundError, UsageError, suggestion
@@ -153,7 +153,7 @@ def _format(session: ShellSession, argument: str, _: str | None) -> None:
         session.cli.say(f"The format is {session.cli.format}.")
         return
     if argument not in FORMATS:
-        hint = "parquet and arrow are for files: .output FILE.parquet" if argument in ("parquet", "arrow") else None
+        hint = "parquet and arrow are for files: .output FILE.parquet" if argument in FILE_FORMATS else None
         raise UsageError(f".format takes {', '.join(FORMATS)}, not '{argument}'.", hint=hint)
     session.cli.given["format"] = argument
 

@@ -20,7 +20,6 @@ from hybrid.sql.tables import VIRTUAL
 _TABLE_KEYWORDS = frozenset({"FROM", "JOIN"})
 _PLAIN = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
 _COMMAND = re.compile(r"\s*(?:--[^\n]*\n\s*)*[.\\](?P<word>[\w?-]*)(?P<rest>\s.*)?", re.DOTALL)
-_RESERVED = frozenset(KEYWORDS)
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,7 @@ class ShellCompleter(Completer):
     def _arguments(self, name: str) -> Sequence[str]:
         match name:
             case "schema" | "tables":
-                return [table for table in self._names.tables() if self._names.table_of(table) == table]
+                return self._names.whole_tables()
             case "format":
                 return FORMATS
             case "timing" | "pager" | "wide" | "revision":
@@ -105,7 +104,7 @@ class ShellCompleter(Completer):
         aliases = [mention.alias for mention in mentioned]
         yield from _matching(dict.fromkeys([*aliases, *self._names.tables()]), written, is_identifier=True)
         if written and not written.startswith('"'):  # else they would hide the columns
-            yield from _matching(_in_case_of(written, KEYWORDS), written)
+            yield from _matching(_in_case_of(written, sorted(KEYWORDS)), written)
             yield from _matching(function_names(), written, suffix="(", meta="function")
 
     def _qualified(self, qualifier: str, mentioned: Sequence[TableMentioned]) -> list[str]:
@@ -157,7 +156,7 @@ def _alias_behind(words: Sequence[Lexeme]) -> str | None:
 
 def _keyword(part: Lexeme) -> str | None:
     upper = part.text.upper()
-    return upper if part.kind is LexemeKind.WORD and upper in _RESERVED else None
+    return upper if part.kind is LexemeKind.WORD and upper in KEYWORDS else None
 
 
 def _is_unfinished(parts: Sequence[Lexeme]) -> bool:
@@ -187,7 +186,7 @@ def _matching(
 
 
 def _is_reserved(name: str) -> bool:
-    return name.upper() in _RESERVED
+    return name.upper() in KEYWORDS
 
 
 def _in_case_of(written: str, words: Iterable[str]) -> Iterable[str]:

@@ -13,7 +13,6 @@ from prompt_toolkit.styles import Style
 from hybrid.cli.shell.lexer import Lexeme, LexemeKind, lexemes
 from hybrid.cli.shell.names import KEYWORDS
 
-_KEYWORDS = frozenset(KEYWORDS)
 _CLASSES = {
     LexemeKind.STRING: "class:sql.string",
     LexemeKind.COMMENT: "class:sql.comment",
@@ -59,6 +58,6 @@ def _styled(text: str) -> Iterator[tuple[str, str]]:
 def _class(part: Lexeme, following: Lexeme | None) -> str:
     if part.kind is not LexemeKind.WORD:
         return _CLASSES.get(part.kind, "")
-    if part.text.upper() in _KEYWORDS:
+    if part.text.upper() in KEYWORDS:
         return "class:sql.keyword"
     return "class:sql.function" if following is not None and following.text == "(" else ""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from importlib.metadata import version
-from typing import TYPE_CHECKING
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.filters import Condition
@@ -14,6 +14,7 @@ from prompt_toolkit.history import History, InMemoryHistory
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.shortcuts import CompleteStyle
 
+from hybrid.cli.command import Cli
 from hybrid.cli.dispatch import ask, server_url
 from hybrid.cli.error_report import report_error, was_interrupted
 from hybrid.cli.shell.commands import LeaveShell, run_input
@@ -23,10 +24,8 @@ from hybrid.cli.shell.history import PrivateHistory, history_file
 from hybrid.cli.shell.names import CatalogNames
 from hybrid.cli.shell.session import ShellSession
 from hybrid.cli.shell.statements import is_complete, split_inputs
+from hybrid.progress import Silent
 from hybrid.schema.secrets import without_login
-
-if TYPE_CHECKING:
-    from hybrid.cli.command import Cli
 
 
 def converse(session: ShellSession) -> None:
@@ -85,16 +84,9 @@ def _prompt_session(cli: Cli) -> PromptSession[str]:
 
 def _quietly(cli: Cli) -> Callable[..., object]:
     """`ask` for completion: it runs in a thread, and prints nothing into the line that is typed."""
-    from hybrid.cli.command import Cli as CommandLine
-    from hybrid.progress import Silent
-
-    quiet = CommandLine()
+    quiet = Cli()
     quiet.given, quiet.progress = {**cli.given}, Silent()
-
-    def asked(verb: str, **arguments: object) -> object:
-        return ask(quiet, verb, **arguments)
-
-    return asked
+    return partial(ask, quiet)
 
 
 def _history(cli: Cli) -> History:

@@ -48,15 +48,7 @@ class Lexeme:
         return self.text.strip('"') if self.kind is LexemeKind.NAME else self.text
 
 
-_KINDS = {
-    "space": LexemeKind.SPACE,
-    "comment": LexemeKind.COMMENT,
-    "string": LexemeKind.STRING,
-    "name": LexemeKind.NAME,
-    "word": LexemeKind.WORD,
-    "number": LexemeKind.NUMBER,
-    "sign": LexemeKind.SIGN,
-}
+_KINDS = {kind.name.lower(): kind for kind in LexemeKind}
 _LEXEME = re.compile(
     r"""
     (?P<space>\s+)

@@ -6,21 +6,21 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 
-from hybrid.errors import HybridError
+from hybrid.config.table_config import Half
+from hybrid.errors import HybridError, QueryError
 from hybrid.sql.allowed import word_set
+from hybrid.sql.tables import table_and_half
 
-KEYWORDS = tuple(
-    sorted(
-        word_set("""
+KEYWORDS = word_set(
+    """
     ALL AND ANY AS ASC BETWEEN BY CASE CAST CROSS DESC DISTINCT ELSE END EXCEPT EXISTS EXPLAIN FALSE FILTER FIRST FOR
     FROM FULL GROUP HAVING IN INNER INTERSECT INTERVAL IS JOIN LAST LEFT LIKE LIMIT NOT NULL NULLS OFFSET ON OPTION OR
     ORDER OUTER OVER PARTITION PLAN QUALIFY RESET RIGHT ROWS SELECT SET THEN TRUE UNION USING VALUES WHEN WHERE WINDOW
     WITH
-    """)
-    )
+    """
 )
 SET_OPTIONS = ("asOf", "dropResults", "plan", "timeoutMs")
-_HALVES = ("OFFLINE", "REALTIME")
+_HALVES = (Half.OFFLINE, Half.REALTIME)
 _FRESH_S = 10.0
 _ALL_TABLES_MAX = 20  # without a FROM the columns of so many tables are offered
 
@@ -48,6 +48,10 @@ class CatalogNames:
         self._columns: dict[str, tuple[float, Sequence[str]]] = {}
         self._fetched_at: float | None = None
 
+    def whole_tables(self) -> list[str]:
+        """The names of the tables."""
+        return list(self._fetched_tables())
+
     def tables(self) -> list[str]:
         """The names that FROM takes: tables, then the halves of those that have both."""
         tables = self._fetched_tables()
@@ -55,14 +59,14 @@ class CatalogNames:
 
     def table_of(self, written: str) -> str | None:
         """The table that a name in FROM means, in any case and with or without its half; None for another name."""
-        names = {name.lower(): name for name in self._fetched_tables()}
-        lower = written.lower()
-        stems = [lower, *(lower.removesuffix(f"_{half.lower()}") for half in _HALVES)]
-        return next((names[stem] for stem in stems if stem in names), None)
+        try:
+            return table_and_half(written, self._fetched_tables())[0]
+        except QueryError:
+            return None
 
     def columns(self, tables: Sequence[str]) -> list[str]:
         """The columns of some tables; of all tables if none is named and they are few."""
-        chosen = list(tables) or list(self._fetched_tables())
+        chosen = list(tables) or self.whole_tables()
         if not tables and len(chosen) > _ALL_TABLES_MAX:
             return []
         return list(dict.fromkeys(column for table in chosen for column in self._columns_of(table)))

@@ -9,9 +9,7 @@ from functools import lru_cache
 
 from hybrid.cli.shell.lexer import Lexeme, LexemeKind, lexemes
 
-LEAVING_WORDS = frozenset({"quit", "exit"})
-HELP_WORD = "help"
-_BARE_WORD = re.compile(rf"\s*({'|'.join([*sorted(LEAVING_WORDS), HELP_WORD])})\s*;?[^\S\n]*(?:\n|\Z)", re.IGNORECASE)
+_BARE_WORD = re.compile(r"\s*(exit|quit|help)\s*;?[^\S\n]*(?:\n|\Z)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -40,9 +38,7 @@ def split_inputs(text: str, *, at_end: bool = False) -> tuple[list[ShellInput], 
         inputs, position = step
         found += inputs
     rest = text[position:]
-    if not _has_meaning(rest) and not _is_in_comment(rest):
-        return found, ""
-    return found, rest
+    return found, rest if _has_begun(rest) else ""
 
 
 def read_inputs(lines: Iterable[str]) -> Iterator[ShellInput]:
@@ -103,9 +99,6 @@ def _command(text: str, start: int, place: int, has_begun: bool, at_end: bool) -
     return [ShellInput(line.rstrip(";").rstrip() or "help", True, statement)], len(text) if end < 0 else end + 1
 
 
-def _has_meaning(text: str) -> bool:
-    return any(lexeme.has_meaning for lexeme in lexemes(text))
-
-
-def _is_in_comment(text: str) -> bool:
-    return any(not lexeme.closed for lexeme in lexemes(text))
+def _has_begun(text: str) -> bool:
+    """Whether there is more than spaces and complete comments."""
+    return any(lexeme.has_meaning or not lexeme.closed for lexeme in lexemes(text))
