@@ -13,12 +13,10 @@ from typing import Any
 import pytest
 from click.shell_completion import BashComplete
 
-from hybrid.api.hybrid import Hybrid
+from hybrid.api.hybrid import connect
 from hybrid.cli import dispatch
 from hybrid.cli.command import Cli
 from hybrid.cli.main import NOUNS, hybrid, run
-from hybrid.config.settings import load_settings
-from hybrid.progress import Silent
 from tests.serve.app import MOVED, lay_orders
 
 
@@ -26,11 +24,9 @@ from tests.serve.app import MOVED, lay_orders
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A home with the table orders."""
     folder = tmp_path_factory.mktemp("completion") / "home"
-    folder.mkdir()
-    hy = Hybrid(load_settings(home=folder), Silent())
-    lay_orders(hy)
-    yield folder
-    hy.close()
+    with connect(folder) as opened:
+        lay_orders(opened)
+        yield folder
 
 
 def completed(line: str, home: Path | None = None) -> list[str]:

@@ -10,10 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from hybrid.api.hybrid import Hybrid
-from hybrid.config.settings import load_settings
+from hybrid.api.hybrid import connect
 from hybrid.errors import NotFoundError
-from hybrid.progress import Silent
 from tests.cli.shell.pseudo_terminal import CTRL_C, CTRL_D, ENTER, PROMPT, TAB, UP, PseudoTerminal
 from tests.serve.app import App, lay_orders
 
@@ -26,10 +24,8 @@ ENDLESS = "select max(a.ts) x from orders_OFFLINE a" + "".join(f", orders_OFFLIN
 def home(tmp_path: Path) -> Path:
     """A home with the table orders."""
     folder = tmp_path / "home"
-    folder.mkdir()
-    hy = Hybrid(load_settings(home=folder), Silent())
-    lay_orders(hy)
-    hy.close()
+    with connect(folder) as opened:
+        lay_orders(opened)
     return folder
 
 

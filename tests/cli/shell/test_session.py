@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hybrid.api.hybrid import Hybrid
+from hybrid.api.hybrid import connect
 from hybrid.cli.command import Cli
 from hybrid.cli.main import run
 from hybrid.cli.shell.commands import run_input
@@ -19,7 +19,6 @@ from hybrid.cli.shell.history import PrivateHistory, history_file, holds_secret
 from hybrid.cli.shell.pager import paged, pager_command
 from hybrid.cli.shell.session import ShellSession
 from hybrid.cli.shell.statements import ShellInput
-from hybrid.config.settings import load_settings
 from hybrid.errors import UsageError
 from hybrid.progress import Silent
 from tests.cli.terminals import Terminal
@@ -33,11 +32,9 @@ NUMBERS = ", ".join(f"orders_OFFLINE t{place}" for place in range(4))
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A home with the table orders."""
     folder = tmp_path_factory.mktemp("shell") / "home"
-    folder.mkdir()
-    hy = Hybrid(load_settings(home=folder), Silent())
-    lay_orders(hy)
-    yield folder
-    hy.close()
+    with connect(folder) as opened:
+        lay_orders(opened)
+        yield folder
 
 
 @pytest.fixture
