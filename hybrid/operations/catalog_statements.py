@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from hybrid.config.table_json import raw_table_name
 from hybrid.errors import NotFoundError, QueryError
 
 if TYPE_CHECKING:
@@ -46,6 +45,8 @@ def answer_from_definitions(home: Home, sql: str) -> QueryResult | None:
 
 def _spec(home: Home, name: str) -> TableSpec:
     """The definition of a table, or of the table that a half's name means."""
+    from hybrid.config.table_json import raw_table_name  # it reads configs: no command needs it to start
+
     return home.spec(name if name in home.table_names() else raw_table_name(name))
 
 

@@ -27,6 +27,7 @@ HEAVY = (
     "sqlglot",
     "yaml",
     "prompt_toolkit",
+    "hybrid.config.table_json",  # with all that reads configs
 )
 
 
