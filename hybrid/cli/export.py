@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import signal
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -14,6 +11,7 @@ from typing import TYPE_CHECKING
 from hybrid.cli.cancellation import cancellable
 from hybrid.cli.command import Cli
 from hybrid.cli.dispatch import client_of, dispatcher, require_right
+from hybrid.cli.signals import signals_handled
 from hybrid.errors import UsageError
 from hybrid.files.results.output_file import OutputStream, open_output
 from hybrid.files.results.result_format import ResultFormat, format_named, format_of_file
@@ -31,7 +29,7 @@ def export(cli: Cli, sql: str, path: str, *, as_of: str | None, force: bool, by_
     `by_suffix`: the file's suffix decides on its format, whatever --format says.
     """
     fmt = format_of_file(path) if by_suffix else _format(cli, path)
-    with _ended_by_signals():
+    with signals_handled(_interrupt, signal.SIGTERM, signal.SIGHUP):
         output = _stdout() if path == STDOUT else open_output(Path(path), force=force)
         report = _exported(cli, sql, output, fmt, as_of)
     for warning in report.warnings:
@@ -80,19 +78,6 @@ def _stdout() -> OutputStream:
     return OutputStream(sys.stdout.buffer, "standard output")
 
 
-@contextmanager
-def _ended_by_signals() -> Iterator[None]:
-    """Lets a request to end (SIGTERM, SIGHUP) clean up as Ctrl-C does."""
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    if threading.current_thread() is not threading.main_thread():  # where Python takes no handlers
-        yield
-        return
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """Let a request to end (SIGTERM, SIGHUP) clean up as Ctrl-C does."""
+    raise KeyboardInterrupt

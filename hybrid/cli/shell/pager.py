@@ -9,10 +9,11 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TextIO
+
+from hybrid.cli.signals import signals_handled
 
 _DEFAULT = "less"
 # Leave at once where all fits, keep colours, leave the text on the screen.
@@ -64,19 +65,7 @@ def _show(command: list[str], text: str, is_wide: bool) -> None:
     except OSError:  # removed since, or not executable
         sys.stdout.write(text)
         return
-    with _left_to_pager():
+    with signals_handled(signal.SIG_IGN, signal.SIGINT):
         with suppress(BrokenPipeError):  # its user has seen enough
             process.communicate(text.encode(sys.stdout.encoding or "utf-8", "replace"))
         process.wait()
-
-
-@contextmanager
-def _left_to_pager() -> Iterator[None]:
-    if threading.current_thread() is not threading.main_thread():  # where Python takes no handlers
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
