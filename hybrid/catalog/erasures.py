@@ -41,6 +41,9 @@ class ErasureState(StrEnum):
     DISCARDED = "DISCARDED"
 
 
+_OVER = frozenset({ErasureState.DONE, ErasureState.DISCARDED})
+
+
 @dataclass(frozen=True)
 class ErasedTable:
     """A table of an erasure. `condition` has `?` for its constants; `digest` is `condition_digest` of the real one.
@@ -189,22 +192,16 @@ class ErasureStore:
             yield
 
     def _write_request(self, erasure_id: str, conditions: Mapping[str, str]) -> None:
-        fresh = self._request(erasure_id).with_suffix(f"{_REQUEST}.part")
-        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(json.dumps(dict(conditions)))
-        durable.sync(fresh)
-        durable.rename(fresh, self._request(erasure_id))
+        durable.write_text(self._request(erasure_id), json.dumps(dict(conditions)), private=True)
 
     def _remove_orphans(self) -> None:
         """Removes requests that no certificate needs.
 
         Without a certificate their processes died before they promised anything. One that is over has no request.
         """
-        over = {one.id for one in self.all() if one.state in {ErasureState.DONE, ErasureState.DISCARDED}}
         for path in self._folder.glob(f"*{_REQUEST}*"):
-            erasure_id = path.name.partition(_REQUEST)[0]
-            if erasure_id in over or not self._certificate(erasure_id).exists():
+            certificate = self._certificate(path.name.partition(_REQUEST)[0])
+            if not certificate.exists() or self._read(certificate).state in _OVER:
                 _destroy(path)
 
     def _request(self, erasure_id: str) -> Path:

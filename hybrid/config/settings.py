@@ -16,6 +16,7 @@ from hybrid.errors import NotFoundError, SpecError, suggestion
 
 HOME_NAME = ".hybrid"
 FILE_NAME = "hybrid.toml"
+SERVE_LOCK = "serve.lock"  # held by a home's only server while it runs
 Value = str | int | float | None
 
 

@@ -38,13 +38,13 @@ def keep_acts(half: Path, table_id: str, acts: Iterable[VersionedAct]) -> None:
     for version, act in sorted({**fresh, **archived}.items()):
         document = {"table_id": table_id, "version": version, "act": without_samples(vars(act))}
         lines.append(json.dumps(document, separators=(",", ":"), default=dict))
-    durable.write_text(_file(half), "\n".join(lines))
+    durable.write_text(archive_file(half), "\n".join(lines))
 
 
 def kept_acts(half: Path, table_id: str | None = None) -> list[VersionedAct]:
     """The archived (version, act) of the Delta table with that id, newest first; None: of any table at that place."""
     try:
-        text = _file(half).read_text(encoding="utf-8")
+        text = archive_file(half).read_text(encoding="utf-8")
     except FileNotFoundError:
         return []
     entries = [json.loads(line) for line in text.split("\n") if line]  # JSON may hold other line ends
@@ -52,5 +52,6 @@ def kept_acts(half: Path, table_id: str | None = None) -> list[VersionedAct]:
     return [(int(entry["version"]), Act(**entry["act"])) for entry in reversed(mine)]
 
 
-def _file(half: Path) -> Path:
+def archive_file(half: Path) -> Path:
+    """The archive of a half; it may not exist."""
     return half.with_name(f"{half.name}.acts")

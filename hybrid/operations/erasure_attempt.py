@@ -22,6 +22,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from hybrid.catalog.erasures import ErasedTable, ErasureCertificate, ErasureState, ErasureStore, replaced_table
+from hybrid.config.settings import SERVE_LOCK
 from hybrid.config.table_config import Half
 from hybrid.errors import ConflictError, HybridError
 from hybrid.jvm.spark_errors import short_words
@@ -35,8 +36,8 @@ from hybrid.operations.erasure_texts import mask_texts
 from hybrid.operations.ingestion import catch_up
 from hybrid.operations.purge import CopyWithRows, copies_with_rows, purge_request, run_purge
 from hybrid.operations.revert import revert_replacement
+from hybrid.operations.tables.drop import remove_copy
 from hybrid.progress import counted
-from hybrid.runtime import durable
 from hybrid.runtime.file_lock import is_locked
 from hybrid.sql.redaction import Redaction
 
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
     from hybrid.replace.purge.request import PurgeRequest
 
 ROUNDS_MAX = 3
-SERVE_LOCK = "serve.lock"
 _POLL_S = 0.2
 
 
@@ -77,7 +77,7 @@ class ErasureAttempt:
 
         ref = self._home.table(table.table)
         request = self._purge_request(ref, table, dry_run=True)
-        return purge(self._home.table_context(ref), replace(request, id=new_act_id("purge"), locates=True))
+        return purge(self._home.table_context(ref), replace(request, locates=True))
 
     def _work(self) -> tuple[Mapping[str, str], ...]:
         for table in self._certificate.tables:
@@ -228,8 +228,7 @@ class ErasureAttempt:
             for copy in self._copies(table.table):
                 if copy.rows is None:  # nobody knows what it has: `_refuse_copies` names it
                     continue
-                shutil.rmtree(copy.path)
-                durable.sync(copy.path.parent)
+                remove_copy(copy.path)
                 self._step(table.table, "remove-copy", f"Removed {copy.words}.")
 
     def _clear_spill(self) -> None:

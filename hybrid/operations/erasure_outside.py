@@ -80,7 +80,8 @@ def outside_places(
     runs = home.catalog.runs.list(states=("QUEUED", "RUNNING"), limit=_RUNS_MAX)
     telling = (run for run in runs if redaction.is_in(dict(run.arguments)))
     places += [_place(f"run '{run.id}'", _RUN, "whoever queued it; erase again when it has ended") for run in telling]
-    places += [_place(f"{home.folder / 'kafka'}", "messages of the local broker", _BROKER) for _ in _local_broker(home)]
+    if (broker := home.folder / "kafka").is_dir():
+        places.append(_place(str(broker), "messages of the local broker", _BROKER))
     places += [_place(str(path), what, "whoever runs this home") for path, what in leftovers(home).items()]
     copies = (path for table in tables for path in dropped_copies(home, table.table))
     places += [_place(str(path), _COPY, "whoever runs this home: hybrid table drop COPY --purge") for path in copies]
@@ -90,11 +91,6 @@ def outside_places(
 
 def _place(place: str, detail: str, who: str) -> Mapping[str, str]:
     return {"place": place, "detail": detail, "who": who}
-
-
-def _local_broker(home: Home) -> Iterator[None]:
-    if (home.folder / "kafka").is_dir():
-        yield None
 
 
 def _of_kafka(ref: TableRef, table: ErasedTable) -> Iterator[Mapping[str, str]]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from hybrid.config.table_config import Half
 from hybrid.lake.layout import TableLayout
+from hybrid.lake.lineage_archive import archive_file, kept_acts
 from hybrid.lake.lock import half_lock
 from hybrid.replace.purge.statements import kept_of, logged_states, mask_log, masked_act
 from hybrid.runtime import durable
@@ -43,8 +44,7 @@ def mask_texts(home: Home, tables: Iterable[str], redaction: Redaction) -> int:
             timeout_s = home.settings.lock_timeout_s  # no JVM commits here
             with half_lock(layout.lock(half), jvm_pid=None, timeout_s=timeout_s, waiting=home.progress.say):
                 count += mask_log(layout.half(half), redaction)
-                archive = layout.half(half).with_name(f"{half.value}.acts")
-                count += _mask_acts(archive, redaction) if archive.exists() else 0
+                count += _mask_acts(archive_file(layout.half(half)), redaction)
     return count
 
 
@@ -60,9 +60,7 @@ def kept_texts(home: Home, tables: Iterable[str], redaction: Redaction) -> Itera
                 yield path, "a document that is being written, or whose writer was killed within the hour"
         for half in (half for half in Half if half in home.spec(name).halves):
             folder = layout.half(half)
-            archive = folder.with_name(f"{half.value}.acts")
-            lines = archive.read_text(encoding="utf-8").split("\n") if archive.exists() else []
-            documents = [*logged_states(folder), *(json.loads(line) for line in lines if line)]
+            documents = [*logged_states(folder), *({"act": vars(act)} for _, act in kept_acts(folder))]
             if any(redaction.is_in(kept_of(document)) for document in documents):
                 yield folder, "progress of connectors and flows, or earlier definitions, in the log and its archive"
 

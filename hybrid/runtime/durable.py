@@ -79,17 +79,21 @@ def sync_tree(root: Path) -> None:
     _sync_all([root, *(path for path in root.rglob("*") if not path.is_symlink())])
 
 
-def write_text(path: Path, text: str) -> None:
-    """Replace a file atomically. Readers see the old or the new text as a whole, even after a power failure."""
-    fresh = write_beside(path, text)
+def write_text(path: Path, text: str, *, private: bool = False) -> None:
+    """Replace a file atomically. Readers see the old or the new text as a whole, even after a power failure.
+
+    `private`: only its user may read it, from its first byte on.
+    """
+    fresh = write_beside(path, text, private=private)
     fresh.rename(path)
     sync(path.parent)
 
 
-def write_beside(path: Path, text: str) -> Path:
+def write_beside(path: Path, text: str, *, private: bool = False) -> Path:
     """Write a file and sync its bytes, under a new name in the folder of `path`. Returns that name."""
     fresh = path.with_name(f"{path.name}.{uuid.uuid4().hex}.part")
-    with fresh.open("w", encoding="utf-8") as file:
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o666)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         file.write(text)
     sync(fresh)
     return fresh

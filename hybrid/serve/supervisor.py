@@ -22,6 +22,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from hybrid.config.settings import SERVE_LOCK
 from hybrid.errors import ConflictError, MachineError
 from hybrid.home.accounts import new_secret
 from hybrid.jvm.process import Process
@@ -203,7 +204,7 @@ class _Supervisor:
 def serve_lock(home: Path, timeout_s: float) -> Iterator[None]:
     """Hold the lock of a home's only `hybrid serve`. ConflictError if another holds it for `timeout_s`."""
     durable.make_private(home)
-    with (home / "serve.lock").open("a") as file:
+    with (home / SERVE_LOCK).open("a") as file:
         # A server that has written its address serves the home; otherwise it is starting or ending.
         if not try_lock(file, timeout_s, gives_up=(home / SERVER_FILE).exists):
             raise ConflictError(f"A server runs on {home} already.", hint="hybrid status")

@@ -60,7 +60,7 @@ class Redaction:
         names: dict[str, None] = {}
         digests: set[str] = set()
         for text, reads in conditions:
-            digests.add(hashlib.sha256(text.encode()).hexdigest())
+            digests.add(plain_digest(text))
             constants |= dict.fromkeys(constants_of(text))
             names |= dict.fromkeys(reads)
         return cls(tuple(constants), tuple(names), frozenset(digests))
@@ -193,6 +193,11 @@ def _merged(spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
         last = start, end
     if last is not None:
         yield last
+
+
+def plain_digest(condition: str) -> str:
+    """The digest by which plain purges record a condition, as it was written."""
+    return hashlib.sha256(condition.encode()).hexdigest()
 
 
 def constants_of(condition: str) -> tuple[str, ...]:

@@ -66,14 +66,14 @@ def drop_table(home: Home, name: str, *, purge: bool = False) -> str:
         durable.rename(layout.root, aside)  # atomic, so that a purge that crashes leaves no partial table
     if not purge:
         return f"Dropped table '{name}'; its data is kept in {aside}. `hybrid table undrop {name}` brings it back."
-    _remove(aside)
+    remove_copy(aside)
     return _removed(name, [path for path in dropped_copies(home, name) if path != aside], with_table=True)
 
 
 def _removed(name: str, copies: list[Path], *, with_table: bool) -> str:
     """Removes dropped copies; returns a sentence that names them."""
     for path in copies:
-        _remove(path)
+        remove_copy(path)
     words = ", ".join(path.name for path in copies)
     if not with_table:
         return f"The dropped copies of table '{name}' are gone: {words}."
@@ -81,7 +81,7 @@ def _removed(name: str, copies: list[Path], *, with_table: bool) -> str:
     return f"Table '{name}' and all its data are gone{also}."
 
 
-def _remove(path: Path) -> None:
+def remove_copy(path: Path) -> None:
     """Removes a dropped copy for good. ConflictError when it was restored meanwhile."""
     doomed = path if path.name.endswith(_PURGING) else path.with_name(f"{path.name}{_PURGING}")
     if doomed != path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from hybrid.config.table_config import TableSpec
 from hybrid.errors import SpecError
 from hybrid.lake.defaults import filled
 from hybrid.lake.table_context import TableContext
+from hybrid.sql.redaction import plain_digest
 from hybrid.table.correction_window import rounded_to
 from hybrid.table.state import OfflineState
 
@@ -47,7 +47,7 @@ class PurgeRequest:
     @property
     def digest(self) -> str:
         """The digest that records hold instead of the condition, which names what must be forgotten."""
-        return self.own_digest or hashlib.sha256(self.text.encode()).hexdigest()
+        return self.own_digest or plain_digest(self.text)
 
 
 @dataclass(frozen=True)
