@@ -17,7 +17,7 @@ from typing import Any
 from hybrid.errors import ConflictError, DataError
 from hybrid.runtime import durable
 
-_FILE = "definition.json"
+DEFINITION_FILE = "definition.json"
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
 # What may become a path: a single plain folder below the warehouse.
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}")
@@ -40,6 +40,14 @@ class Definition:
     created_at: str
 
 
+def parse_definition(data: bytes, path: Path) -> Definition:
+    """The definition in the bytes of a file. DataError, which names its path, when they are damaged."""
+    try:
+        return Definition(**json.loads(data.decode("utf-8")))
+    except (ValueError, TypeError) as error:
+        raise DataError(f"{path} is damaged: {error}", hint="hybrid doctor") from error
+
+
 def _put_new(part: Path, path: Path) -> None:
     """Give a file a new name. FileExistsError when a file with that name exists."""
     try:
@@ -60,23 +68,22 @@ class Definitions:
 
     def names(self) -> list[str]:
         """The names of all tables, sorted."""
-        return sorted(path.parent.name for path in self._warehouse.glob(f"[!.]*/{_FILE}"))
+        return sorted(path.parent.name for path in self._warehouse.glob(f"[!.]*/{DEFINITION_FILE}"))
 
     def find(self, name: str) -> Definition | None:
         """The table of that name; None without one, or for an invalid name. DataError when it is damaged."""
         if not is_table_name(name):
             return None
         try:
-            return Definition(**json.loads(self._path(name).read_text(encoding="utf-8")))
+            return parse_definition(self._path(name).read_bytes(), self._path(name))
         except (FileNotFoundError, NotADirectoryError):
             return None
-        except (ValueError, TypeError) as error:
-            raise DataError(f"{self._path(name)} is damaged: {error}", hint="hybrid doctor") from error
 
     def stamp(self, name: str) -> tuple[int, int] | None:
         """A value that differs whenever the definition's file differs; None when there is no such table."""
         try:
-            status = os.stat(f"{self._warehouse}/{name}/{_FILE}")  # each statement calls this, and a Path takes longer
+            # Each statement calls this, and a Path takes longer.
+            status = os.stat(f"{self._warehouse}/{name}/{DEFINITION_FILE}")
         except (FileNotFoundError, NotADirectoryError):
             return None
         return status.st_ino, status.st_mtime_ns
@@ -98,7 +105,7 @@ class Definitions:
 
     def set_aside(self, name: str, ending: str) -> Path | None:
         """Rename a damaged definition, with the suffix `ending`. Returns the new path; None when there is none."""
-        aside = self._path(name).with_name(f"{_FILE}.damaged-{ending}")
+        aside = self._path(name).with_name(f"{DEFINITION_FILE}.damaged-{ending}")
         try:
             durable.rename(self._path(name), aside)
         except FileNotFoundError:
@@ -106,7 +113,7 @@ class Definitions:
         return aside
 
     def _path(self, name: str) -> Path:
-        return self._warehouse / name / _FILE
+        return self._warehouse / name / DEFINITION_FILE
 
     def _write(self, definition: Definition) -> Path:
         path = self._path(definition.name)

@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hybrid.catalog.definitions import DEFINITION_FILE
 from hybrid.config.table_config import Half
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.lineage_archive import archive_file, kept_acts
@@ -52,7 +53,7 @@ def kept_texts(home: Home, tables: Iterable[str], redaction: Redaction) -> Itera
     """(place, what) of the texts of these tables that have constants and stay: the product needs them as they are."""
     for name in tables:
         layout = home.layout(name)
-        definition = layout.root / "definition.json"
+        definition = layout.root / DEFINITION_FILE
         if _has(definition, redaction):
             yield definition, "the table's definition: a default, a filter, an expectation"
         for path in layout.root.rglob(_UNFINISHED):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hybrid.catalog.definitions import Definition
+from hybrid.catalog.definitions import DEFINITION_FILE, Definition
 from hybrid.config.table_config import TableSpec
 from hybrid.errors import HybridError
 from hybrid.lake.commit_context import new_act_id
@@ -100,7 +100,7 @@ def copies_with_rows(home: Home, name: str, where: str, undecided: bool) -> Iter
 
     for path in dropped_copies(home, name):
         try:
-            spec = home.spec_of(Definition(**json.loads((path / "definition.json").read_text(encoding="utf-8"))))
+            spec = home.spec_of(Definition(**json.loads((path / DEFINITION_FILE).read_text(encoding="utf-8"))))
             sql, reads, values = _parsed(where, spec)
             trial = PurgeRequest(new_act_id("purge"), where, sql, reads, values, undecided=undecided, dry_run=True)
             report = purge(TableContext(home.bench, spec, TableLayout(path)), trial)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Set as AbstractSet
 from dataclasses import astuple, dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from hybrid.catalog.definitions import is_table_name
 from hybrid.clock import wall_clock_ms
+from hybrid.config.settings import FILE_NAME as SETTINGS
 from hybrid.errors import DataError, NotFoundError, RightError, UsageError
 from hybrid.home.accounts import ACCESS_FILE
 from hybrid.lake.failpoints import step
@@ -28,6 +29,7 @@ from hybrid.operations.backups.backup_manifest import BackupFile, BackupManifest
 from hybrid.operations.backups.backup_source import BackupSource, pin_table, require_definitions
 from hybrid.operations.backups.backup_store import BackupStore, StoredObject
 from hybrid.operations.backups.backup_surplus import remove_surplus_if_free
+from hybrid.operations.backups.file_threads import in_threads
 from hybrid.operations.backups.home_settings import portable_settings
 from hybrid.progress import counted
 from hybrid.runtime.json_values import stamp
@@ -37,9 +39,8 @@ if TYPE_CHECKING:
     from hybrid.config.input_rules import InputRules
     from hybrid.home.home import Home
 
-SETTINGS = "hybrid.toml"
 _WAREHOUSE, _SCHEMAS = "warehouse", ".schemas"
-_ATTEMPTS, _THREADS = 10, 4
+_ATTEMPTS = 10
 _ALWAYS_LEFT_OUT = (
     "messages in Kafka, and the local broker",
     "data files of older versions: older revisions and reverts need the original home",
@@ -111,7 +112,7 @@ def create_backup(home: Home, directory: Path, tables: Sequence[str] | None = No
     with store.writing(home.settings.lock_timeout_s):
         made = next(store.newest_first(ending=_ending(act)), None)
         if made is not None and made.act == act:  # by this run, before its process was killed
-            return _report(made, store, {})
+            return _report(made, store, set())
         store.sweep_parts()
         known = _known_files(store, str(home.folder))
         report = _Creation(home, store, names, act, known).run()
@@ -134,7 +135,7 @@ def _known_files(store: BackupStore, home: str) -> dict[str, BackupFile]:
 class _Creation:
     """A backup in progress. `known` are files of earlier backups and of this one by path, which need not be read again.
 
-    `stored` are the files of each part of the home, `new` the objects that were missing, with their sizes.
+    `stored` are the files of each part of the home, `new` the digests of objects that were missing.
     """
 
     home: Home
@@ -143,7 +144,7 @@ class _Creation:
     act: str
     known: dict[str, BackupFile]
     stored: dict[tuple[str, ...], list[BackupFile]] = field(default_factory=dict)
-    new: dict[str, int] = field(default_factory=dict)
+    new: set[str] = field(default_factory=set)
     left_out: list[str] = field(default_factory=list)
 
     def run(self) -> BackupReport:
@@ -230,15 +231,10 @@ class _Creation:
         return True
 
     def _store_files(self, root: Path, prefix: str, paths: Sequence[str]) -> list[BackupFile]:
-        label, files = f"copying '{root.name}'", list[BackupFile]()
-        pool = ThreadPoolExecutor(_THREADS)
-        try:
-            for number, file in enumerate(pool.map(lambda path: self._store_file(root, prefix, path), paths), 1):
-                files.append(file)
-                self.home.progress.step(label, number, len(paths))
-        finally:
-            pool.shutdown(cancel_futures=True)
-        return files
+        def store(path: str) -> BackupFile:
+            return self._store_file(root, prefix, path)
+
+        return in_threads(store, paths, self.home.progress, f"copying '{root.name}'")
 
     def _store_file(self, root: Path, prefix: str, relative: str) -> BackupFile:
         path, name = root / relative, f"{prefix}/{relative}"
@@ -257,7 +253,7 @@ class _Creation:
 
     def _noted(self, name: str, stored: StoredObject, modified_ns: int) -> BackupFile:
         if stored.is_new:
-            self.new[stored.sha256] = stored.size
+            self.new.add(stored.sha256)
         return BackupFile(name, stored.size, stored.sha256, modified_ns)
 
     def _store_catalog(self) -> None:
@@ -302,7 +298,7 @@ def _content(path: Path) -> bytes | None:
         return None
 
 
-def _report(manifest: BackupManifest, store: BackupStore, new: Mapping[str, int]) -> BackupReport:
+def _report(manifest: BackupManifest, store: BackupStore, new: AbstractSet[str]) -> BackupReport:
     objects = {file.sha256: file.size for file in manifest.files}
     new_objects = {sha256: size for sha256, size in objects.items() if sha256 in new}
     bytes_new = sum(new_objects.values())

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -27,6 +26,7 @@ from hybrid.operations.backups.backup_catalog import CATALOG, adapt_catalog
 from hybrid.operations.backups.backup_create import check_directory
 from hybrid.operations.backups.backup_manifest import BackupFile, BackupManifest
 from hybrid.operations.backups.backup_store import BackupStore
+from hybrid.operations.backups.file_threads import in_threads
 from hybrid.operations.backups.stream_gaps import stream_warnings
 from hybrid.progress import counted
 from hybrid.runtime import durable
@@ -36,7 +36,6 @@ from hybrid.runtime.sentence_repr import shown_as_sentence
 if TYPE_CHECKING:
     from hybrid.home.home import Home
 
-_THREADS = 4
 _WAREHOUSE, _SCHEMAS, _LOGS = "warehouse", ".schemas", "logs"
 
 
@@ -150,17 +149,13 @@ def _fill(home: Home, store: BackupStore, part: Path, files: Sequence[BackupFile
     for folder in sorted({parent for target in targets for parent in target.parents if part in parent.parents}):
         folder.mkdir(mode=0o700, exist_ok=True)
 
-    def copy(file: BackupFile, target: Path) -> None:
+    def copy(file_target: tuple[BackupFile, Path]) -> None:
+        file, target = file_target
         store.copy_out(file.sha256, target)
         os.utime(target, ns=(file.modified_ns, file.modified_ns))
         step("restore.file")
 
-    pool = ThreadPoolExecutor(_THREADS)
-    try:
-        for number, _ in enumerate(pool.map(copy, files, targets), 1):
-            home.progress.step("restoring files", number, len(files))
-    finally:
-        pool.shutdown(cancel_futures=True)
+    in_threads(copy, list(zip(files, targets, strict=True)), home.progress, "restoring files")
 
 
 def _safe(path: str) -> PurePosixPath:

@@ -5,7 +5,6 @@ Two looks at everything but the halves stand around the pin. When they differ, t
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -13,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hybrid.catalog.definitions import Definition
+from hybrid.catalog.definitions import DEFINITION_FILE, parse_definition
 from hybrid.clock import wall_clock_ms
 from hybrid.config.table_config import Half, TableSpec
 from hybrid.errors import ConflictError, DataError, HybridError, NotFoundError
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from hybrid.home.home import Home
 
 _ROUNDS_MAX, _ERRORS_MAX = 100, 10
-_DEFINITION = "definition.json"
 # Of the table's folder: rows of operations in progress, and locks.
 _NOT_COPIED_FOLDERS = frozenset({"staging", "rows.gone"})
 _NOT_COPIED_FILES = frozenset({"running", "lock"})
@@ -75,7 +73,7 @@ def pin_table(home: Home, name: str) -> BackupSource:
     errors = list[HybridError | OSError]()
     for _ in range(_ROUNDS_MAX):
         before = _look(layout.root)
-        if _DEFINITION not in before:
+        if DEFINITION_FILE not in before:
             raise NotFoundError.named("Table", name, home.definitions.names())
         try:
             source = _source(home, layout, before)
@@ -96,7 +94,7 @@ def require_definitions(home: Home) -> None:
     """
     for root in sorted(home.settings.warehouse.glob("[!.]*")):
         for half in (half for half in Half if (root / half.value / "_delta_log").is_dir()):
-            if not (root / _DEFINITION).exists() and _has_data(root / half.value) and root.is_dir():
+            if not (root / DEFINITION_FILE).exists() and _has_data(root / half.value) and root.is_dir():
                 raise DataError(
                     f"The definition of table '{root.name}' is missing, and {root / half.value} holds its data: "
                     "a backup of all tables would lack it. No backup was made.",
@@ -121,18 +119,11 @@ def _source(home: Home, layout: TableLayout, look: Mapping[str, FileStamp]) -> B
         for path, (_, _, modified_ns) in look.items()
         if path.endswith(_DOCUMENTS)
     }
-    spec = home.spec_of(_definition(documents[_DEFINITION].data, layout))
+    spec = home.spec_of(parse_definition(documents[DEFINITION_FILE].data, layout.root / DEFINITION_FILE))
     pinned_at = stamp(wall_clock_ms())
     halves = pin_halves(spec, layout)
     files = {*_files_of(halves), *(path for path in look if path not in documents)}
     return BackupSource(_described(spec, halves, pinned_at), layout, documents, tuple(sorted(files)))
-
-
-def _definition(data: bytes, layout: TableLayout) -> Definition:
-    try:
-        return Definition(**json.loads(data))
-    except (ValueError, TypeError) as error:
-        raise DataError(f"{layout.root / _DEFINITION} is damaged: {error}", hint="hybrid doctor") from error
 
 
 def _look(root: Path) -> dict[str, FileStamp]:

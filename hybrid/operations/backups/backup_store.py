@@ -153,13 +153,8 @@ class BackupStore:
         return self._name(part, sha256, len(data))
 
     def _put(self, file: BinaryIO) -> StoredObject:
-        part, digest, size = self.new_part(), hashlib.sha256(), 0
-        with _naming_disk(part), _open_private(part) as copy:
-            while chunk := file.read(_CHUNK):
-                digest.update(chunk)
-                copy.write(chunk)
-                size += len(chunk)
-        return self._name(part, digest.hexdigest(), size)
+        part = self.new_part()
+        return self._name(part, *_copied(file, part))
 
     def new_part(self) -> Path:
         """A new name for a file that is being written."""
@@ -180,33 +175,26 @@ class BackupStore:
 
     def copy_out(self, sha256: str, target: Path) -> int:
         """Copy an object to a new file and return its size. DataError when its bytes do not have its digest."""
-        digest, size = hashlib.sha256(), 0
         try:
-            with self.object_path(sha256).open("rb") as file, _naming_disk(target), _open_private(target) as copy:
-                while chunk := file.read(_CHUNK):
-                    digest.update(chunk)
-                    copy.write(chunk)
-                    size += len(chunk)
+            with self.object_path(sha256).open("rb") as file:
+                digest, size = _copied(file, target)
         except FileNotFoundError as error:
             raise DataError(f"{self.object_path(sha256)} is missing.", hint=self._verify_hint()) from error
         except IsADirectoryError as error:
             raise DataError(f"{self.object_path(sha256)} is damaged.", hint=self._verify_hint()) from error
-        if digest.hexdigest() != sha256:
+        if digest != sha256:
             raise DataError(f"{self.object_path(sha256)} is damaged.", hint=self._verify_hint())
         return size
 
     def digest_of(self, sha256: str) -> str | None:
         """The digest of an object's bytes as they are; None when it is missing, "" when it cannot be read."""
-        digest = hashlib.sha256()
         try:
             with self.object_path(sha256).open("rb") as file:
-                while chunk := file.read(_CHUNK):
-                    digest.update(chunk)
+                return hashlib.file_digest(file, "sha256").hexdigest()
         except FileNotFoundError:
             return None
         except OSError:  # a bad sector, no right to read, a folder in its place
             return ""
-        return digest.hexdigest()
 
     def _verify_hint(self) -> str:
         return f"hybrid backup verify {self.folder}"
@@ -333,6 +321,17 @@ class BackupStore:
             return (self.folder / MARKER).read_bytes() == _MARK.encode()
         except OSError:
             return False
+
+
+def _copied(file: BinaryIO, target: Path) -> tuple[str, int]:
+    """Copy an open file to a new one. Returns the digest and size of its bytes."""
+    digest, size = hashlib.sha256(), 0
+    with _naming_disk(target), _open_private(target) as copy:
+        while chunk := file.read(_CHUNK):
+            digest.update(chunk)
+            copy.write(chunk)
+            size += len(chunk)
+    return digest.hexdigest(), size
 
 
 def _open_private(path: Path) -> BinaryIO:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 from hybrid.errors import DataError
 from hybrid.operations.backups.backup_manifest import BackupManifest
 from hybrid.operations.backups.backup_store import MARKER, BackupStore
+from hybrid.operations.backups.file_threads import in_threads
 from hybrid.progress import Progress, counted
 from hybrid.runtime.sentence_repr import shown_as_sentence
 
@@ -85,13 +85,12 @@ def _verified(store: BackupStore, backup_id: str | None, progress: Progress) -> 
             users = needed_by.setdefault(file.sha256, [])
             if not users or users[-1] != manifest.id:
                 users.append(manifest.id)
-    with ThreadPoolExecutor(_THREADS) as pool:
-        for number, (sha256, digest) in enumerate(zip(sizes, pool.map(store.digest_of, sizes), strict=True), 1):
-            progress.step("verifying files", number, len(sizes))
-            if digest != sha256:
-                kind = DamageKind.MISSING if digest is None else DamageKind.DAMAGED
-                place = str(store.object_path(sha256).relative_to(store.folder))
-                findings.append(BackupDamage(kind, place, names[sha256], tuple(needed_by[sha256])))
+    digests = in_threads(store.digest_of, list(sizes), progress, "verifying files", _THREADS)
+    for sha256, digest in zip(sizes, digests, strict=True):
+        if digest != sha256:
+            kind = DamageKind.MISSING if digest is None else DamageKind.DAMAGED
+            place = str(store.object_path(sha256).relative_to(store.folder))
+            findings.append(BackupDamage(kind, place, names[sha256], tuple(needed_by[sha256])))
     if backup_id is None:
         findings += _directory_findings(store, set(sizes), is_complete=len(manifests) == len(ids))
     return _report(store, ids, sizes, findings)

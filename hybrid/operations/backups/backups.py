@@ -55,10 +55,11 @@ def list_backups(directory: Path) -> list[BackupSummary]:
 def notes_on(directory: Path) -> list[str]:
     """Sentences on what a directory holds beside its backups."""
     store = BackupStore(directory)
+    ids = set(store.ids())
     odd = [
         f"{path} is no backup: a manifest does not have such a name. It is left alone."
         for path in sorted((store.folder / "backups").glob("*.json"))
-        if path.stem not in store.ids()
+        if path.stem not in ids
     ]
     surplus = surplus_words(store)
     return odd if surplus is None else [*odd, surplus]
