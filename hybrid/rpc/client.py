@@ -24,7 +24,7 @@ from hybrid.progress import Progress
 from hybrid.runtime.backoff import Backoff
 
 if TYPE_CHECKING:
-    from http.client import HTTPConnection, HTTPResponse
+    from http.client import HTTPResponse
 
 Began = Callable[[Callable[[], None]], None]  # receives a function that ends a statement
 
@@ -155,17 +155,12 @@ class Client:
 
         MachineError when the server does not answer, or ends the response before its end.
         """
-        connection = self._connection()
-        try:
-            with self._unreachable():
-                self._send(connection, "POST", path, body, {**self._headers, "Accept": accept})
-                response = connection.getresponse()
-                document = json.loads(response.read()) if response.status >= 400 else None
-            if document is not None:
-                raise error_of(document)
+        with self._response("POST", path, body, {"Accept": accept}) as response:
+            if response.status >= 400:
+                with self._unreachable():
+                    document = json.loads(response.read())
+                raise _error_in(document)
             yield response
-        finally:
-            connection.close()
 
     @contextmanager
     def reading(self) -> Iterator[None]:
@@ -190,42 +185,42 @@ class Client:
         began: Began | None = None,
     ) -> tuple[int, Any]:
         """Status and document of a request. `timeout_s` limits the wait for each part; None: no limit."""
-        connection = self._connection()
-        try:
-            with self._unreachable():
-                self._send(connection, method, path, body, {**self._headers, **(headers or {})}, timeout_s, began)
-                response = connection.getresponse()
-                text = response.read()
-                answer = json.loads(text) if text else None
-        finally:
-            connection.close()
+        with self._response(method, path, body, headers, timeout_s, began) as response, self._unreachable():
+            text = response.read()
+            answer = json.loads(text) if text else None
         if response.status >= 400:
-            raise error_of(answer if isinstance(answer, dict) else {"error": str(answer), "kind": "machine"})
+            raise _error_in(answer)
         return response.status, answer
 
-    def _connection(self) -> HTTPConnection:
-        import http.client
-
-        kind = http.client.HTTPSConnection if self._parts.scheme == "https" else http.client.HTTPConnection
-        return kind(self._parts.hostname or "", self._parts.port, timeout=None)
-
-    def _send(
+    @contextmanager
+    def _response(
         self,
-        connection: HTTPConnection,
         method: str,
         path: str,
         body: Any,
-        headers: Mapping[str, str],
+        headers: Mapping[str, str] | None = None,
         timeout_s: float | None = None,
         began: Began | None = None,
-    ) -> None:
-        payload = None if body is None else json.dumps(body)
-        connection.timeout = _CONNECT_S if timeout_s is None else timeout_s
-        connection.connect()
-        connection.sock.settimeout(timeout_s)
-        if began is not None:
-            began(partial(_break, connection.sock))
-        connection.request(method, self._parts.path.rstrip("/") + path, payload, dict(headers))
+    ) -> Iterator[HTTPResponse]:
+        """The response to a request, for reading it in the block. MachineError when the server does not answer."""
+        import http.client
+
+        kind = http.client.HTTPSConnection if self._parts.scheme == "https" else http.client.HTTPConnection
+        connect_s = _CONNECT_S if timeout_s is None else timeout_s
+        connection = kind(self._parts.hostname or "", self._parts.port, timeout=connect_s)
+        try:
+            with self._unreachable():
+                payload = None if body is None else json.dumps(body)
+                connection.connect()
+                connection.sock.settimeout(timeout_s)
+                if began is not None:
+                    began(partial(_break, connection.sock))
+                target = self._parts.path.rstrip("/") + path
+                connection.request(method, target, payload, {**self._headers, **(headers or {})})
+                response = connection.getresponse()
+            yield response
+        finally:
+            connection.close()
 
     @contextmanager
     def _unreachable(self) -> Iterator[None]:
@@ -244,6 +239,11 @@ def _break(connection: socket) -> None:
     """Ends a connection that another thread may read from. The server stops a statement that nobody waits for."""
     with suppress(OSError):  # it has ended
         connection.shutdown(SHUT_RDWR)
+
+
+def _error_in(answer: Any) -> HybridError:
+    """The error in the answer of a server, or of a proxy before it, which has other documents."""
+    return error_of(answer if isinstance(answer, dict) else {"error": str(answer), "kind": "machine"})
 
 
 def error_of(answer: Mapping[str, Any]) -> HybridError:
