@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -18,6 +17,7 @@ from hybrid.progress import Progress, Silent
 from hybrid.query.result_warning import warn_if_cut
 
 if TYPE_CHECKING:
+    from hybrid.api.background_query import Interrupt
     from hybrid.api.table import Table
     from hybrid.catalog.erasures import ErasureCertificate
     from hybrid.catalog.runs import RunRecord
@@ -216,21 +216,25 @@ class Hybrid:
         """
         if options is not None:
             return self._queries.query(sql, options, as_of=as_of)
-        result = self._queries.query(sql, _options(all_rows), as_of=as_of)
+        result = self._answer(sql, as_of, all_rows)
         warn_if_cut(result.warnings, stacklevel=2)
         return result
 
     async def aquery(self, sql: str, *, as_of: AsOfText | None = None, all_rows: bool = False) -> QueryResult:
         """Answers a statement as `query` does, in a thread; cancelling the task interrupts the statement."""
-        from hybrid.api.background_query import Cancellation, run_in_background
+        from hybrid.api.background_query import run_in_background
 
-        def work(cancellation: Cancellation) -> QueryResult:
-            options = replace(_options(all_rows), running=cancellation.began)
-            return self._queries.query(sql, options, as_of=as_of)
-
-        result = await run_in_background(work)
+        result = await run_in_background(lambda cancellation: self._answer(sql, as_of, all_rows, cancellation.began))
         warn_if_cut(result.warnings, stacklevel=2)
         return result
+
+    def _answer(
+        self, sql: str, as_of: AsOfText | None, all_rows: bool, began: Callable[[Interrupt], None] = lambda _: None
+    ) -> QueryResult:
+        """The answer to a statement; `began` receives the function that interrupts it."""
+        from hybrid.query.engine import QueryOptions
+
+        return self._queries.query(sql, QueryOptions(whole=all_rows, running=began), as_of=as_of)
 
     def export(
         self,
@@ -373,9 +377,3 @@ class Hybrid:
         from hybrid.operations.tables.visible_rows import VisibleRows
 
         return status_of_all(self.context, VisibleRows(self.context, self._queries))
-
-
-def _options(all_rows: bool) -> QueryOptions:
-    from hybrid.query.engine import QueryOptions
-
-    return QueryOptions(whole=all_rows)

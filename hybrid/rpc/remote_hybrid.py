@@ -5,11 +5,10 @@ The server runs each method by its verb. Heavy work is queued there; the method 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hybrid.api.background_query import Cancellation, Interrupt, run_in_background
 from hybrid.api.hybrid import Hybrid
 from hybrid.errors import HybridError
 from hybrid.files.results.output_file import open_output
@@ -21,7 +20,7 @@ from hybrid.operations.tables.status import TableStatus
 from hybrid.progress import Progress
 from hybrid.query.result_warning import warn_if_cut
 from hybrid.rpc import remote_values as values
-from hybrid.rpc.client import Client
+from hybrid.rpc.client import Began, Client
 from hybrid.rpc.exports import export_from
 from hybrid.rpc.local_only import LocalOnly, RemoteObject, refuse_remote
 from hybrid.rpc.remote_operations import RemoteBackfills, RemoteBackups
@@ -122,27 +121,11 @@ class RemoteHybrid(RemoteObject, Hybrid):
         """Answers a statement, as `Hybrid.query` does."""
         if options is not None:
             refuse_remote("`options`", "SET statements before the SELECT, such as SET timeoutMs = 1000;")
-        result = self._query(sql, as_of, all_rows)
+        result = self._answer(sql, as_of, all_rows)
         warn_if_cut(result.warnings, stacklevel=2)
         return result
 
-    async def aquery(self, sql: str, *, as_of: AsOfText | None = None, all_rows: bool = False) -> QueryResult:
-        """Answers a statement in a thread; cancelling the task ends the statement on the server."""
-
-        def work(cancellation: Cancellation) -> QueryResult:
-            return self._query(sql, as_of, all_rows, cancellation.began)
-
-        result = await run_in_background(work)
-        warn_if_cut(result.warnings, stacklevel=2)
-        return result
-
-    def _query(
-        self,
-        sql: str,
-        as_of: AsOfText | None,
-        all_rows: bool,
-        began: Callable[[Interrupt], None] | None = None,
-    ) -> QueryResult:
+    def _answer(self, sql: str, as_of: AsOfText | None, all_rows: bool, began: Began | None = None) -> QueryResult:
         arguments = {"sql": sql, "as_of": _text(as_of), **({"all_rows": True} if all_rows else {})}
         return values.query_result(self._client.call("query", arguments, began))
 
@@ -158,11 +141,7 @@ class RemoteHybrid(RemoteObject, Hybrid):
         """Writes a statement's rows to a file of this machine as they come."""
         chosen = format_of_file(str(path), format)
         output = open_output(Path(path), force=force)
-        try:
-            return export_from(self._client, sql, _text(as_of), output, chosen, self._progress)
-        except BaseException:
-            output.discard()  # an error before the first row
-            raise
+        return export_from(self._client, sql, _text(as_of), output, chosen, self._progress)
 
     def explain(self, sql: str, *, as_of: AsOfText | None = None, options: QueryOptions | None = None) -> Explanation:
         """How a statement would be answered."""
