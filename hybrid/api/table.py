@@ -55,16 +55,19 @@ class Table:
         return [name for name in dir(type(self)) if not name.startswith("_") and name not in _INTERNAL]
 
     def __repr__(self) -> str:
-        return f"<Table {self.name}: {', '.join(half.value for half in sorted(self.spec.halves, reverse=True))}>"
+        return f"<Table {self.name}: {', '.join(self.spec.half_names)}>"
 
     def _repr_html_(self) -> str:
         """The columns, and for two halves the drawing of the boundary in effect."""
         spec = self.spec
-        columns = [
-            (field.name, f"{field.data_type}{'' if field.single_value else '[]'}") for field in spec.schema.fields
-        ]
-        keys = f"; primary key {', '.join(spec.primary_key)}" if spec.primary_key else ""
-        note = f"{self!r} time column {spec.time_column or 'none'}{keys}"
+        return self._html(
+            [(field.name, field.type_name) for field in spec.schema.fields], spec.time_column, spec.primary_key
+        )
+
+    def _html(self, columns: Sequence[tuple[str, str]], time_column: str | None, primary_key: Sequence[str]) -> str:
+        """The HTML of `_repr_html_`, of columns with their types."""
+        keys = f"; primary key {', '.join(primary_key)}" if primary_key else ""
+        note = f"{self!r} time column {time_column or 'none'}{keys}"
         boundary = self.effective_boundary()
         drawing = boundary._repr_html_() if boundary is not None else ""
         return html_table(["column", "type"], columns, note) + drawing

@@ -355,6 +355,11 @@ class TableSpec:
         return not self.primary_key and (by_stream or any(connector.says_deletes for connector in self.connectors))
 
     @property
+    def half_names(self) -> list[str]:
+        """The names of the halves, REALTIME first."""
+        return [half.value for half in sorted(self.halves, reverse=True)]
+
+    @property
     def step_ms(self) -> int:
         """The longest period, in milliseconds, to which a task rounds times."""
         return max((config.step_ms for config in (self.move, *self.merge_levels) if config is not None), default=1)

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from hybrid.home.home import Home
     from hybrid.query.result import QueryResult
 
-_NO_SUCH_TABLE = 190
 _NAME = r'(?:"(?P<quoted>[^"]{1,200})"|(?P<plain>[A-Za-z0-9_.-]{1,200}))'
 _STATEMENT = re.compile(
     rf"\s*(?:(?P<tables>SHOW\s+TABLES)|(?:SHOW\s+COLUMNS\s+(?:FROM|IN)|DESC(?:RIBE)?(?:\s+TABLE)?)\s+{_NAME})\s*;?\s*",
@@ -29,17 +28,16 @@ def answer_from_definitions(home: Home, sql: str) -> QueryResult | None:
         return None
     if match["tables"]:
         specs = [home.spec(name) for name in home.table_names()]
-        rows = [(spec.name, ", ".join(sorted((half.value for half in spec.halves), reverse=True))) for spec in specs]
+        rows = [(spec.name, ", ".join(spec.half_names)) for spec in specs]
         return QueryResult(("table", "halves"), ("STRING", "STRING"), rows)
     try:
         spec = _spec(home, match["quoted"] or match["plain"])
     except NotFoundError as error:
-        raise QueryError(str(error), pinot_code=_NO_SUCH_TABLE, hint="SHOW TABLES lists them.") from error
-    fields = [(field.name, f"{field.data_type}{'' if field.single_value else '[]'}") for field in spec.schema.fields]
+        raise QueryError(str(error), pinot_code=error.pinot_code, hint="SHOW TABLES lists them.") from error
     return QueryResult(
         ("column", "type", "role"),
         ("STRING", "STRING", "STRING"),
-        [(name, kind, _role(spec, name)) for name, kind in fields],
+        [(field.name, field.type_name, _role(spec, field.name)) for field in spec.schema.fields],
     )
 
 

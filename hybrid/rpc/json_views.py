@@ -47,7 +47,7 @@ def table_view(spec: TableSpec) -> Json:
     """A table in a list of tables."""
     return {
         "name": spec.name,
-        "halves": [half.value for half in sorted(spec.halves, reverse=True)],
+        "halves": spec.half_names,
         "time_column": spec.time_column,
         "primary_key": list(spec.primary_key),
         "topic": ",".join(spec.stream.topics) if spec.stream else None,
@@ -57,7 +57,7 @@ def table_view(spec: TableSpec) -> Json:
 
 def table_details(spec: TableSpec) -> Json:
     """The columns and settings of one table."""
-    columns = {field.name: f"{field.data_type}{'' if field.single_value else '[]'}" for field in spec.schema.fields}
+    columns = {field.name: field.type_name for field in spec.schema.fields}
     move = spec.move
     task = _bucket_view(move) if move else None
     window = {"revert_window_ms": spec.revert_window_ms if Half.OFFLINE in spec.halves else None}

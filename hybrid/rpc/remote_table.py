@@ -24,7 +24,6 @@ from hybrid.rpc import remote_values as values
 from hybrid.rpc.local_only import LocalOnly, RemoteObject, refuse_remote
 from hybrid.rpc.remote_operations import RemoteConnectors, RemoteReplacing, RemoteUpkeep
 from hybrid.runtime.json_values import utc
-from hybrid.runtime.text_table import html_table
 from hybrid.table.boundary import Boundary
 from hybrid.table.effective import EffectiveBoundary
 
@@ -61,12 +60,7 @@ class RemoteTable(RemoteObject, Table):
 
     def _repr_html_(self) -> str:
         shown = self._shown
-        keys = f"; primary key {', '.join(shown['primary_key'])}" if shown["primary_key"] else ""
-        note = f"{self!r} time column {shown['time_column'] or 'none'}{keys}"
-        effective = self.effective_boundary()
-        return html_table(["column", "type"], list(shown["columns"].items()), note) + (
-            "" if effective is None else effective._repr_html_()
-        )
+        return self._html(list(shown["columns"].items()), shown["time_column"], shown["primary_key"])
 
     @property
     def name(self) -> str:

@@ -49,6 +49,11 @@ class FieldSpec:
         return self.not_null and self.sql_type is not None and not self.missing
 
     @property
+    def type_name(self) -> str:
+        """The data type as users see it: `STRING`, or `STRING[]` for a multi-value field."""
+        return f"{self.data_type}{'' if self.single_value else '[]'}"
+
+    @property
     def spark_type(self) -> str:
         """The Spark SQL type of the column; an array for a multi-value field."""
         element_type = self.data_type.spark_type

@@ -79,7 +79,7 @@ def create_table(home: Home, given: TableDocuments) -> Creation:
             home.catalog.connectors.forget(spec.name)  # records of an earlier table of this name
         starts = create_halves(layout, spec, home.now_ms())
         home.definitions.add(_definition(spec))
-    halves = " and ".join(half.value for half in sorted(spec.halves, reverse=True))
+    halves = " and ".join(spec.half_names)
     sentence = f"Created table '{spec.name}' ({halves}){start_words(spec, starts)}."
     return Creation(spec.name, (), starts, spec.warnings, sentence)
 
