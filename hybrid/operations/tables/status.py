@@ -23,8 +23,10 @@ from hybrid.table.effective import EffectiveBoundary
 
 if TYPE_CHECKING:
     from hybrid.catalog.runs import RunRecord
+    from hybrid.config.table_config import TableSpec
     from hybrid.home.home import Home
     from hybrid.home.table_ref import TableRef
+    from hybrid.lake.log import HalfSnapshot
     from hybrid.lake.log_entries import DataFile
     from hybrid.operations.tables.visible_rows import VisibleRows
 
@@ -91,7 +93,9 @@ def status_of(
         why = f" ({pause.comment})" if pause.comment else ""
         state = f"Ingestion of '{table.name}' is paused{why}."
     runs = home.catalog.runs.list(table.name, limit=1)
-    twice = _stored_twice(table)
+    effective = table.effective_boundary()
+    realtime = table.half(Half.REALTIME) if Half.REALTIME in table.spec.halves else None
+    twice = _stored_twice(table.spec, realtime, effective) if realtime is not None and effective is not None else []
     return TableStatus(
         table=table.name,
         state=state,
@@ -101,8 +105,8 @@ def status_of(
         consuming_segments=states["CONSUMING"],
         realtime_rows=sum(segment.rows for segment in segments if segment.half == Half.REALTIME),
         behind=behind,
-        rejected=table.half(Half.REALTIME).realtime.rejected if Half.REALTIME in table.spec.halves else 0,
-        boundary=table.effective_boundary(),
+        rejected=realtime.realtime.rejected if realtime is not None else 0,
+        boundary=effective,
         override_ms=boundary.override_ms if (boundary := table.boundary()) is not None else None,
         last_task=_last_task(visible_run(runs[0])) if runs else None,
         visible_rows=visible.count(table.name, with_tail=behind is not None) if visible is not None else None,
@@ -120,17 +124,13 @@ def stored_bytes(home: Home, name: str) -> int | None:
         return None
 
 
-def _stored_twice(table: TableRef) -> list[DataFile]:
+def _stored_twice(spec: TableSpec, realtime: HalfSnapshot, boundary: EffectiveBoundary) -> list[DataFile]:
     """The realtime files whose rows OFFLINE has all taken over, by their statistics."""
-    boundary = table.effective_boundary()
-    if boundary is None:
-        return []
-    realtime = table.half(Half.REALTIME)
     partitions = sorted({*realtime.realtime.offsets, *boundary.frontier})
     return [
         file
         for file in realtime.files
-        if file.segment not in bookkeeping(table.name) and is_covered(table.spec, file, boundary, partitions)
+        if file.segment not in bookkeeping(spec.name) and is_covered(spec, file, boundary, partitions)
     ]
 
 
