@@ -27,17 +27,6 @@ _CREATED = {
 _VERIFIED = {"sound": True, "findings": [], "sentence": "Verified 2 backups in /backups/hybrid."}
 
 
-class BackupBody(BaseModel):
-    """Where a backup goes, and the tables that it holds; all without `tables`."""
-
-    model_config = ConfigDict(
-        extra="forbid", strict=True, json_schema_extra={"examples": [{"directory": "/backups/hybrid"}]}
-    )
-
-    directory: str = Field(min_length=1, max_length=_PATH_MAX)
-    tables: list[str] | None = Field(default=None, min_length=1, max_length=1000)
-
-
 class DirectoryBody(BaseModel):
     """A directory of backups."""
 
@@ -48,14 +37,15 @@ class DirectoryBody(BaseModel):
     directory: str = Field(min_length=1, max_length=_PATH_MAX)
 
 
-class VerificationBody(BaseModel):
+class BackupBody(DirectoryBody):
+    """Where a backup goes, and the tables that it holds; all without `tables`."""
+
+    tables: list[str] | None = Field(default=None, min_length=1, max_length=1000)
+
+
+class VerificationBody(DirectoryBody):
     """The directory to verify, and one backup of it; all without `backup`."""
 
-    model_config = ConfigDict(
-        extra="forbid", strict=True, json_schema_extra={"examples": [{"directory": "/backups/hybrid"}]}
-    )
-
-    directory: str = Field(min_length=1, max_length=_PATH_MAX)
     backup: str | None = Field(default=None, max_length=100)
 
 
