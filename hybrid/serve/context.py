@@ -125,12 +125,9 @@ class ServerContext:
     def queue(self, verb: str, arguments: Mapping[str, Any], source: str = "http") -> RunRecord:
         """Queue heavy work; ConflictError if a run of its kind waits or runs already.
 
-        The run and its lineage entry name the authenticated account, whatever user the request names.
+        The run and its lineage entry name the authenticated account: see `with_account`.
         """
-        account, source = who_asks(), source_of(source)
-        if account is not None and "user" in inspect.signature(VERBS[verb].call).parameters:
-            arguments = {**arguments, "user": account}
-        run = enqueue(self.home, verb, arguments, source)
+        run = enqueue(self.home, verb, with_account(verb, arguments), source_of(source))
         if run is None:
             raise ConflictError(
                 f"Table '{arguments.get('table')}' has an incomplete run of this task already. Nothing was queued.",
@@ -178,6 +175,14 @@ def source_of(kind: str) -> str:
     """Return the source to record for a new run: its kind and the requesting account."""
     account = who_asks()
     return kind if account is None else f"{kind}:{account}"
+
+
+def with_account(verb: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the arguments of a verb with the authenticated account as their user, whatever user the request names."""
+    account = who_asks()
+    if account is None or "user" not in inspect.signature(VERBS[verb].call).parameters:
+        return arguments
+    return {**arguments, "user": account}
 
 
 def error_of(document: Mapping[str, Any]) -> HybridError:

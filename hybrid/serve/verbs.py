@@ -25,7 +25,7 @@ from hybrid.rpc.verbs import VERBS, Verb, explain, query, rejected, segments
 from hybrid.runtime.json_values import json_value
 from hybrid.serve.authentication import who_asks
 from hybrid.serve.bodies import check_characters
-from hybrid.serve.context import ServerContext, context_of
+from hybrid.serve.context import ServerContext, context_of, with_account
 
 router = APIRouter(tags=["verbs"])
 REJECTED_MAX = 10_000
@@ -103,14 +103,12 @@ class _AskedVerb:
 
 
 def _run_verb(context: ServerContext, verb: str, checked: Mapping[str, Any]) -> JSONResponse:
-    operation, account = VERBS[verb], who_asks()
+    operation = VERBS[verb]
     if operation.is_heavy(context.home, checked):
         return JSONResponse({"run": context.queue(verb, checked, "cli").id}, status_code=202)
-    if account is not None and "user" in inspect.signature(operation.call).parameters:
-        checked = {**checked, "user": account}  # whatever user the request names
     if "directory" in checked:
         context.check_directory(checked["directory"], "cli")
-    return JSONResponse(operation.call(context.home, **checked))
+    return JSONResponse(operation.call(context.home, **with_account(verb, checked)))
 
 
 @router.get("/runs/{run_id}", summary="A run: queued, going on or done")
