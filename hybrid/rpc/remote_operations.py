@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -77,7 +77,7 @@ class RemoteConnectors(RemoteObject, TableConnectors):
         plan = self._client.call("connector_reset_plan", place)
         report = ResetReport.from_json(plan)
         if dry_run or not report.partitions:
-            return report if dry_run else value_of(ResetReport, vars(report), dry_run=False)
+            return replace(report, dry_run=dry_run)
         if accept is False:
             raise ConflictError(
                 f"{report.sentence} That has to be accepted; nothing was changed.", hint="accept=True accepts it."
