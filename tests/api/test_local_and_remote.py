@@ -18,7 +18,7 @@ import pytest
 import hybrid
 from hybrid.api.hybrid import Hybrid
 from hybrid.api.table import Table
-from hybrid.config.table_config import Half
+from hybrid.config.table_config import BoundaryMode, Half
 from hybrid.errors import (
     AccessError,
     ConflictError,
@@ -33,9 +33,14 @@ from hybrid.errors import (
 )
 from hybrid.home.accounts import Accounts, Right
 from hybrid.operations.erasure import Erasure
+from hybrid.rpc import remote_values
+from hybrid.rpc.json_views import boundary_view
 from hybrid.rpc.local_only import LocalOnly
 from hybrid.rpc.remote_hybrid import RemoteHybrid
 from hybrid.rpc.remote_table import RemoteTable
+from hybrid.table.boundary import INFINITE, Boundary
+from hybrid.table.effective import effective_boundary
+from tests.query.halves import KEY
 from tests.serve.app import MOVED, OFFLINE, SCHEMA, SEALED, App, Worker, fail_at_once, lay_orders
 
 MANY = "select a.order_id, b.order_id from orders a cross join orders b order by 1, 2"  # 16 rows
@@ -205,11 +210,6 @@ def test_a_pause(hy: Hybrid) -> None:
 
 
 def test_an_override_of_the_boundary_is_seen_with_its_limit(both: tuple[Hybrid, Hybrid]) -> None:
-    from hybrid.rpc import remote_values
-    from hybrid.rpc.json_views import boundary_view
-    from hybrid.table.boundary import INFINITE, Boundary
-    from hybrid.table.effective import effective_boundary
-
     class Shown:
         """A table as far as its boundary is shown."""
 
@@ -224,9 +224,6 @@ def test_an_override_of_the_boundary_is_seen_with_its_limit(both: tuple[Hybrid, 
 
         def time_boundary(self) -> None:
             return None
-
-    from hybrid.config.table_config import BoundaryMode
-    from tests.query.halves import KEY
 
     for boundary in (
         Boundary(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from hybrid.config.table_config import BoundaryMode, Half
 from hybrid.errors import MachineError
 from hybrid.ingest.loop import IngestReport
 from hybrid.ingest.replay import ReplayReport
+from hybrid.ingest.reset import ResetPartition
 from hybrid.ingest.seal import SealReport
 from hybrid.lake.plans import DesiredState
 from hybrid.move.merging.report import Merged, MergeReport
@@ -171,14 +173,9 @@ def test_upkeep_runs_tasks_by_their_types() -> None:
 def test_a_reset_is_carried_out_as_it_was_planned() -> None:
     planned = {
         "table": "t", "topic": "o", "topic_id": "i", "recreated": False, "lost": 1, "skipped": 0, "again": 0,
-        "partitions": [{"partition": 0, "epoch": 0, "before": 5, "after": 3, "lost": 1, "skipped": 0, "again": 0}],
+        "partitions": [dict.fromkeys((field.name for field in fields(ResetPartition)), 1)],
         "version": None, "sentence": "s.", "dry_run": True,
     }  # fmt: skip
-    from dataclasses import fields
-
-    from hybrid.ingest.reset import ResetPartition
-
-    planned["partitions"] = [dict.fromkeys((field.name for field in fields(ResetPartition)), 1)]
     client = Recorder(planned, planned, {**planned, "dry_run": False, "version": 3})
     connectors = RemoteConnectors(client, "t")  # type: ignore[arg-type]
     found = connectors.reset("earliest", dry_run=True)
