@@ -44,6 +44,7 @@ from hybrid.serve import (
 from hybrid.serve.admission import Admission
 from hybrid.serve.authentication import Authentication
 from hybrid.serve.authorization import RouteRights
+from hybrid.serve.console.routes import ROUTERS as CONSOLE_ROUTERS
 from hybrid.serve.context import ServerContext, ServerLimits
 from hybrid.serve.error_responses import add_error_answers, answer_of
 from hybrid.serve.metrics import Metrics
@@ -56,7 +57,7 @@ _ROUTERS = tuple(
         replacing, segments, tasks, jobs, ingest_files, replacements, backfills, backups, purges, erasures, flows,
         verbs, openapi,
     )
-)  # fmt: skip
+) + CONSOLE_ROUTERS  # fmt: skip
 RIGHTS = RouteRights(route for router in _ROUTERS for route in router.routes)
 # Statements bypass the framework's layers, which take as long as a small statement.
 _DIRECT = {
@@ -75,6 +76,7 @@ class Application(FastAPI):
     ) -> None:
         super().__init__(**options)
         self.state.context = context
+        self.state.authentication = authentication
         audit = Audit(lambda: context.home.settings.logs)
         self._middleware = Middleware(
             self._routed, context.limits, context.metrics, hosts, authentication, RIGHTS, audit

@@ -13,6 +13,7 @@ import ipaddress
 import json
 import logging
 import os
+import secrets
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -24,6 +25,7 @@ from hybrid.home.accounts import ASKING_RIGHT, Account, Accounts, Right, digest_
 from hybrid.logs import log_context
 from hybrid.rpc.client import SERVER_FILE
 from hybrid.serve.authorization import OPEN_PATHS
+from hybrid.serve.sessions import is_open_page, session_account, session_value
 
 _LOG = logging.getLogger(__name__)
 _KNOWN_MAX = 256
@@ -41,26 +43,52 @@ class Authentication:
         self._look_s = look_s
         self._known: dict[bytes, Account] = {}
         self._there: tuple[Account, ...] = ()
+        self._session_key = self._own_key = secrets.token_hex(32)
         self._needed = True
         self._stamps: tuple[_Stamp, _Stamp] | None = None
         self._looked_at = 0.0
 
-    def account(self, path: str, header: bytes | None, peer: str | None = None) -> Account | None:
-        """Return the account of an Authorization header; None where none is needed. AccessError for an unknown account.
+    def account(
+        self, path: str, header: bytes | None, peer: str | None = None, session: str | None = None
+    ) -> Account | None:
+        """Return the account of an Authorization header, else of a session; None where none is needed.
 
-        `peer` is the client's address: the home's own secret is accepted from this machine only.
+        AccessError for an unknown account. `peer` is the client's address: the home's own secret is accepted from this
+        machine only.
         """
-        if path in OPEN_PATHS:
+        if path in OPEN_PATHS or is_open_page(path):
             return None
         if time.monotonic() - self._looked_at > self._look_s:
             self._look()
         if not self._needed:
             return None
+        if header is None and session is not None:
+            return self._in_session(session)
         if header is None:
             raise AccessError("This server answers those who name an account.", hint=_HINT)
         account = self._known.get(header) or self._found(header)
         if account.name == HOME_ACCOUNT and not is_loopback(peer):
             raise AccessError("The home's own secret is for this machine only.", hint=_HINT)
+        return account
+
+    @property
+    def needs_account(self) -> bool:
+        """Whether requests need an account."""
+        self._look()
+        return self._needed
+
+    def sign_in(self, secret: str) -> tuple[Account, str]:
+        """Return the account with this secret and a session of it. AccessError when no account has the secret."""
+        account = self._found(b"Bearer " + secret.encode("utf-8", "surrogateescape"))
+        if account.name == HOME_ACCOUNT:
+            raise AccessError("The home's own secret is for its command line.", hint="hybrid access add NAME")
+        return account, session_value(account, self._session_key, time.time())
+
+    def _in_session(self, session: str) -> Account:
+        accounts = (account for account in self._there if account.name != HOME_ACCOUNT)
+        account = session_account(session, accounts, self._session_key, time.time())
+        if account is None:
+            raise AccessError("The session has ended.", hint=_HINT)
         return account
 
     def may_see_details(self, header: bytes | None, peer: str | None = None) -> bool:
@@ -95,7 +123,9 @@ class Authentication:
             _LOG.error("%s Until then nobody is let in.", error)
             accounts, self._needed = (), True
         self._needed = self._needed or bool(accounts)
-        self._there = (*accounts, *self._home())
+        own = tuple(self._home())
+        self._there = (*accounts, *own)
+        self._session_key = own[0].digest if own else self._own_key
         self._stamps = stamps
 
     def _home(self) -> Iterator[Account]:

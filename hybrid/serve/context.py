@@ -21,8 +21,8 @@ from hybrid.catalog.runs import RunRecord
 from hybrid.errors import ConflictError, HybridError, QueryError, known_kinds
 from hybrid.home.input_access import rules_of
 from hybrid.operations.backups.backup_create import check_directory
+from hybrid.operations.overview import TableOverview, overview_of_all
 from hybrid.operations.rejected_rows import Bounds
-from hybrid.operations.tables.status import status_of_all
 from hybrid.query.engine import QueryOptions
 from hybrid.query.memory_budget import MemoryBudget, default_total
 from hybrid.rpc.queue import enqueue
@@ -32,6 +32,7 @@ from hybrid.serve.admission import RUNNING_OF_ONE, Admission
 from hybrid.serve.authentication import who_asks
 from hybrid.serve.commit_waits import CommitWaits
 from hybrid.serve.export_slots import ExportSlots
+from hybrid.serve.lag_history import LagHistory
 from hybrid.serve.metrics import Metrics
 from hybrid.serve.query_registry import Callers, RunningQueries
 from hybrid.serve.status_cache import StatusCache
@@ -84,11 +85,18 @@ class ServerContext:
     uploads: Uploads = field(default_factory=Uploads)
     commit_waits: CommitWaits = field(default_factory=CommitWaits)
     exports: ExportSlots = field(default_factory=ExportSlots)
+    lag: LagHistory = field(default_factory=LagHistory)
 
     @cached_property
-    def status(self) -> StatusCache:
-        """Return the briefly cached status of the tables, without the rows that queries see."""
-        return StatusCache(lambda: status_of_all(self.home.context))
+    def overview(self) -> StatusCache[list[TableOverview]]:
+        """Return the briefly cached overview of the tables."""
+
+        def look() -> list[TableOverview]:
+            found = overview_of_all(self.home.context)
+            self.lag.add((table.status.table, table.status.behind) for table in found)
+            return found
+
+        return StatusCache(look)
 
     @cached_property
     def memory(self) -> MemoryBudget:
@@ -97,7 +105,7 @@ class ServerContext:
 
     @cached_property
     def page_threads(self) -> CapacityLimiter:
-        """Return the limiter of the threads that render the page at `/`."""
+        """Return the limiter of the threads that render the console's pages."""
         return CapacityLimiter(_PAGE_THREADS)
 
     def query_options(self) -> QueryOptions:

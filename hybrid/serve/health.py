@@ -1,17 +1,15 @@
-"""Routes `/livez`, `/readyz` with named checks, `/health` and `/version` as in Pinot, `/metrics`, and a status page."""
+"""Routes `/livez`, `/readyz` with named checks, `/health` and `/version` as in Pinot, and `/metrics`."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from html import escape
 from importlib.metadata import version
 from typing import Any
 
 import sqlalchemy as sa
-from anyio.to_thread import run_sync
 from fastapi import APIRouter, Request
-from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from hybrid.errors import HybridError
 from hybrid.runtime import durable
@@ -61,27 +59,6 @@ def show_version() -> dict[str, str]:
 def metrics(request: Request) -> Response:
     """Returns metrics in Prometheus' text format."""
     return Response(context_of(request).metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
-
-
-@router.get("/", response_class=HTMLResponse, summary="A status page")
-async def page(request: Request) -> str:
-    """Returns a page with the tables and their state."""
-    context = context_of(request)
-    # In dedicated threads: silent Kafka brokers must not occupy threads of other routes.
-    return await run_sync(_page, context, limiter=context.page_threads)
-
-
-def _page(context: ServerContext) -> str:
-    rows = "".join(
-        f"<tr><td>{escape(table.table)}<td>{escape(table.state)}<td>{table.offline_rows}<td>{table.realtime_rows}"
-        for table in context.status.get()
-    )
-    checked = "".join(f"<li>{escape(c['name'])}: {escape(c['detail'])}" for c in checks(context))
-    return (
-        "<!doctype html><meta charset=utf-8><title>hybrid</title><h1>hybrid</h1>"
-        f"<table><tr><th>table<th>state<th>offline rows<th>realtime rows{rows}</table><ul>{checked}</ul>"
-        '<p><a href="/docs">The paths of this server</a>, <a href="/metrics">metrics</a>.'
-    )
 
 
 def checks(context: ServerContext) -> list[dict[str, Any]]:

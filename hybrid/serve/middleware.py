@@ -16,7 +16,7 @@ from typing import Any
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from hybrid.errors import AccessError
+from hybrid.errors import AccessError, RightError
 from hybrid.home.accounts import Account, Right
 from hybrid.logs import Audit, Later, Sampler, log_context
 from hybrid.serve.authentication import Authentication, asking, may_pass
@@ -24,6 +24,7 @@ from hybrid.serve.authorization import RouteRights
 from hybrid.serve.context import ServerLimits
 from hybrid.serve.error_responses import error_answer, hybrid_answer
 from hybrid.serve.metrics import Metrics
+from hybrid.serve.sessions import is_script_of_page, proves_same_origin, session_cookie, sign_in_answer
 
 _LOG = Later(logging.getLogger(__name__))
 _UPLOADS = ("/ingestFromFile",)
@@ -75,14 +76,16 @@ class Middleware:
             return
         try:
             peer = (scope.get("client") or (None,))[0]
-            seen.account = self._authentication.account(scope["path"], headers.get(b"authorization"), peer)
+            authorization, session = headers.get(b"authorization"), session_cookie(headers)
+            seen.account = self._authentication.account(scope["path"], authorization, peer, session)
             if scope["path"] == "/readyz":
                 may_see = self._authentication.may_see_details(headers.get(b"authorization"), peer)
                 scope["state"]["may_see_details"] = may_see
             seen.right = self._rights.right_for(scope["method"], scope["path"])
             may_pass(seen.account, seen.right, scope["method"], scope["path"])
+            _check_origin(scope, headers, by_cookie=seen.account is not None and authorization is None)
         except AccessError as error:
-            await hybrid_answer(error, scope["path"])(scope, receive, send)
+            await _refusal(error, scope, headers)(scope, receive, send)
             return
         seen.passed = True
         with asking(seen.account):
@@ -110,6 +113,27 @@ class Middleware:
         with asking(seen.account):
             log = self._audit if changes else _LOG
             log.info("%s %s %s in %.1f ms", scope["method"], scope["path"][:_PATH_MAX], seen.status, took_s * 1000)
+
+
+def _check_origin(scope: Scope, headers: Headers, *, by_cookie: bool) -> None:
+    """RightError for a change that a page of this server may send, and that does not come from one."""
+    if not proves_same_origin(scope["method"], scope["path"], headers, by_cookie):
+        raise RightError(
+            "This change does not come from a page of this server.", hint="Other clients use the paths listed at /docs."
+        )
+
+
+def _refusal(error: AccessError, scope: Scope, headers: Headers) -> ASGIApp:
+    """The response to a request without the account or the right that it needs."""
+    if not isinstance(error, RightError):
+        query = scope.get("query_string", b"").decode("latin-1")
+        answer = sign_in_answer(scope["method"], scope["path"], query, headers)
+        if answer is not None:
+            return answer
+    refusal = hybrid_answer(error, scope["path"])
+    if is_script_of_page(headers) and "www-authenticate" in refusal.headers:
+        del refusal.headers["www-authenticate"]
+    return refusal
 
 
 class _Seen:
@@ -144,12 +168,12 @@ def _bounded(receive: Receive, limit: int) -> Callable[[], Awaitable[MutableMapp
 
 
 def _json_meant(scope: Scope, headers: Headers) -> Scope:
-    """Label a body as JSON that `curl -d` labels as a URL-encoded form, which no route accepts.
+    """Label a body as JSON that `curl -d` labels as a URL-encoded form, which only the console's pages send.
 
     (Browsers send such forms from other sites without a preflight; these are refused by their Origin.)
     """
     kind = headers.get(b"content-type", b"").split(b";")[0].strip().lower()
-    if kind not in _UNNAMED:
+    if kind not in _UNNAMED or scope["path"].startswith("/ui/"):
         return scope
     others = [(name, value) for name, value in scope["headers"] if name != b"content-type"]
     scope["headers"] = [*others, (b"content-type", b"application/json")]

@@ -1,31 +1,39 @@
-"""A short-lived cache of the tables' status for the page at `/`, shared by all viewers."""
+"""A short-lived cache of what the console's pages show of all tables, shared by all viewers."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import Generic, TypeVar
 
-if TYPE_CHECKING:
-    from hybrid.operations.tables.status import TableStatus
+from hybrid.home.accounts import reads_only
 
 _KEPT_S = 2.0
+_SHARE = 20  # of the time that looking takes: so much longer the result is kept, which bounds the work to a twentieth
+Value = TypeVar("Value")
 
 
-class StatusCache:
-    """Caches the result of `look` for two seconds. Thread-safe; concurrent callers share one call."""
+class StatusCache(Generic[Value]):
+    """Caches the result of `look` for two seconds, or longer where it takes long.
 
-    def __init__(self, look: Callable[[], Sequence[TableStatus]], kept_s: float = _KEPT_S) -> None:
+    Thread-safe; concurrent callers share one call. Accounts that may only read see less, so they share their own.
+    """
+
+    def __init__(self, look: Callable[[], Value], kept_s: float = _KEPT_S) -> None:
         self._look, self._kept_s = look, kept_s
         self._one_looks = threading.Lock()
-        self._found: tuple[float, Sequence[TableStatus]] | None = None
+        self._found: dict[bool, tuple[float, Value]] = {}
 
-    def get(self) -> Sequence[TableStatus]:
-        """Return the status of every table, not older than the cache allows."""
+    def get(self) -> Value:
+        """Return the result, not older than the cache allows."""
         requested_at = time.monotonic()
         with self._one_looks:
-            if self._found is None or self._found[0] < requested_at - self._kept_s:
-                statuses = self._look()
-                self._found = time.monotonic(), statuses
-            return self._found[1]
+            key = reads_only()
+            found = self._found.get(key)
+            if found is None or found[0] < requested_at:
+                began = time.monotonic()
+                value = self._look()
+                ended = time.monotonic()
+                self._found[key] = found = (ended + max(self._kept_s, _SHARE * (ended - began)), value)
+            return found[1]

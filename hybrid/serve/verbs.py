@@ -43,12 +43,31 @@ async def run_verb(verb: str, request: Request, arguments: Arguments) -> Any:
     if operation is None:
         raise NotFoundError.named("Verb", verb, VERBS)
     if verb in STATEMENT_VERBS:
-        statement = _AskedVerb(request, operation, _with_defaults(operation.call, arguments))
+        statement = _statement(request, verb, arguments)
         return await context.admission.run(request, who_asks(), statement.answer, statement.leave)
     checked = await run_in_threadpool(_checked, operation.call, arguments)
     if operation.call is segments:
         await context.await_commits(await run_in_threadpool(context.home.table, checked["table"]))
     return await run_in_threadpool(_run_verb, context, verb, checked)
+
+
+def answer_statement(request: Request, verb: str, arguments: Mapping[str, Any]) -> JSONResponse:
+    """Run a verb that reads rows within the server's limits, for a caller that bounds how many run at once."""
+    return _statement(request, verb, arguments).answer()
+
+
+def run_checked(context: ServerContext, verb: str, arguments: Mapping[str, Any], source: str) -> dict[str, Any]:
+    """Check a verb's arguments and run it, or queue it where it is heavy: its `result`, or the id of its `run`."""
+    operation, checked = VERBS[verb], _checked(VERBS[verb].call, arguments)
+    if operation.is_heavy(context.home, checked):
+        return {"result": None, "run": context.queue(verb, checked, source).id}
+    if "directory" in checked:
+        context.check_directory(checked["directory"], source)
+    return {"result": operation.call(context.home, **with_account(verb, checked)), "run": None}
+
+
+def _statement(request: Request, verb: str, arguments: Mapping[str, Any]) -> _AskedVerb:
+    return _AskedVerb(request, VERBS[verb], _with_defaults(VERBS[verb].call, arguments))
 
 
 class _AskedVerb:
@@ -103,12 +122,10 @@ class _AskedVerb:
 
 
 def _run_verb(context: ServerContext, verb: str, checked: Mapping[str, Any]) -> JSONResponse:
-    operation = VERBS[verb]
-    if operation.is_heavy(context.home, checked):
-        return JSONResponse({"run": context.queue(verb, checked, "cli").id}, status_code=202)
-    if "directory" in checked:
-        context.check_directory(checked["directory"], "cli")
-    return JSONResponse(operation.call(context.home, **with_account(verb, checked)))
+    outcome = run_checked(context, verb, checked, "cli")
+    if outcome["run"] is not None:
+        return JSONResponse({"run": outcome["run"]}, status_code=202)
+    return JSONResponse(outcome["result"])
 
 
 @router.get("/runs/{run_id}", summary="A run: queued, going on or done")

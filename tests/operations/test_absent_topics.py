@@ -76,12 +76,12 @@ def lag(table: Any) -> tuple[int | None, str | None]:
 
 def test_it_is_named_wherever_the_table_is_told_of(table: Any, kafka: Kafka) -> None:
     words = "Topic 'ordrs' is not there yet"
-    assert _lag(HOME, table) == (7, f"{words}; the others are read.")
+    assert _lag(HOME, table) == (7, f"{words}; the others are read.", None)
     assert lag(table) == (7, "topic 'ordrs' is not there yet")
     assert doctor(table) == [(Severity.WARNING, f"{words}; the others are read.")]
     assert _absent(SPEC, table.layout) == words
     kafka.view = BOTH
-    assert (_lag(HOME, table), lag(table), doctor(table)) == ((10, "OK"), (10, None), [])
+    assert (_lag(HOME, table), lag(table), doctor(table)) == ((10, "OK", None), (10, None), [])
     assert _absent(SPEC, table.layout) is None
     kafka.view = None
     assert _absent(SPEC, table.layout) is None, "what was ingested is told all the same"
@@ -96,7 +96,8 @@ def test_one_that_is_gone_is_an_error_and_its_brokers_are_asked_for_other_tables
     [(severity, message)] = doctor(table, SPEC, others)
     assert (severity, kafka.asked) == (Severity.ERROR, 2)
     assert message.startswith("Topic 'orders' of b:1 was read before and does not exist any more. Ingestion stopped")
-    assert _lag(HOME, table) == (None, message)
+    behind, state, hint = _lag(HOME, table)
+    assert (behind, state) == (None, message) and hint is not None and "connector reset" in hint
 
 
 def test_a_pause_holds_the_others_where_they_end(table: Any, kafka: Kafka) -> None:

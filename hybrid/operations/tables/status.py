@@ -41,7 +41,7 @@ class TableStatus:
     `state` is OK, or a sentence that says what stops the table or which of its topics does not exist yet. Row counts
     are of the rows stored in each half. `visible_rows` are those that a query sees (None: not counted, or not in time).
     `stored_twice_rows` lie in realtime files whose rows have all moved, until retention drops their segments.
-    `override_ms` is epoch milliseconds.
+    `override_ms` is epoch milliseconds. `hint` says what to do about a `state` that is not OK, where that is known.
     """
 
     table: str
@@ -60,6 +60,7 @@ class TableStatus:
     stored_twice_rows: int
     stored_twice_bytes: int
     bytes: int
+    hint: str | None = None
 
     @property
     def healthy(self) -> bool:
@@ -87,11 +88,11 @@ def status_of(
     """The status of one table."""
     segments = segments_of(table)
     states = Counter(segment.state for segment in segments)
-    behind, state = _lag(home, table, silent)
+    behind, state, hint = _lag(home, table, silent)
     pause = home.catalog.serving.pauses().get(table.name)
     if pause is not None and state == "OK":
         why = f" ({pause.comment})" if pause.comment else ""
-        state = f"Ingestion of '{table.name}' is paused{why}."
+        state, hint = f"Ingestion of '{table.name}' is paused{why}.", f"hybrid connector start {table.name}"
     runs = home.catalog.runs.list(table.name, limit=1)
     effective = table.effective_boundary()
     realtime = table.half(Half.REALTIME) if Half.REALTIME in table.spec.halves else None
@@ -113,6 +114,7 @@ def status_of(
         stored_twice_rows=sum(file.rows for file in twice),
         stored_twice_bytes=sum(file.bytes for file in twice),
         bytes=sum(segment.bytes for segment in segments),
+        hint=hint,
     )
 
 
@@ -139,25 +141,25 @@ def _last_task(run: RunRecord) -> str:
     return f"{run.type} {run.state}: {run.result or ''}".rstrip(": ")
 
 
-def _lag(home: Home, table: TableRef, silent: SilentBrokers | None = None) -> tuple[int | None, str]:
-    """The number of offsets not ingested yet, and OK or a sentence: what stops ingestion, or which topic is missing."""
+def _lag(home: Home, table: TableRef, silent: SilentBrokers | None = None) -> tuple[int | None, str, str | None]:
+    """The number of offsets not ingested yet; OK, or what stops ingestion or which topic is missing; a hint."""
     failure = _failure(home, table)
     if failure is not None:
-        return None, failure
+        return None, failure, f"hybrid connector list {table.name}"
     stream = table.spec.stream
     if stream is None:
-        return None, "OK"
+        return None, "OK", None
     try:
         state = table.half(Half.REALTIME).realtime
         if not state.reads(stream):
-            return None, "OK"
+            return None, "OK", None
         view = (silent or SilentBrokers(QUERY_TIMEOUT_MS)).view(stream, state)
         plan = plan_batch(table.name, stream, state, view, _NO_BOUND)
     except HybridError as error:
-        return None, str(error)
+        return None, str(error), error.hint
     absent = absent_words(stream, view.topic_ids)
     state_words = f"{capitalized(absent)}; the others are read." if absent else "OK"
-    return sum(piece.end - piece.start for piece in plan.ranges), state_words
+    return sum(piece.end - piece.start for piece in plan.ranges), state_words, None
 
 
 def _failure(home: Home, table: TableRef) -> str | None:

@@ -1,0 +1,142 @@
+"""The overview of tables: how fresh each is, what runs, failed and is scheduled, and what to do about each problem."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hybrid.config.table_config import Half
+from hybrid.errors import HybridError
+from hybrid.operations.run_views import visible_run
+from hybrid.operations.schedules import Schedule, schedules_of
+from hybrid.operations.tables.status import TableStatus, status_of_all
+from hybrid.progress import counted
+from hybrid.table.columns import TIMESTAMP, bookkeeping
+
+if TYPE_CHECKING:
+    from hybrid.catalog.runs import RunRecord
+    from hybrid.home.home import Home
+    from hybrid.lake.log_entries import DataFile
+
+TREND_BUCKETS, TREND_BUCKET_MS = 30, 120_000
+_RUNS_MAX = 500
+_INCOMPLETE = ("QUEUED", "RUNNING")
+
+
+@dataclass(frozen=True)
+class TableProblem:
+    """What is wrong, in one sentence, and the command that fixes it or shows more."""
+
+    sentence: str
+    command: str
+
+
+@dataclass(frozen=True)
+class Trend:
+    """Rows that arrived, by interval of `TREND_BUCKET_MS`, oldest first; the last interval ends at `end_ms`."""
+
+    rows: tuple[int, ...]
+    end_ms: int
+
+
+@dataclass(frozen=True)
+class TableOverview:
+    """A table at a glance. `committed_until_ms` is the Kafka timestamp of its newest committed row.
+
+    `active` are its incomplete runs, `failed` the newest run of each type where that failed.
+    """
+
+    status: TableStatus
+    committed_until_ms: int | None
+    trend: Trend
+    active: tuple[RunRecord, ...]
+    failed: tuple[RunRecord, ...]
+    schedules: tuple[Schedule, ...]
+
+    @property
+    def problems(self) -> list[TableProblem]:
+        """All that needs a person, most urgent first."""
+        found = []
+        name = self.status.table
+        if not self.status.healthy:
+            found.append(TableProblem(self.status.state, self.status.hint or f"hybrid logs --table {name}"))
+        found.extend(_failed_problem(run) for run in self.failed)
+        if self.status.rejected:
+            rows = counted(self.status.rejected, "row")
+            found.append(TableProblem(f"{rows} could not be read or converted.", f"hybrid rejected list {name}"))
+        return found
+
+
+def overview_of_all(home: Home) -> list[TableOverview]:
+    """The overview of every table, by name. Rows that queries see are not counted."""
+    runs: dict[str, list[RunRecord]] = defaultdict(list)
+    for run in home.catalog.runs.list(limit=_RUNS_MAX):
+        runs[run.table_name].append(visible_run(run))
+    return [_overview(home, status, runs[status.table]) for status in status_of_all(home)]
+
+
+def _overview(home: Home, status: TableStatus, runs: Sequence[RunRecord]) -> TableOverview:
+    files = _realtime_files(home, status.table)
+    return TableOverview(
+        status=status,
+        committed_until_ms=_newest(files),
+        trend=trend_of(((file.modified_ms, file.rows) for file in files), home.now_ms()),
+        active=tuple(run for run in runs if run.state in _INCOMPLETE),
+        failed=tuple(newest_failures(runs)),
+        schedules=tuple(_schedules(home, status.table)),
+    )
+
+
+def newest_failures(runs: Iterable[RunRecord]) -> list[RunRecord]:
+    """The runs that failed and after which none of their type succeeded; `runs` are newest first."""
+    ended: set[str] = set()
+    found = []
+    for run in runs:
+        if run.state in _INCOMPLETE or run.type in ended:
+            continue
+        ended.add(run.type)
+        if run.state == "FAILED":
+            found.append(run)
+    return found
+
+
+def trend_of(arrivals: Iterable[tuple[int, int]], now_ms: int) -> Trend:
+    """The trend of arrivals (time in ms, rows). Intervals have fixed ends, so that it changes only with the rows."""
+    end_ms = (now_ms // TREND_BUCKET_MS + 1) * TREND_BUCKET_MS
+    start_ms = end_ms - TREND_BUCKETS * TREND_BUCKET_MS
+    rows = [0] * TREND_BUCKETS
+    for time_ms, count in arrivals:
+        if start_ms <= time_ms < end_ms:
+            rows[(time_ms - start_ms) // TREND_BUCKET_MS] += count
+    return Trend(tuple(rows), end_ms)
+
+
+def _failed_problem(run: RunRecord) -> TableProblem:
+    hint = run.error.get("hint") if run.error else None
+    sentence = run.result or "It failed."
+    return TableProblem(f"{run.type}: {sentence}", hint or f"hybrid task show {run.id}")
+
+
+def _realtime_files(home: Home, name: str) -> list[DataFile]:
+    try:
+        table = home.table(name)
+        if Half.REALTIME not in table.spec.halves:
+            return []
+        hidden = bookkeeping(name)
+        return [file for file in table.half(Half.REALTIME).files if file.segment not in hidden]
+    except HybridError:  # dropped meanwhile
+        return []
+
+
+def _newest(files: Iterable[DataFile]) -> int | None:
+    times = (file.high.get(TIMESTAMP) for file in files)
+    return max((time for time in times if isinstance(time, int)), default=None)
+
+
+def _schedules(home: Home, name: str) -> list[Schedule]:
+    try:
+        return schedules_of(home, home.table(name).spec)
+    except HybridError:  # dropped meanwhile
+        return []

@@ -1,0 +1,66 @@
+"""The overview: one card per table, and what keeps the server itself from work."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import APIRouter
+
+from hybrid.operations.overview import TREND_BUCKET_MS, TableOverview
+from hybrid.rpc import json_views as views
+from hybrid.runtime.json_values import instant
+from hybrid.serve.console.page import Json, PageRequest, page
+from hybrid.serve.console.sparkline import sparkline
+from hybrid.serve.health import checks
+
+router = APIRouter(include_in_schema=False)
+_POLL_MS = 2000
+_OWN_LINES = frozenset({"connectors"})  # a failed connector is told with its table
+_COMMANDS = {"pipeline": "hybrid logs", "catalog": "hybrid doctor", "warehouse": "hybrid doctor"}
+
+
+@page(router, "/", template="overview.html", title="Overview", poll_ms=_POLL_MS)
+def overview_page(ask: PageRequest) -> Json:
+    """Every table as `hybrid status` has it, with its runs, schedules and problems."""
+    found = ask.context.overview.get()
+    return {
+        "tables": [card_view(table, ask.context.lag.catch_up_s(table.status.table)) for table in found],
+        "problems": [
+            {"sentence": f"{check['name'].capitalize()}: {check['detail']}.", "command": _COMMANDS[check["name"]]}
+            for check in checks(ask.context)
+            if not check["ok"] and check["name"] not in _OWN_LINES
+        ],
+    }
+
+
+def card_view(table: TableOverview, catch_up_s: float | None) -> Json:
+    """One table. `catch_up` says about when it has caught up at the present rate, in words."""
+    return {
+        **views.status_view(table.status),
+        "healthy": not table.problems,
+        "committed_until": instant(table.committed_until_ms),
+        "catch_up": None if catch_up_s is None else about(catch_up_s),
+        "trend": {
+            "rows": list(table.trend.rows),
+            "bucket_ms": TREND_BUCKET_MS,
+            "end": instant(table.trend.end_ms),
+            "line": sparkline(table.trend.rows),
+        },
+        "active": [_run(views.run_view(run)) for run in table.active],
+        "failed": [_run(views.run_view(run)) for run in table.failed],
+        "schedules": [views.schedule_view(schedule) for schedule in table.schedules],
+        "problems": [vars(problem) for problem in table.problems],
+    }
+
+
+def about(seconds: float) -> str:
+    """A duration in one unit: `4 min`. Rounded, for it is an estimate."""
+    for unit, length in (("d", 86_400), ("h", 3600), ("min", 60)):
+        if seconds >= 1.5 * length:
+            return f"{round(seconds / length)} {unit}"
+    return f"{max(1, round(seconds / 5)) * 5} s"
+
+
+def _run(view: Mapping[str, Any]) -> Json:
+    return {name: view[name] for name in ("id", "type", "state", "result", "created_at")}

@@ -1,0 +1,253 @@
+"""The mechanism of the console's pages: a function returns a view model, which is sent as HTML or as JSON.
+
+    @page(router, "/ui/tables/{table}/segments", template="segments.html", title="Segments")
+    def segments_page(ask: PageRequest, table: str) -> Json:
+        return {"table": table, "segments": ask.call("segments", table=table)}
+
+    @change(router, "/ui/tables/{table}/pause", verb="pause", then="/ui/tables/{table}/ingestion")
+    def pause_change(ask: PageRequest, table: str) -> Json:
+        return {"table": table, "comment": ask.text("comment")}
+
+A page reads by verbs of the API, a change calls one: both contain no logic of their own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from anyio.to_thread import run_sync
+from fastapi import APIRouter, Request
+from starlette.datastructures import FormData, UploadFile
+from starlette.responses import JSONResponse, RedirectResponse, Response
+
+from hybrid.errors import HybridError, RightError, UsageError, error_document
+from hybrid.home.accounts import ASKING_RIGHT
+from hybrid.rpc.client import STATEMENT_VERBS
+from hybrid.rpc.verbs import VERBS
+from hybrid.runtime.json_values import json_value
+from hybrid.serve.authentication import who_asks
+from hybrid.serve.authorization import needs
+from hybrid.serve.console.rendering import MAIN_BLOCK, render, templates_hash
+from hybrid.serve.context import ServerContext, context_of
+from hybrid.serve.verbs import answer_statement, run_checked
+
+Json = Any
+_POLICY = "default-src 'self'; object-src 'none'; base-uri 'none'; frame-ancestors 'none'; form-action 'self'"
+_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "Vary": "Accept, HX-Request, HX-Target, Cookie, Authorization",
+}
+_NO_STORE = "no-store"
+_REVALIDATE = "private, no-cache"
+
+
+@dataclass(frozen=True)
+class PageRequest:
+    """A request to a page: its parameters, the fields of its form, and the verbs of the API."""
+
+    request: Request
+    context: ServerContext
+    form: FormData = field(default_factory=FormData)
+
+    def call(self, verb: str, **arguments: Any) -> Json:
+        """The result of a light verb, limited as over HTTP. RightError where the account may not call it."""
+        right = ASKING_RIGHT.get()
+        if right is not None and right < VERBS[verb].right:
+            raise RightError(f"{verb} takes the right {VERBS[verb].right.word}.")
+        if verb in STATEMENT_VERBS:
+            return json.loads(bytes(answer_statement(self.request, verb, arguments).body))
+        if VERBS[verb].is_heavy(self.context.home, arguments):
+            raise UsageError(f"{verb} with these arguments is heavy work, which a page cannot wait for.")
+        return json_value(VERBS[verb].call(self.context.home, **arguments))
+
+    def parameter(self, name: str, default: str = "") -> str:
+        """A parameter of the URL."""
+        return self.request.query_params.get(name, default)
+
+    def text(self, name: str) -> str | None:
+        """A text field of the form; None when it is empty or missing."""
+        value = self.form.get(name)
+        return value.strip() or None if isinstance(value, str) else None
+
+    def file(self, name: str) -> UploadFile | None:
+        """A file of the form; None when none was chosen."""
+        value = self.form.get(name)
+        return value if isinstance(value, UploadFile) and value.filename else None
+
+    def is_checked(self, name: str) -> bool:
+        """Whether a checkbox of the form is checked."""
+        return name in self.form
+
+
+@dataclass(frozen=True)
+class Page:
+    """What a page is made of. `nonce`: it needs styles of scripts, so it is never kept by a browser."""
+
+    view: Callable[..., Json]
+    template: str
+    title: str
+    nonce: bool = False
+    poll_ms: int = 0
+
+    async def answer(self, request: Request, as_json: bool) -> Response:
+        """The response to a GET."""
+        asked = PageRequest(request, context_of(request))
+        call = partial(self.view, asked, **request.path_params)
+        try:
+            model = await run_sync(call, limiter=asked.context.page_threads)
+        except HybridError as error:
+            if as_json:
+                raise
+            return error_page(request, error, self.title)
+        encoded = _encoded(model)
+        if as_json:
+            return _tagged(request, encoded, "application/json", self._tag(request, encoded, []))
+        names = await run_sync(asked.context.home.table_names, limiter=asked.context.page_threads)
+        nonce = secrets.token_urlsafe(16) if self.nonce else None
+        if nonce is not None:
+            return html_response(self._html(request, model, names, nonce), nonce=nonce)
+        tag = self._tag(request, encoded, names)
+        if request.headers.get("if-none-match") == tag:
+            return _tagged(request, b"", "", tag)
+        body = await run_sync(partial(self._html, request, model, names, None), limiter=asked.context.page_threads)
+        return _tagged(request, body.encode("utf-8", "backslashreplace"), "text/html; charset=utf-8", tag)
+
+    def _tag(self, request: Request, encoded: bytes, names: Sequence[str]) -> str:
+        """A tag of the response: the same model gives the same, without rendering it."""
+        name, right, block = who_asks(), ASKING_RIGHT.get(), target_block(request)
+        more = json.dumps([templates_hash(), name, right, block, request.url.query, *names])
+        return f'"{hashlib.sha256(more.encode() + encoded).hexdigest()[:32]}"'
+
+    def _html(self, request: Request, model: Json, names: Sequence[str], nonce: str | None) -> str:
+        values = {"model": model, "title": self.title, "path": request.url.path, "query": request.url.query}
+        more = {"parameters": request.query_params, "poll_ms": self.poll_ms, "nonce": nonce, "tables": names}
+        return render(self.template, {**values, **more}, target_block(request))
+
+
+def page(
+    router: APIRouter, path: str, *, template: str, title: str, nonce: bool = False, poll_ms: int = 0
+) -> Callable[[Callable[..., Json]], Callable[..., Json]]:
+    """Register a view function for a path and for its twin with `.json`. `poll_ms`: the page updates itself."""
+
+    def declare(view: Callable[..., Json]) -> Callable[..., Json]:
+        made = Page(view, template, title, nonce, poll_ms)
+
+        async def as_json(request: Request) -> Response:
+            return await made.answer(request, as_json=True)
+
+        async def as_accepted(request: Request) -> Response:
+            return await made.answer(request, as_json=accepts_json(request))
+
+        # The twin first: `{table}` would match `orders.json`.
+        router.add_api_route(f"{path}.json", as_json, methods=["GET"], response_model=None)
+        router.add_api_route(path, as_accepted, methods=["GET"], response_model=None)
+        return view
+
+    return declare
+
+
+def change(
+    router: APIRouter, path: str, *, verb: str, then: str, template: str = "change.html"
+) -> Callable[[Callable[..., Json]], Callable[..., Json]]:
+    """Register a function that turns a form into a verb's arguments. The verb's right is needed.
+
+    Afterwards a browser goes on to the page `then`; htmx gets `template`, rendered from the verb's `result` or from the
+    `run` that was queued.
+    """
+
+    def declare(arguments_of: Callable[..., Json]) -> Callable[..., Json]:
+        async def post(request: Request) -> Response:
+            return await _changed(request, arguments_of, verb, then, template)
+
+        router.add_api_route(path, needs(VERBS[verb].right)(post), methods=["POST"], response_model=None)
+        return arguments_of
+
+    return declare
+
+
+async def _changed(
+    request: Request, arguments_of: Callable[..., Json], verb: str, then: str, template: str
+) -> Response:
+    context = context_of(request)
+    try:
+        async with request.form() as form:
+            asked = PageRequest(request, context, form)
+            arguments = await run_sync(partial(arguments_of, asked, **request.path_params))
+        outcome = await run_sync(partial(run_checked, context, verb, arguments, "console"))
+    except HybridError as error:
+        if accepts_json(request):
+            raise
+        return error_page(request, error, "Not done")
+    return _outcome_response(request, outcome, verb, then, template)
+
+
+def _outcome_response(request: Request, outcome: Mapping[str, Any], verb: str, then: str, template: str) -> Response:
+    if accepts_json(request):
+        return JSONResponse(outcome["result"] if outcome["run"] is None else {"run": outcome["run"]}, _status(outcome))
+    place = then.format(**request.path_params)
+    if "hx-request" not in request.headers:
+        return RedirectResponse(place if outcome["run"] is None else f"/ui/runs/{outcome['run']}", status_code=303)
+    values = {"verb": verb, "then": place, **outcome}
+    return html_response(render(template, values), headers={"HX-Trigger": "changed"})
+
+
+def _status(outcome: Mapping[str, Any]) -> int:
+    return 200 if outcome["run"] is None else 202
+
+
+def error_page(request: Request, error: HybridError, title: str) -> Response:
+    """An error with its hint: in place of what htmx updates, else as a page."""
+    status = error.http_status if error.http_status >= 400 else 400
+    values = {"error": error_document(error), "title": title, "status": status, "path": request.url.path, "poll_ms": 0}
+    in_place = "hx-request" in request.headers
+    return html_response(render("_error.html" if in_place else "error.html", values), status=status)
+
+
+def html_response(
+    body: str, *, status: int = 200, nonce: str | None = None, headers: Mapping[str, str] | None = None
+) -> Response:
+    """HTML that no browser keeps, with the content security policy."""
+    content = body.encode("utf-8", "backslashreplace")
+    made = {**page_headers(nonce), "Cache-Control": _NO_STORE, **(headers or {})}
+    return Response(content, status, made, media_type="text/html; charset=utf-8")
+
+
+def page_headers(nonce: str | None = None) -> dict[str, str]:
+    """The headers of every page. `nonce` permits style elements that carry it."""
+    styles = f"; style-src 'self' 'nonce-{nonce}'" if nonce is not None else ""
+    return {**_HEADERS, "Content-Security-Policy": _POLICY + styles}
+
+
+def accepts_json(request: Request) -> bool:
+    """Whether a client asks for JSON and not for HTML."""
+    accept = request.headers.get("accept", "")
+    return "application/json" in accept and "text/html" not in accept
+
+
+def target_block(request: Request) -> str | None:
+    """The block of a template that htmx asks for: named as its target's id, else the main one. None: the whole page."""
+    if "hx-request" not in request.headers:
+        return None
+    return request.headers.get("hx-target", "").rpartition("#")[2].replace("-", "_") or MAIN_BLOCK
+
+
+def _tagged(request: Request, body: bytes, media_type: str, tag: str) -> Response:
+    headers = {**page_headers(), "Cache-Control": _REVALIDATE, "ETag": tag}
+    if request.headers.get("if-none-match") == tag:
+        return Response(status_code=304, headers=headers)
+    return Response(body, headers=headers, media_type=media_type)
+
+
+def _encoded(model: Json) -> bytes:
+    try:
+        text = json.dumps(model, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    except ValueError as error:
+        raise UsageError("The page holds a number that JSON cannot write.") from error
+    return text.encode("utf-8", "backslashreplace")

@@ -1,0 +1,107 @@
+"""Templates of the console: Jinja2 with escaping always on, and the filters that its pages share."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from hybrid.home.accounts import ASKING_RIGHT, Right
+from hybrid.serve.authentication import who_asks
+from hybrid.serve.console.static_files import asset, content_hash
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+FOLDER = Path(__file__).parent / "templates"
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+_STEP = 1024
+UNKNOWN = "\N{EN DASH}"
+MAIN_BLOCK = "main"
+
+
+@cache
+def environment() -> Environment:
+    """The environment of all templates, built once per process."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    made = Environment(
+        loader=FileSystemLoader(FOLDER),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+        extensions=["jinja2.ext.do"],
+    )
+    made.filters.update(number=number, size=size, path=path_part, compact_json=compact_json)
+    made.globals.update(asset=asset, may=may, has_accounts=has_account, account=account_view)
+    # Imports at the top of a template do not reach a block that is rendered alone; globals do.
+    macros = vars(made.get_template("_macros.html").module)
+    made.globals.update({name: macro for name, macro in macros.items() if not name.startswith("_")})
+    return made
+
+
+def render(template: str, values: Mapping[str, Any], block: str | None = None) -> str:
+    """Render a whole template, or one block of it as an update of a page; the main one where it has no such block."""
+    found = environment().get_template(template)
+    if block is None:
+        return str(found.render(values))
+    return "".join(found.blocks.get(block, found.blocks[MAIN_BLOCK])(found.new_context(dict(values))))
+
+
+@cache
+def templates_hash() -> str:
+    """A hash of all templates and static files: pages that were rendered from others are out of date."""
+    digest = hashlib.sha256(content_hash().encode())
+    for path in sorted(FOLDER.rglob("*.html")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def may(right: str) -> bool:
+    """Whether the current account has a right: `read`, `operate` or `admin`. Without accounts everybody has each."""
+    asking = ASKING_RIGHT.get()
+    return asking is None or asking >= Right[right.upper()]
+
+
+def has_account() -> bool:
+    """Whether the current request is made by an account."""
+    return who_asks() is not None
+
+
+def account_view() -> dict[str, str] | None:
+    """Name and right of the current account; None without accounts."""
+    name, right = who_asks(), ASKING_RIGHT.get()
+    return None if name is None or right is None else {"name": name, "right": right.word}
+
+
+def number(value: int | None) -> str:
+    """`1234567` as `1,234,567`; a dash for an unknown number."""
+    return UNKNOWN if value is None else f"{value:,}"
+
+
+def size(value: int | None) -> str:
+    """A number of bytes as `1.5 MiB`."""
+    if value is None:
+        return UNKNOWN
+    amount = float(value)
+    for unit in _UNITS:
+        if amount < _STEP or unit == _UNITS[-1]:
+            break
+        amount /= _STEP
+    return f"{value} B" if unit == "B" else f"{amount:.1f} {unit}"
+
+
+def path_part(text: str) -> str:
+    """A text as one part of a URL's path, or one value of its query."""
+    return quote(str(text), safe="")
+
+
+def compact_json(value: object) -> str:
+    """A value as JSON for a `data-` attribute; the template escapes it."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)

@@ -1,0 +1,190 @@
+// What every page does: updates of what is shown, the colour scheme, times, copies, menus, confirmations and toasts.
+
+const POLL_TICK_MS = 250;
+const TIMES_MS = 5000;
+const TOAST_MS = 8000;
+const SCHEMES = ["auto", "light", "dark"];
+
+// Updates. An element with `data-poll="MS"` and `hx-trigger="poll"` is asked for while it can be seen.
+
+const tags = new WeakMap();
+const due = new WeakMap();
+
+function isShown(element) {
+  if (document.visibilityState !== "visible" || !element.checkVisibility()) return false;
+  const box = element.getBoundingClientRect();
+  return box.bottom >= 0 && box.top <= window.innerHeight;
+}
+
+function poll(now = performance.now(), all = false) {
+  for (const element of document.querySelectorAll("[data-poll]")) {
+    if (!isShown(element)) continue;
+    const at = due.get(element);
+    if (at === undefined && !all) {
+      due.set(element, now + Number(element.dataset.poll));
+    } else if (all || now >= at) {
+      due.set(element, now + Number(element.dataset.poll));
+      element.dispatchEvent(new CustomEvent("poll"));
+    }
+  }
+}
+
+setInterval(() => poll(), POLL_TICK_MS);
+document.addEventListener("visibilitychange", () => {
+  if (document.visibilityState === "visible") poll(performance.now(), true);
+});
+document.addEventListener("changed", () => setTimeout(() => poll(performance.now(), true), 50));
+
+document.addEventListener("htmx:config:request", (event) => {
+  const { ctx } = event.detail;
+  const tag = ctx.sourceElement?.dataset?.poll ? tags.get(ctx.sourceElement) : undefined;
+  if (tag) ctx.request.headers["If-None-Match"] = tag;
+});
+document.addEventListener("htmx:after:request", (event) => {
+  const { ctx } = event.detail;
+  const tag = ctx.response?.headers?.get("ETag");
+  if (ctx.sourceElement?.dataset?.poll && tag) tags.set(ctx.sourceElement, tag);
+  setOnline(true);
+});
+document.addEventListener("htmx:error", (event) => {
+  if (!event.detail?.ctx?.response) setOnline(false);
+});
+document.addEventListener("htmx:after:swap", () => showTimes());
+
+function setOnline(online) {
+  const was = document.documentElement.dataset.offline !== undefined;
+  if (online && was) {
+    delete document.documentElement.dataset.offline;
+    toast("The server answers again.");
+  } else if (!online && !was) {
+    document.documentElement.dataset.offline = "";
+    toast("The server does not answer. What you see may be old.", "bad");
+  }
+}
+
+// Toasts: one sentence, read out, gone after a while.
+
+export function toast(text, kind = "plain") {
+  const box = document.getElementById("toasts");
+  const note = document.createElement("p");
+  note.className = `toast toast-${kind}`;
+  note.textContent = text;
+  box.append(note);
+  setTimeout(() => note.remove(), TOAST_MS);
+}
+
+// JSON of this server. Throws an Error with the server's sentence; `hint` is what to do about it.
+
+export async function fetchJson(url, options = {}) {
+  const headers = { Accept: "application/json", ...options.headers };
+  let answer;
+  try {
+    answer = await fetch(url, { ...options, headers, cache: options.cache ?? "no-cache" });
+  } catch {
+    setOnline(false);
+    throw Object.assign(new Error("The server does not answer."), { offline: true });
+  }
+  setOnline(true);
+  if (answer.status === 304) return null;
+  const body = await answer.json().catch(() => ({}));
+  if (answer.status === 401) location.assign(`/ui/sign-in?next=${encodeURIComponent(location.pathname + location.search)}`);
+  if (!answer.ok) throw Object.assign(new Error(body.error ?? `HTTP ${answer.status}`), { hint: body.hint, status: answer.status });
+  return body;
+}
+
+// The colour scheme.
+
+const button = document.querySelector("[data-theme-switch]");
+
+function scheme() {
+  return document.documentElement.dataset.theme ?? "auto";
+}
+
+function setScheme(name) {
+  if (name === "auto") delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = name;
+  try {
+    localStorage.setItem("hybrid-theme", name);
+  } catch { /* it lasts as long as the page */ }
+  nameScheme();
+  document.dispatchEvent(new CustomEvent("scheme"));
+}
+
+function nameScheme() {
+  const text = { auto: "automatic", light: "light", dark: "dark" }[scheme()];
+  button?.setAttribute("aria-label", `Colour scheme: ${text}`);
+  button?.setAttribute("title", `Colour scheme: ${text}`);
+}
+
+button?.addEventListener("click", () => setScheme(SCHEMES[(SCHEMES.indexOf(scheme()) + 1) % SCHEMES.length]));
+nameScheme();
+
+// Times: `<time datetime data-relative>` says how long ago, or how soon.
+
+const UNITS = [["d", 86400], ["h", 3600], ["min", 60], ["s", 1]];
+
+export function duration(seconds) {
+  const size = Math.abs(seconds);
+  const at = UNITS.findIndex(([, length]) => size >= length);
+  if (at < 0) return "0 s";
+  const [unit, length] = UNITS[at];
+  const whole = Math.floor(size / length);
+  const next = UNITS[at + 1];
+  const rest = next && whole < 10 ? Math.floor((size % length) / next[1]) : 0;
+  return rest ? `${whole} ${unit} ${rest} ${next[0]}` : `${whole} ${unit}`;
+}
+
+export function relative(iso, now = Date.now()) {
+  const seconds = (now - Date.parse(iso)) / 1000;
+  if (Number.isNaN(seconds)) return iso;
+  if (Math.abs(seconds) < 1) return "now";
+  return seconds > 0 ? `${duration(seconds)} ago` : `in ${duration(seconds)}`;
+}
+
+function showTimes() {
+  for (const element of document.querySelectorAll("time[data-relative]")) {
+    const text = relative(element.dateTime);
+    if (element.textContent !== text) element.textContent = text;
+  }
+}
+
+setInterval(() => document.visibilityState === "visible" && showTimes(), TIMES_MS);
+showTimes();
+
+// Copies, menus, confirmations.
+
+async function copy(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    toast("Copied.");
+  } catch {
+    toast("The browser does not allow to copy here. Select the text instead.", "bad");
+  }
+}
+
+document.addEventListener("click", (event) => {
+  const copied = event.target.closest("[data-copy]");
+  if (copied) copy(copied.dataset.copy);
+  for (const menu of document.querySelectorAll("details[data-menu][open]")) {
+    if (!menu.contains(event.target)) menu.open = false;
+  }
+});
+
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "Escape") return;
+  for (const menu of document.querySelectorAll("details[data-menu][open]")) {
+    menu.open = false;
+    menu.querySelector("summary").focus();
+  }
+});
+
+function checkConfirmations() {
+  for (const field of document.querySelectorAll("[data-confirm]")) {
+    const danger = field.form?.querySelector(".danger");
+    if (danger) danger.disabled = field.value !== field.dataset.confirm;
+  }
+}
+
+document.addEventListener("input", checkConfirmations);
+document.addEventListener("htmx:after:swap", checkConfirmations);
+checkConfirmations();
