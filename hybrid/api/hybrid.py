@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from hybrid.query.cache.follower import StreamStatus
     from hybrid.query.engine import Explanation, QueryOptions, QueryResult
     from hybrid.replace.report import JobReport
+    from hybrid.sql.parameters import Parameters
 
 
 def connect(home: str | Path | None = None, *, progress: Progress | None = None) -> Hybrid:
@@ -203,43 +205,55 @@ class Hybrid:
     def query(
         self,
         sql: str,
-        options: QueryOptions | None = None,
+        params: Parameters | None = None,
         *,
+        options: QueryOptions | None = None,
         as_of: AsOfText | None = None,
         all_rows: bool = False,
     ) -> QueryResult:
         """Answers a statement from one revision, including rows in Kafka that are not committed yet.
 
+        `params` are the values of its parameters: `{"x": 1}` for `:x` or `$x`, a list for question marks.
         `as_of` is the revision of another answer or a time, instead of now; see `hybrid.query.time_travel`. A statement
         without LIMIT gives 10 rows, as in Pinot, with a `ResultLimitWarning` when there are more; `all_rows` gives all.
         With `options`, which are those of a server, there is no Python warning.
         """
         if options is not None:
-            return self._queries.query(sql, options, as_of=as_of)
-        result = self._answer(sql, as_of, all_rows)
+            return self._queries.query(sql, options if params is None else replace(options, params=params), as_of=as_of)
+        result = self._answer(sql, params, as_of, all_rows)
         warn_if_cut(result.warnings, stacklevel=2)
         return result
 
-    async def aquery(self, sql: str, *, as_of: AsOfText | None = None, all_rows: bool = False) -> QueryResult:
+    async def aquery(
+        self, sql: str, params: Parameters | None = None, *, as_of: AsOfText | None = None, all_rows: bool = False
+    ) -> QueryResult:
         """Answers a statement as `query` does, in a thread; cancelling the task interrupts the statement."""
         from hybrid.api.background_query import run_in_background
 
-        result = await run_in_background(lambda cancellation: self._answer(sql, as_of, all_rows, cancellation.began))
+        result = await run_in_background(
+            lambda cancellation: self._answer(sql, params, as_of, all_rows, cancellation.began)
+        )
         warn_if_cut(result.warnings, stacklevel=2)
         return result
 
     def _answer(
-        self, sql: str, as_of: AsOfText | None, all_rows: bool, began: Callable[[Interrupt], None] = lambda _: None
+        self,
+        sql: str,
+        params: Parameters | None,
+        as_of: AsOfText | None,
+        all_rows: bool,
+        began: Callable[[Interrupt], None] = lambda _: None,
     ) -> QueryResult:
         """The answer to a statement; `began` receives the function that interrupts it."""
         from hybrid.query.engine import QueryOptions
 
-        return self._queries.query(sql, QueryOptions(whole=all_rows, running=began), as_of=as_of)
+        return self._queries.query(sql, QueryOptions(whole=all_rows, running=began, params=params), as_of=as_of)
 
     def export(
         self,
         sql: str,
         path: str | Path,
+        params: Parameters | None = None,
         *,
         format: str | None = None,
         as_of: AsOfText | None = None,
@@ -248,11 +262,11 @@ class Hybrid:
         """Writes a statement's rows to a file as they come, in bounded memory and without Pinot's default LIMIT.
 
         `format` is csv, json, jsonl, markdown, parquet or arrow; None: by the suffix of `path`. ConflictError when the
-        file exists, unless `force` is set. After an error there is no file.
+        file exists, unless `force` is set. After an error there is no file. `params` are as in `query`.
         """
         from hybrid.operations.exports import export_to_file
 
-        return export_to_file(self.context, sql, path, fmt=format, as_of=as_of, force=force)
+        return export_to_file(self.context, sql, path, fmt=format, as_of=as_of, force=force, params=params)
 
     def query_at_once(self, sql: str, options: QueryOptions) -> QueryResult | None:
         """Answers a statement from the cache if that needs no waiting; None: use `query`."""
@@ -273,9 +287,16 @@ class Hybrid:
         """How the streams of the cached tables are read, by table. Empty without `serve_from_memory`."""
         return self._queries.cached_streams()
 
-    def explain(self, sql: str, *, as_of: AsOfText | None = None, options: QueryOptions | None = None) -> Explanation:
+    def explain(
+        self,
+        sql: str,
+        params: Parameters | None = None,
+        *,
+        as_of: AsOfText | None = None,
+        options: QueryOptions | None = None,
+    ) -> Explanation:
         """How a statement would be answered: revision, boundary, segments read and pruned, SQL per half."""
-        return self._queries.explain(sql, as_of=as_of, options=options)
+        return self._queries.explain(sql, as_of=as_of, options=options, params=params)
 
     # Work
 

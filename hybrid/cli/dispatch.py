@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -40,18 +40,25 @@ def ask(cli: Cli, verb: str, **arguments: Any) -> Any:
             raise
 
 
-def ask_statement(cli: Cli, sql: str, as_of: str | None = None) -> Any:
+def ask_statement(cli: Cli, sql: str, as_of: str | None = None, params: Mapping[str, Any] | None = None) -> Any:
     """The answer to a statement, as the verb `query` gives it. Ctrl-C stops it at the server or in this process."""
     client = client_of(cli)
     if client is not None:
-        return client.call("query", {"sql": sql, "as_of": as_of})
+        return client.call("query", statement_arguments(sql, as_of, params))
     require_right(cli, "read", "'query'")
     from hybrid.cli.cancellation import cancellable
     from hybrid.query.engine import QueryOptions
     from hybrid.rpc.json_views import query_view
 
     with dispatcher(cli) as home:
-        return cancellable(lambda started: query_view(home.query(sql, QueryOptions(running=started), as_of=as_of)))
+        return cancellable(
+            lambda started: query_view(home.query(sql, params, options=QueryOptions(running=started), as_of=as_of))
+        )
+
+
+def statement_arguments(sql: str, as_of: str | None, params: Mapping[str, Any] | None) -> dict[str, Any]:
+    """A statement as the arguments of a verb. A server of an older version takes no `params`."""
+    return {"sql": sql, "as_of": as_of, **({"params": dict(params)} if params else {})}
 
 
 def client_of(cli: Cli) -> Client | None:

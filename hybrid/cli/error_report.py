@@ -17,7 +17,7 @@ from hybrid.jvm.spark_errors import is_spark_error, unexpected_words
 from hybrid.logs import written_log
 
 INTERRUPTED = 130
-_MASKED = frozenset({"--token", "--where"})
+_MASKED = frozenset({"--token", "--where", "--param", "--param-json"})
 _JSON = ("json", "jsonl")
 _ENGINE_INTERRUPTED = "Query interrupted"  # DuckDB sometimes raises this RuntimeError for Ctrl-C
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import signal
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hybrid.cli.cancellation import cancellable
 from hybrid.cli.command import Cli
-from hybrid.cli.dispatch import client_of, dispatcher, require_right
+from hybrid.cli.dispatch import client_of, dispatcher, require_right, statement_arguments
 from hybrid.cli.signals import signals_handled
 from hybrid.errors import UsageError
 from hybrid.files.results.output_file import OutputStream, open_output
@@ -23,7 +24,16 @@ if TYPE_CHECKING:
 STDOUT = "-"
 
 
-def export(cli: Cli, sql: str, path: str, *, as_of: str | None, force: bool, by_suffix: bool = False) -> None:
+def export(
+    cli: Cli,
+    sql: str,
+    path: str,
+    *,
+    as_of: str | None,
+    force: bool,
+    by_suffix: bool = False,
+    params: Mapping[str, Any] | None = None,
+) -> None:
     """Write all rows of a statement to a file, and say on stderr what was written. A failed run leaves no file.
 
     `by_suffix`: the file's suffix decides on its format, whatever --format says.
@@ -31,27 +41,27 @@ def export(cli: Cli, sql: str, path: str, *, as_of: str | None, force: bool, by_
     fmt = format_of_file(path) if by_suffix else _format(cli, path)
     with signals_handled(_interrupt, signal.SIGTERM, signal.SIGHUP):
         output = _stdout() if path == STDOUT else open_output(Path(path), force=force)
-        report = _exported(cli, sql, output, fmt, as_of)
+        report = _exported(cli, statement_arguments(sql, as_of, params), output, fmt)
     for warning in report.warnings:
         cli.say(f"warning: {warning}")
     cli.say(report.sentence)
 
 
-def _exported(cli: Cli, sql: str, output: OutputStream, fmt: ResultFormat, as_of: str | None) -> ExportReport:
+def _exported(cli: Cli, statement: dict[str, Any], output: OutputStream, fmt: ResultFormat) -> ExportReport:
     progress: Progress = cli.progress if sys.stderr.isatty() else Silent()
     try:
         client = client_of(cli)
         if client is not None:
             from hybrid.rpc.exports import export_from
 
-            return export_from(client, sql, as_of, output, fmt, progress)
+            return export_from(client, statement, output, fmt, progress)
         require_right(cli, "read", "'query'")
         from hybrid.operations.exports import export_to
 
         with dispatcher(cli) as home:
             return cancellable(
                 lambda started: export_to(
-                    home.context, sql, output, fmt, as_of=as_of, progress=progress, running=started
+                    home.context, statement.pop("sql"), output, fmt, progress=progress, running=started, **statement
                 )
             )
     except BaseException:

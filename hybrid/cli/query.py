@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Sequence
-from typing import IO
+from collections.abc import Collection, Mapping, Sequence
+from typing import IO, Any
 
 import click
 
 from hybrid.cli.answer import show_answer, show_plan
 from hybrid.cli.command import Cli, HybridCommand, is_interactive, pass_cli
-from hybrid.cli.dispatch import ask, ask_statement
+from hybrid.cli.dispatch import ask, ask_statement, statement_arguments
 from hybrid.cli.output import FILE_FORMATS
+from hybrid.cli.parameters import parameter_options
 from hybrid.errors import UsageError
 from hybrid.files.results.result_format import ResultFormat
 
@@ -49,6 +50,7 @@ def _is_commented(arg: str, options: Collection[str]) -> bool:
 @click.option("--force", is_flag=True, help="Replace an existing FILE.")
 @click.option("--explain", is_flag=True, help="Show revision, boundary, segments read and pruned, SQL; do not run it.")
 @click.option("--as-of", metavar="REVISION|TIME", help="Answer as the tables were: an answer's revision, or a time.")
+@parameter_options
 @pass_cli
 def query(
     cli: Cli,
@@ -58,6 +60,7 @@ def query(
     force: bool,
     explain: bool,
     as_of: str | None,
+    params: Mapping[str, Any] | None,
 ) -> int:
     """Answer a statement from one revision of both halves, and the rows in Kafka that are not committed yet.
 
@@ -73,17 +76,17 @@ def query(
     if sql is None and file is None and output is None and not explain and is_interactive():
         from hybrid.cli.shell.command import open_shell
 
-        return open_shell(cli, as_of=as_of)
+        return open_shell(cli, as_of=as_of, params=params)
     statement = _statement(sql, file)
     if output is not None:
         from hybrid.cli.export import export
 
-        export(cli, statement, output, as_of=as_of, force=force)
+        export(cli, statement, output, as_of=as_of, force=force, params=params)
         return 0
     if explain:
-        show_plan(cli, ask(cli, "explain", sql=statement, as_of=as_of))
+        show_plan(cli, ask(cli, "explain", **statement_arguments(statement, as_of, params)))
         return 0
-    show_answer(cli, statement, ask_statement(cli, statement, as_of))
+    show_answer(cli, statement, ask_statement(cli, statement, as_of, params))
     return 0
 
 

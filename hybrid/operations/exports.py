@@ -14,6 +14,7 @@ from hybrid.progress import Progress
 
 if TYPE_CHECKING:
     from hybrid.home.home import Home
+    from hybrid.sql.parameters import Parameters
 
 # DuckDB's memory; what needs more, such as ORDER BY over many rows, is spilled to disk.
 EXPORT_MEMORY_BYTES = 256 * 1024 * 1024
@@ -27,6 +28,7 @@ def export_to_file(
     fmt: str | None = None,
     as_of: AsOfText | None = None,
     force: bool = False,
+    params: Parameters | None = None,
 ) -> ExportReport:
     """Writes the rows of a statement to a file, which is complete or absent. Pinot's default LIMIT does not apply.
 
@@ -34,7 +36,7 @@ def export_to_file(
     """
     chosen = format_of_file(str(path), fmt)
     output = open_output(Path(path), force=force)
-    return export_to(home, sql, output, chosen, as_of=as_of, progress=home.progress)
+    return export_to(home, sql, output, chosen, as_of=as_of, progress=home.progress, params=params)
 
 
 def export_to(
@@ -46,6 +48,7 @@ def export_to(
     as_of: AsOfText | None = None,
     progress: Progress,
     running: Callable[[Callable[[], None]], None] = lambda interrupt: None,
+    params: Parameters | None = None,
 ) -> ExportReport:
     """Writes the rows of a statement to an output, as `export_to_file` does.
 
@@ -55,7 +58,12 @@ def export_to(
 
     with abandoned_on_error(ResultSink(output, fmt, progress)) as sink:
         options = QueryOptions(
-            whole=True, memory_bytes=EXPORT_MEMORY_BYTES, spill=home.settings.spill, sink=sink, running=running
+            whole=True,
+            memory_bytes=EXPORT_MEMORY_BYTES,
+            spill=home.settings.spill,
+            sink=sink,
+            running=running,
+            params=params,
         )
         Queries(home).query(sql, options, as_of=as_of)
         return sink.complete()

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from hybrid.query.engine import Explanation, QueryOptions, QueryResult
     from hybrid.query.revision import Revision
     from hybrid.query.views.view import TableView
+    from hybrid.sql.parameters import Parameters
     from hybrid.table.boundary import TopicPartition
 
 # A revision or its text, or a time: ISO 8601 text, a datetime with a zone, or epoch milliseconds.
@@ -37,7 +38,7 @@ class Queries:
 
         used_options = options or QueryOptions()
         text = used_options.as_of if as_of is None else str(as_of)
-        if text is None and used_options.sink is None:
+        if text is None and used_options.sink is None and not used_options.params:
             answer = answer_from_definitions(self._home, sql)
             if answer is not None:
                 return answer
@@ -67,12 +68,19 @@ class Queries:
         """How the streams of the cached tables are read, by table. Empty without `serve_from_memory`."""
         return {} if self._cached is None else self._cached.streams()
 
-    def explain(self, sql: str, *, as_of: AsOfText | None = None, options: QueryOptions | None = None) -> Explanation:
+    def explain(
+        self,
+        sql: str,
+        *,
+        as_of: AsOfText | None = None,
+        options: QueryOptions | None = None,
+        params: Parameters | None = None,
+    ) -> Explanation:
         """How a statement would be answered: revision, boundary, segments read and pruned, SQL per half."""
         from hybrid.query.engine import QueryOptions, explain
 
         text = None if as_of is None else str(as_of)
-        used_options = replace(options or QueryOptions(), as_of=text, cache=self._cached)
+        used_options = replace(options or QueryOptions(params=params), as_of=text, cache=self._cached)
         return explain(sql, _Source(self._home), used_options)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from hybrid.errors import QueryError
 from hybrid.query.connection import quoted
 from hybrid.sql.allowed import ALLOWED
-from hybrid.sql.statement import PARSE_ERROR
+from hybrid.sql.tokens import PARSE_ERROR
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

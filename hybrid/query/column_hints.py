@@ -10,20 +10,22 @@ from hybrid.config.table_config import TableSpec
 from hybrid.errors import HybridError, QueryError
 from hybrid.query.plan import TableSource
 from hybrid.schema.types import DataType
-from hybrid.sql.statement import parse_statement, place_of
+from hybrid.sql.parameters import BoundValues
+from hybrid.sql.statement import parse_statement
 from hybrid.sql.tables import table_and_half
+from hybrid.sql.tokens import place_of
 
 _COLUMNS_MAX = 30
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.In, exp.Between, exp.Like, exp.ILike)
 
 
-def with_place(error: QueryError, sql: str, tables: TableSource) -> QueryError:
+def with_place(error: QueryError, sql: str, tables: TableSource, values: BoundValues | None = None) -> QueryError:
     """The error of a column that does not exist, with its place in the statement, and a hint."""
     column = error.column
     if column is None:
         return error
     try:
-        tree = parse_statement(sql).tree
+        tree = parse_statement(sql, values).tree
         specs = list(_specs(tree, tables))
     except HybridError:  # of a table that was dropped meanwhile
         return error

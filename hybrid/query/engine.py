@@ -24,8 +24,10 @@ from hybrid.query.spool import BatchSink, pass_rows, spool
 from hybrid.query.tail import KafkaTail, TailSource
 from hybrid.query.time_travel import AS_OF_OPTION
 from hybrid.runtime.json_values import epoch_ms
+from hybrid.sql.parameters import BoundValues, Parameters, bind
 from hybrid.sql.shape import has_default_limit, set_limit
-from hybrid.sql.statement import Statement, check_text, parse_statement
+from hybrid.sql.statement import Statement, parse_statement
+from hybrid.sql.tokens import check_text
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -48,7 +50,7 @@ class QueryOptions:
     begins, `running` receives a function that interrupts the statement for good, with a QueryError. The statement's
     time began at `began` (monotonic; None: when it is run). A `sink` receives the rows in batches, and the result holds
     none. `bytes_max` limits the bytes of the result, `timeout_max_ms` the statement's own timeout. The memory is taken
-    from `budget` while the statement runs.
+    from `budget` while the statement runs. `params` are the values of the statement's parameters.
     """
 
     timeout_ms: int | None = None
@@ -66,6 +68,7 @@ class QueryOptions:
     bytes_max: int | None = None
     timeout_max_ms: int | None = None
     budget: MemoryBudget | None = None
+    params: Parameters | None = None
 
     @property
     def asked_cache(self) -> CachedAnswers | None:
@@ -85,7 +88,7 @@ def run(sql: str, tables: TableSource, options: QueryOptions | None = None) -> Q
     except QueryError as error:
         if error.column is None:
             raise
-        raise with_place(error, sql, tables) from error.__cause__
+        raise with_place(error, sql, tables, bind(sql, (options or QueryOptions()).params)) from error.__cause__
 
 
 def _run(sql: str, tables: TableSource, options: QueryOptions | None) -> QueryResult:
@@ -93,28 +96,33 @@ def _run(sql: str, tables: TableSource, options: QueryOptions | None) -> QueryRe
     options = options or QueryOptions()
     started = time.monotonic() if options.began is None else options.began
     now_ms = options.now_ms()
+    bound = bind(sql, options.params)
     cache = options.asked_cache
     if cache is not None:
-        cached = cache.answer(sql, now_ms, options.limits, options.running)
+        cached = cache.answer(sql, now_ms, options.limits, options.running, bound)
         if cached is not None:
             return cached
     try:
-        return _from_files(sql, tables, options, started, now_ms)
+        return _from_files(sql, bound, tables, options, started, now_ms)
     except QueryError as error:
         # A purge may have deleted the files of the planned versions. A new plan reads the newest versions, or, for time
         # travel, reports which files are missing.
         if not is_missing_file(error.__cause__):
             raise
-    return _from_files(sql, tables, options, started, now_ms)
+    return _from_files(sql, bound, tables, options, started, now_ms)
 
 
-def _from_files(sql: str, tables: TableSource, options: QueryOptions, started: float, now_ms: int) -> QueryResult:
+def _from_files(
+    sql: str, bound: BoundValues | None, tables: TableSource, options: QueryOptions, started: float, now_ms: int
+) -> QueryResult:
     """Answers from files, as of the revision of the options, by default the newest."""
-    statement = _without_default_limit(parse_statement(sql)) if options.whole else parse_statement(sql)
+    statement = parse_statement(sql, bound)
+    if options.whole:
+        statement = _without_default_limit(statement)
     tail = _bounded_tail(statement, options, started)
     plan = plan_query(statement, tables, tail, now_ms, load_duckdb, options.as_of)
     if plan.is_behind(tables):
-        return _from_files(sql, tables, options, started, now_ms)
+        return _from_files(sql, bound, tables, options, started, now_ms)
     if plan.rewritten.statement.explain:
         return _explained(plan, options)
     timeout_ms = timeout_of(plan.rewritten, options.limits)
@@ -137,13 +145,13 @@ def run_at_once(sql: str, options: QueryOptions) -> QueryResult | None:
     """Answers a statement if the cache can do so briefly and without waiting; None: call `run`."""
     check_text(sql)
     cache = options.asked_cache
-    return None if cache is None else cache.at_once(sql, options.limits)
+    return None if cache is None else cache.at_once(sql, options.limits, bind(sql, options.params))
 
 
 def explain(sql: str, tables: TableSource, options: QueryOptions | None = None) -> Explanation:
     """Explains how a statement would be answered. Reads only the logs and the tail."""
     options = options or QueryOptions()
-    statement = parse_statement(sql)
+    statement = parse_statement(sql, bind(sql, options.params))
     started = time.monotonic() if options.began is None else options.began
     tail = _bounded_tail(statement, options, started)
     return _explain(plan_query(statement, tables, tail, options.now_ms(), as_of=options.as_of), options)

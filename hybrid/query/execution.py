@@ -18,7 +18,7 @@ from hybrid.query.result_warning import limit_note
 from hybrid.query.revision import Revision
 from hybrid.query.types import convert_rows, converter, wire_type
 from hybrid.schema.types import DataType
-from hybrid.sql.statement import PARSE_ERROR
+from hybrid.sql.tokens import PARSE_ERROR
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection, Statement

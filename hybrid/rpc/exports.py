@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -22,10 +23,14 @@ PATH = "/query/export"
 
 
 def export_from(
-    client: Client, sql: str, as_of: str | None, output: OutputStream, fmt: ResultFormat, progress: Progress
+    client: Client, statement: Mapping[str, Any], output: OutputStream, fmt: ResultFormat, progress: Progress
 ) -> ExportReport:
-    """Writes the rows of a statement that the server answers to an output. Raises the server's error."""
-    body = {"sql": sql, **({} if as_of is None else {"asOf": as_of})}
+    """Writes the rows of a statement that the server answers to an output. Raises the server's error.
+
+    `statement` has its arguments as the verb `query` takes them.
+    """
+    names = {"as_of": "asOf"}
+    body = {names.get(name, name): value for name, value in statement.items() if value is not None}
     with abandoned_on_error(ResultSink(output, fmt, progress)) as sink:
         with client.stream(PATH, body, ResultFormat.ARROW.media_type) as response:
             _receive(client, response, sink)

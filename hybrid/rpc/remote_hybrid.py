@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from hybrid.operations.schedules import Schedule
     from hybrid.query.engine import Explanation, QueryOptions, QueryResult
     from hybrid.replace.report import JobReport
+    from hybrid.sql.parameters import Parameters
     from hybrid.table.effective import EffectiveBoundary
 
 _FLOWS = "hybrid flow run FILE on the server's machine."
@@ -113,26 +114,35 @@ class RemoteHybrid(RemoteObject, Hybrid):
     def query(
         self,
         sql: str,
-        options: QueryOptions | None = None,
+        params: Parameters | None = None,
         *,
+        options: QueryOptions | None = None,
         as_of: AsOfText | None = None,
         all_rows: bool = False,
     ) -> QueryResult:
         """Answers a statement, as `Hybrid.query` does."""
         if options is not None:
             refuse_remote("`options`", "SET statements before the SELECT, such as SET timeoutMs = 1000;")
-        result = self._answer(sql, as_of, all_rows)
+        result = self._answer(sql, params, as_of, all_rows)
         warn_if_cut(result.warnings, stacklevel=2)
         return result
 
-    def _answer(self, sql: str, as_of: AsOfText | None, all_rows: bool, began: Began | None = None) -> QueryResult:
-        arguments = {"sql": sql, "as_of": _text(as_of), **({"all_rows": True} if all_rows else {})}
+    def _answer(
+        self,
+        sql: str,
+        params: Parameters | None,
+        as_of: AsOfText | None,
+        all_rows: bool,
+        began: Began | None = None,
+    ) -> QueryResult:
+        arguments = {**_statement(sql, params, as_of), **({"all_rows": True} if all_rows else {})}
         return values.query_result(self._client.call("query", arguments, began))
 
     def export(
         self,
         sql: str,
         path: str | Path,
+        params: Parameters | None = None,
         *,
         format: str | None = None,
         as_of: AsOfText | None = None,
@@ -141,13 +151,20 @@ class RemoteHybrid(RemoteObject, Hybrid):
         """Writes a statement's rows to a file of this machine as they come."""
         chosen = format_of_file(str(path), format)
         output = open_output(Path(path), force=force)
-        return export_from(self._client, sql, _text(as_of), output, chosen, self._progress)
+        return export_from(self._client, _statement(sql, params, as_of), output, chosen, self._progress)
 
-    def explain(self, sql: str, *, as_of: AsOfText | None = None, options: QueryOptions | None = None) -> Explanation:
+    def explain(
+        self,
+        sql: str,
+        params: Parameters | None = None,
+        *,
+        as_of: AsOfText | None = None,
+        options: QueryOptions | None = None,
+    ) -> Explanation:
         """How a statement would be answered."""
         if options is not None:
             refuse_remote("`options`", "SET statements before the SELECT.")
-        return values.explanation(self._client.call("explain", {"sql": sql, "as_of": _text(as_of)})["plan"])
+        return values.explanation(self._client.call("explain", _statement(sql, params, as_of))["plan"])
 
     # Work
 
@@ -219,6 +236,13 @@ class RemoteHybrid(RemoteObject, Hybrid):
         except HybridError:  # the table has one half, or was dropped meanwhile
             pass
         return values.value_of(TableStatus, document, boundary=boundary, override_ms=override_ms)
+
+
+def _statement(sql: str, params: Parameters | None, as_of: AsOfText | None) -> dict[str, Any]:
+    """A statement as the arguments of a verb."""
+    from hybrid.sql.parameter_values import json_parameters
+
+    return {"sql": sql, "as_of": _text(as_of), **({} if params is None else {"params": json_parameters(params)})}
 
 
 def _text(as_of: AsOfText | None) -> str | None:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from hybrid.api.hybrid import Hybrid
 
 Json = Any
+JsonParameters = dict[str, Any] | list[Any] | None
 READ, OPERATE, ADMIN = Right.READ, Right.OPERATE, Right.ADMIN
 INGEST, JOB, SEAL, BOUNDARY, BACKFILL = "ingest", "job", "seal", "boundary", "backfill"
 REPLAY, PURGE, EVOLVE, BACKUP = "replay", "purge", "evolve", "backup"
@@ -127,19 +128,21 @@ def table_undrop(home: Hybrid, *, table: str) -> Json:
 # Reads
 
 
-def query(home: Hybrid, *, sql: str, as_of: str | None = None, all_rows: bool = False) -> Json:
+def query(
+    home: Hybrid, *, sql: str, as_of: str | None = None, all_rows: bool = False, params: JsonParameters = None
+) -> Json:
     """The answer to a statement, now or as of a revision or time; `source` is `cache` or `files`.
 
-    `all_rows`: without Pinot's default LIMIT.
+    `all_rows`: without Pinot's default LIMIT. `params`: the values of its parameters, by name or in order.
     """
     from hybrid.query.engine import QueryOptions
 
-    return views.query_view(home.query(sql, QueryOptions(whole=all_rows), as_of=as_of))
+    return views.query_view(home.query(sql, params, options=QueryOptions(whole=all_rows), as_of=as_of))
 
 
-def explain(home: Hybrid, *, sql: str, as_of: str | None = None) -> Json:
+def explain(home: Hybrid, *, sql: str, as_of: str | None = None, params: JsonParameters = None) -> Json:
     """How a statement would be answered; `lines` are the same for people."""
-    return views.explanation_view(home.explain(sql, as_of=as_of))
+    return views.explanation_view(home.explain(sql, params, as_of=as_of))
 
 
 def table_view(home: Hybrid, *, table: str, engine: str, as_of: str | None = None) -> Json:

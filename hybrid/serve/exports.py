@@ -51,6 +51,7 @@ class ExportBody(BaseModel):
     format: str | None = Field(default=None, max_length=40)
     as_of: str | None = Field(default=None, alias="asOf", max_length=100_000)
     query_options: str | None = Field(default=None, alias="queryOptions", max_length=10_000)
+    params: dict[str, Any] | list[Any] | None = None
 
 
 _RESPONSES: dict[int | str, dict[str, Any]] = {
@@ -125,7 +126,7 @@ class _Export:
         context, sink = self._context, self._sink
         try:
             with context.queries.running(self._id, self._account) as running:
-                result = context.home.query(self._body.sql, replace(options, running=running, sink=sink))
+                result = context.home.query(self._body.sql, options=replace(options, running=running, sink=sink))
                 sink.complete()
             tables = [revision.table for revision in result.revision.tables]
             context.metrics.query(tables, self._path, result.source, time.monotonic() - self._began)
@@ -172,6 +173,7 @@ class _Export:
             whole=True,
             as_of=self._body.as_of or asked.get(AS_OF_OPTION),
             began=self._began,
+            params=self._body.params,
         )
 
     def _headers(self) -> dict[str, str]:

@@ -37,6 +37,7 @@ class StatementBody(BaseModel):
 
     sql: str = Field(min_length=1, max_length=1_000_000)
     query_options: str | None = Field(default=None, alias="queryOptions", max_length=10_000)
+    params: dict[str, Any] | list[Any] | None = None
 
 
 _SHAPE = StatementBody.model_json_schema()
@@ -122,6 +123,7 @@ class _QueryRequest:
 
     def __init__(self, request: Request, statement: StatementBody) -> None:
         self._context, self._request, self._sql = context_of(request), request, statement.sql
+        self._params = statement.params
         self._asked_for = requested_options(statement.query_options)
         self._as_arrow = ARROW in request.headers.get("accept", "")
         self._began = time.monotonic()
@@ -156,7 +158,7 @@ class _QueryRequest:
                 if self._gone:
                     raise QueryError("The client has gone.", pinot_code=CANCELLED)
                 with self._context.queries.running(request_id, who_asks()) as running:
-                    result = self._context.home.query(self._sql, replace(options, running=running))
+                    result = self._context.home.query(self._sql, options=replace(options, running=running))
             except HybridError as error:
                 return self.failed(error)
         tables = [revision.table for revision in result.revision.tables]
@@ -170,7 +172,9 @@ class _QueryRequest:
         limits = self._context.limits
         timeout_ms = requested_timeout(self._asked_for) or limits.query_timeout_ms
         as_of = self._asked_for.get(AS_OF_OPTION)
-        return replace(self._context.query_options(), timeout_ms=timeout_ms, as_of=as_of, began=self._began)
+        return replace(
+            self._context.query_options(), timeout_ms=timeout_ms, as_of=as_of, began=self._began, params=self._params
+        )
 
 
 def _json(document: dict[str, Any]) -> Response:

@@ -92,6 +92,7 @@ class _AskedVerb:
             if self._verb.call is query:
                 return JSONResponse(self._query(options))
             if self._verb.call is explain:
+                options = replace(options, params=arguments["params"])
                 plan = context.home.explain(arguments["sql"], as_of=arguments["as_of"], options=options)
                 return JSONResponse(views.explanation_view(plan))
             if self._verb.call is rejected:
@@ -112,7 +113,9 @@ class _AskedVerb:
         """Run a statement, counted in the metrics like statements of other clients."""
         metrics, arguments = self._context.metrics, self._arguments
         try:
-            result = self._context.home.query(arguments["sql"], options, as_of=arguments["as_of"])
+            result = self._context.home.query(
+                arguments["sql"], arguments["params"], options=options, as_of=arguments["as_of"]
+            )
         except HybridError as error:
             metrics.query_failed(error.pinot_code)
             raise

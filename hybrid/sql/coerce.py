@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 
 from sqlglot import exp
 
@@ -18,6 +20,8 @@ from hybrid.sql.wholes import as_instant, cut_millis
 
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
 _ONE_OF = frozenset(("coalesce", "ifnull", "nullif", "greatest", "least", "if"))
+_INSTANT = re.compile(r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d:\d\d(?:\.\d{1,6})?)?")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _BARE_DATE = re.compile(r"[12]\d{3}-(?:0\d-[0-3]\d|1[0-2]-0\d)")
 Coercion = Callable[[exp.Expr], exp.Expr]
 
@@ -26,6 +30,7 @@ def coerce_timestamps(tree: exp.Query, types: ColumnTypes) -> None:
     """Converts every constant that is compared with a value of another type so that DuckDB can compare them."""
     for node in list(tree.find_all(*_COMPARISONS, exp.Between, exp.In)):
         _refuse_bare_dates(node)
+        _count_instants(node, types)
         if isinstance(node, exp.Between):
             _coerce(node, "this", ("low", "high"), types)
         elif isinstance(node, exp.In):
@@ -43,6 +48,30 @@ def _coerce(node: exp.Expr, side: str, others: tuple[str, ...], types: ColumnTyp
         return
     for other in others:
         node.set(other, coercion(node.args[other]))
+
+
+def _count_instants(node: exp.Expr, types: ColumnTypes) -> None:
+    """Writes timestamps that a whole-number column is compared with as epoch milliseconds, which prune files."""
+    sides = list(node.iter_expressions())
+    if any(isinstance(side.unnest(), exp.Column) and type_of(side, types) in {INT, LONG} for side in sides):
+        for side in sides:
+            millis = _literal_millis(side)
+            if millis is not None:
+                side.replace(millis)
+
+
+def _literal_millis(node: exp.Expr) -> exp.Expr | None:
+    """The epoch milliseconds of `CAST('2021-09-24 07:00:00' AS TIMESTAMP)`; None for any other expression."""
+    cast_node = node.unnest()
+    written = literal_text(cast_node.this) if type(cast_node) is exp.Cast else None
+    if written is None or type_of(cast_node, {}) is not TIMESTAMP or _INSTANT.fullmatch(written) is None:
+        return None
+    try:
+        micros = (datetime.fromisoformat(written).replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
+    except ValueError:  # DuckDB reports it
+        return None
+    digits = format(abs(Decimal(micros)).scaleb(-3).normalize(), "f")
+    return exp.Literal.number(digits) if micros >= 0 else exp.Paren(this=exp.Neg(this=exp.Literal.number(digits)))
 
 
 def _coerce_in(node: exp.In, types: ColumnTypes) -> None:

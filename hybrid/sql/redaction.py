@@ -19,7 +19,7 @@ from urllib.parse import quote, quote_plus
 
 from sqlglot.tokenizer_core import Token, TokenType
 
-from hybrid.sql.statement import tokens_of
+from hybrid.sql.tokens import tokens_of
 
 TELLING_MIN = 4
 DIGITS_MIN = 6

@@ -25,8 +25,8 @@ from hybrid.sql.row_literals import fit_compared, fitted
 from hybrid.sql.row_tree import RowReader, split_at
 from hybrid.sql.row_values import assigned, stored_sql, wrong_constant
 from hybrid.sql.spark_sql import spark_sql
-from hybrid.sql.statement import error_at, tokens_of
 from hybrid.sql.times import TimeContext
+from hybrid.sql.tokens import error_at, tokens_of
 
 _LENGTH_MAX = 100_000
 

@@ -20,7 +20,8 @@ from hybrid.sql import aggregates
 from hybrid.sql.allowed import AGGREGATES, WINDOWS
 from hybrid.sql.row_functions import CLOCK, FUNCTIONS, PASSING, TESTS
 from hybrid.sql.spark_sql import TYPES
-from hybrid.sql.statement import error_at, refuse_depth, unreadable
+from hybrid.sql.statement import refuse_depth, unreadable
+from hybrid.sql.tokens import error_at
 
 _PARTS = (
     exp.Column, exp.Identifier, exp.Literal, exp.Boolean, exp.Null, exp.Paren, exp.Anonymous, exp.And, exp.Or, exp.Not,

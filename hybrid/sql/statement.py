@@ -9,19 +9,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from sqlglot import exp
-from sqlglot.errors import ParseError, TokenError
+from sqlglot.errors import ParseError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from hybrid.errors import QueryError
 from hybrid.schema.dialect import PinotReader
 from hybrid.sql.arity import unread_call
+from hybrid.sql.parameters import BoundValues, Mark, mark_at, misplaced, put_values, with_marks
+from hybrid.sql.tokens import PARSE_ERROR, check_text, error_at, tokens_of
 
-PARSE_ERROR = 150
-_NEAR_CHARS_MAX = 30
 # Trees are traversed recursively in many places, here, in sqlglot and in DuckDB.
 _DEPTH_MAX = 150
-# Parsing a statement cannot be interrupted; a list of so many values takes seconds.
-_TOKENS_MAX = 50_000
 _HINT = "Only SELECT is understood here, with SET and EXPLAIN PLAN FOR before it and OPTION(...) behind it."
 
 
@@ -35,25 +33,13 @@ class Statement:
     explain: bool = False
 
 
-def check_text(sql: str) -> None:
-    """QueryError (150) for a text with half of a surrogate pair: JSON can contain one, but no engine accepts it."""
-    if sql.isascii():
-        return
-    try:
-        sql.encode()
-    except UnicodeEncodeError as error:
-        written = sql[error.start].encode("unicode_escape").decode()
-        raise QueryError(
-            f"The statement holds half of a character ({written}) at position {error.start + 1}.",
-            pinot_code=PARSE_ERROR,
-            hint="Send it as UTF-8.",
-        ) from None
+def parse_statement(sql: str, values: BoundValues | None = None) -> Statement:
+    """Parses the one statement in `sql`, with `values` for its parameters.
 
-
-def parse_statement(sql: str) -> Statement:
-    """Parses the one statement in `sql`. QueryError (150) for no statement, several, or anything but a SELECT."""
+    QueryError (150) for no statement, several, or anything but a SELECT.
+    """
     check_text(sql)
-    parts = [part for part in _split(tokens_of(sql), TokenType.SEMICOLON) if part]
+    parts = [part for part in _split(with_marks(sql, tokens_of(sql), values), TokenType.SEMICOLON) if part]
     options: dict[str, str] = {}
     for part in [part for part in parts if _word(part[0]) == "SET"]:  # Grafana's plugin writes SET after the statement
         options.update(_setting(sql, part))
@@ -69,48 +55,10 @@ def parse_statement(sql: str) -> Statement:
     explain = _is_explain(body)
     if explain:
         body = body[3:]
-    return Statement(_parse(sql, body), sql, options, explain)
-
-
-def error_at(sql: str, position: int, message: str, hint: str | None = None) -> QueryError:
-    """`message`, then where: line, column (from 1) and the text at `position` (characters from the start)."""
-    near = sql[position : position + _NEAR_CHARS_MAX].split("\n")[0].rstrip()
-    where = f"near '{near}'" if near else "at the end"
-    return QueryError(f"{message} at {place_of(sql, position)}, {where}.", pinot_code=PARSE_ERROR, hint=hint)
-
-
-def place_of(sql: str, position: int) -> str:
-    """A position (characters from the start) as `line 1, column 8`."""
-    return f"line {sql.count(chr(10), 0, position) + 1}, column {position - sql.rfind(chr(10), 0, position)}"
-
-
-def tokens_of(sql: str) -> list[Token]:
-    """The tokens of a text. QueryError (150) for a quote that is not closed, and for too many tokens."""
-    try:
-        tokens: list[Token] = PinotReader().tokenize(sql)
-    except TokenError as error:
-        position = _unclosed(sql)
-        what = "A quote or a comment is not closed" if position is not None else f"This cannot be read ({error})"
-        raise error_at(sql, position or 0, what) from None
-    if len(tokens) > _TOKENS_MAX:
-        raise error_at(sql, tokens[_TOKENS_MAX].start, f"The statement is longer than {_TOKENS_MAX} words")
-    return tokens
-
-
-def _unclosed(sql: str) -> int | None:
-    """The position of a quote or comment that is never closed; None without one."""
-    position = 0
-    while position < len(sql):
-        opened = next((mark for mark in ("--", "/*", "'", '"') if sql.startswith(mark, position)), None)
-        if opened is None:
-            position += 1
-            continue
-        closing = {"--": "\n", "/*": "*/"}.get(opened, opened)
-        end = sql.find(closing, position + len(opened))
-        if end < 0:
-            return None if opened == "--" else position
-        position = end + len(closing)
-    return None
+    tree = _parse(sql, body)
+    if values:
+        put_values(sql, tree, body, values)
+    return Statement(tree, sql, options, explain)
 
 
 def _split(tokens: list[Token], at: TokenType) -> list[list[Token]]:
@@ -128,6 +76,7 @@ def _word(token: Token) -> str:
 
 
 def _setting(sql: str, tokens: list[Token]) -> dict[str, str]:
+    _refuse_marks(sql, tokens)
     words = [token.text for token in tokens[1:]]
     if len(words) < 3 or words[1] != "=":
         raise error_at(sql, tokens[0].start, "SET is written `SET name = value;`; this is not")
@@ -146,6 +95,7 @@ def _cut_option(sql: str, tokens: list[Token], options: dict[str, str]) -> tuple
     inside = tokens[starts[-1] + 2 : -1]
     if any(token.token_type in {TokenType.L_PAREN, TokenType.R_PAREN} for token in inside):
         return tokens, False
+    _refuse_marks(sql, inside)
     settings: dict[str, str] = {}
     for pair in _split(inside, TokenType.COMMA):  # by tokens, because a quoted value may contain any character
         equals = next((place for place, token in enumerate(pair) if token.token_type == TokenType.EQ), 0)
@@ -155,6 +105,12 @@ def _cut_option(sql: str, tokens: list[Token], options: dict[str, str]) -> tuple
         settings[name.lower()] = value
     options.update({name: value for name, value in settings.items() if name not in options})
     return tokens[: starts[-1]], True
+
+
+def _refuse_marks(sql: str, tokens: list[Token]) -> None:
+    mark = next((token for token in tokens if isinstance(token.text, Mark)), None)
+    if mark is not None:
+        raise misplaced(sql, mark, "cannot stand in SET and OPTION")
 
 
 def _is_explain(tokens: list[Token]) -> bool:
@@ -169,7 +125,8 @@ def _parse(sql: str, tokens: list[Token]) -> exp.Query:
     try:
         trees = PinotReader().parser().parse(tokens, sql)
     except ParseError as error:
-        raise unreadable(sql, error) from None
+        mark = mark_at(tokens, error)
+        raise unreadable(sql, error) if mark is None else misplaced(sql, mark) from None
     except RecursionError:
         raise _too_deep() from None
     except Exception as error:  # sqlglot fails on some texts that it should refuse: `{: 1}`

@@ -12,12 +12,11 @@ from sqlglot import exp
 
 from hybrid.config.table_config import Half
 from hybrid.errors import QueryError, suggestion
-from hybrid.sql.statement import PARSE_ERROR
+from hybrid.sql.tokens import PARSE_ERROR, VIRTUAL
 
 NO_SUCH_TABLE, NO_SUCH_COLUMN = 190, 710
 # The prefix of relations that replace table references. No user name may begin with it.
 RESERVED = "_hy_"
-VIRTUAL = ("$segmentName", "$partition", "$offset", "$docId", "$hostName")
 # Pinot's name for the database of the tables.
 _DATABASE = "default"
 _BY_LOWER = {name.lower(): name for name in VIRTUAL}

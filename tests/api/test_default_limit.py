@@ -42,7 +42,7 @@ def test_no_warning_where_nothing_is_cut(hy: Hybrid) -> None:
         assert len(hy.query(MANY, all_rows=True)) == 16
         assert len(hy.query(f"{MANY} limit 5")) == 5
         assert len(hy.query("select * from orders")) == 4
-        assert len(hy.query(MANY, QueryOptions())) == 10  # a server has its own place for notes
+        assert len(hy.query(MANY, options=QueryOptions())) == 10  # a server has its own place for notes
         assert len(VERBS["query"].call(hy, sql=MANY)["rows"]) == 10
         assert len(VERBS["query"].call(hy, sql=MANY, all_rows=True)["rows"]) == 16
 

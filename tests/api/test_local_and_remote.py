@@ -127,6 +127,23 @@ def test_an_explanation(hy: Hybrid) -> None:
     assert "revision" in str(found)
 
 
+def test_parameters(hy: Hybrid, tmp_path: Path) -> None:
+    sql = "select order_id from orders where customer = :who and order_id in (:ids) and ts >= $since order by 1"
+    given = {"who": "ada", "ids": [1, 3, 9], "since": datetime(1970, 1, 1)}
+    assert hy.query(sql, given).rows == [(1,), (3,)] == asyncio.run(hy.aquery(sql, given)).rows
+    assert hy.query("select count(*) from orders where customer = ?", ["' or 1=1 --"]).rows == [(0,)]
+    values = [Decimal("1.20"), datetime(2026, 11, 26, 10, 11, 12, 345678), "é\n'", None, True, -(2**60), math.inf]
+    row = hy.query("select ? a, ? b, ? c, ? d, ? e, ? f, ? g from orders limit 1", values).rows[0]
+    assert list(row) == values
+    assert hy.export(sql, tmp_path / "out.csv", given).rows == 2
+    asked, same = "select * from orders where ts > :n", "select * from orders where ts > 1500"
+    assert str(hy.explain(asked, {"n": 1500})) == str(hy.explain(same))
+    for params, words in ((None, "Parameter 'x' has no value"), ({"x": 1, "y": 2}, "no parameter 'y'")):
+        with pytest.raises(QueryError, match=words) as raised:
+            hy.query("select :x from orders", params)
+        assert raised.value.pinot_code == 700
+
+
 def test_an_export(hy: Hybrid, tmp_path: Path) -> None:
     report = hy.export(MANY, tmp_path / "out.csv")
     assert report.rows == 16 and len((tmp_path / "out.csv").read_text().splitlines()) == 17

@@ -212,3 +212,33 @@ def command(args: list[str], **more: Any) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-c", code, *args], stderr=subprocess.PIPE, text=True, env=environment, **more
     )
+
+
+@pytest.mark.parametrize("through", ["home", "server"])
+def test_parameters(
+    at: list[str], server: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], through: str
+) -> None:
+    where = at if through == "home" else server
+    sql = (
+        "select order_id, customer, amount from orders_OFFLINE where customer = :who and order_id in (:ids) order by 1"
+    )
+    given = ["--param", "who=ada", "--param-json", "ids=[1, 2]"]
+    assert run([*where, "query", sql, *given, "--format", "csv"]) == 0
+    assert capsys.readouterr().out == CSV
+    assert run([*where, "query", sql, *given, "-o", str(tmp_path / "a.csv")]) == 0
+    assert (tmp_path / "a.csv").read_text() == CSV
+    assert run([*where, "query", sql, *given, "--explain"]) == 0
+    assert "ada" in capsys.readouterr().out
+    assert run([*where, "query", sql, "--param", "who=ada"]) == 1
+    assert "Parameter 'ids' has no value." in capsys.readouterr().err
+
+
+def test_wrong_parameters(at: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    for given, words in (
+        (["--param", "who"], "--param is written NAME=VALUE, not 'who'."),
+        (["--param", "1=2"], "--param is written NAME=VALUE, not '1=2'."),
+        (["--param-json", "x=[1"], "Parameter 'x' is no JSON"),
+        (["--param", "x=1", "--param-json", "x=1"], "Parameter 'x' has two values."),
+    ):
+        assert run([*at, "query", SQL, *given]) == 2
+        assert words in capsys.readouterr().err

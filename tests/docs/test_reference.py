@@ -33,7 +33,7 @@ from hybrid.schema.timeformat import UNITS_NS
 from hybrid.schema.types import DataType
 from hybrid.sql import aggregates, arithmetic, functions, times
 from hybrid.sql.row_functions import FUNCTIONS as ROW_FUNCTIONS
-from hybrid.sql.tables import VIRTUAL
+from hybrid.sql.tokens import VIRTUAL
 from hybrid.table.boundary import Boundary
 from hybrid.table.columns import HIDDEN, REJECTED_ONLY
 from hybrid.table.state import Act, OfflineState, RealtimeState, to_user_metadata

@@ -82,16 +82,16 @@ def test_what_cannot_be_written_is_refused(tmp_path: Path, monkeypatch: pytest.M
 def test_a_statement_gives_its_rows_to_the_sink_and_is_bounded(app: App, tmp_path: Path) -> None:
     spool = ParquetSpool(tmp_path / "a.parquet")
     options = QueryOptions(whole=True, tail=NoTail(), sink=spool)
-    result = app.home.query("select order_id, amount, customer from orders order by order_id", options)
+    result = app.home.query("select order_id, amount, customer from orders order by order_id", options=options)
     spool.close()
     assert result.rows == [] and result.revision.tables
     assert [row["order_id"] for row in pq.read_table(tmp_path / "a.parquet").to_pylist()] == [1, 2, 3, 4]
     bounded = QueryOptions(whole=True, tail=NoTail(), sink=ParquetSpool(tmp_path / "b.parquet"), rows_max=3)
     with pytest.raises(QueryError, match="more than 3 rows"):
-        app.home.query("select order_id from orders", bounded)
+        app.home.query("select order_id from orders", options=bounded)
     slow = QueryOptions(whole=True, tail=NoTail(), sink=ParquetSpool(tmp_path / "c.parquet"), timeout_ms=300)
     many = "select a.order_id, repeat(a.customer, 1000) x from orders a, orders b" + "".join(
         f", orders c{place}" for place in range(14)
     )
     with pytest.raises(QueryError):
-        app.home.query(many, slow)
+        app.home.query(many, options=slow)

@@ -165,7 +165,7 @@ def test_the_command_line_s_client_learns_the_reason(app: App, tmp_path: Path) -
 
 
 def received(app: App, sql: str, path: Path, fmt: ResultFormat = ResultFormat.CSV) -> Any:
-    return export_from(Client(app.url, Silent()), sql, None, open_output(path, force=False), fmt, Silent())
+    return export_from(Client(app.url, Silent()), {"sql": sql}, open_output(path, force=False), fmt, Silent())
 
 
 @pytest.mark.parametrize("fmt", ResultFormat)
@@ -198,7 +198,7 @@ def test_a_server_that_ends_leaves_no_file(tmp_path: Path) -> None:
         thread.start()
         client = Client(f"http://127.0.0.1:{server.getsockname()[1]}", Silent())
         with pytest.raises(MachineError, match="ended its answer too early"):
-            export_from(client, "x", None, open_output(tmp_path / "a.csv", force=False), ResultFormat.CSV, Silent())
+            export_from(client, {"sql": "x"}, open_output(tmp_path / "a.csv", force=False), ResultFormat.CSV, Silent())
         thread.join()
         server.close()
         assert list(tmp_path.iterdir()) == []

@@ -58,3 +58,21 @@ def test_options_in_every_place(orders: App, place: str) -> None:
         assert found["exceptions"] == [] and found["resultTable"]["dataSchema"]["columnNames"] == ["order_id"]
         assert len(found["resultTable"]["rows"]) == (0 if name == "dropResults" else 4)
         assert any(name in one for one in found["warnings"]) is (name == "enableNullHandling")
+
+
+def test_parameters_of_a_request(orders: App) -> None:
+    sql = "select order_id from orders where customer = :who and order_id > :n order by order_id"
+    for path in ("/query/sql", "/sql"):
+        for who, rows in (("ada", [[3], [4]]), ("' or '1'='1", []), ("o'hara", [])):
+            for _ in range(3):  # from the cache at last, perhaps at once
+                found = orders.ok("POST", path, {"sql": sql, "params": {"who": who, "n": 2}})
+                assert found["exceptions"] == [] and found["resultTable"]["rows"] == rows
+    verb = orders.ok("POST", "/verbs/query", {"sql": "select ? + ? as n from orders limit 1", "params": [1, 2]})
+    assert verb["rows"] == [[3]]
+    _, csv = orders.call("POST", "/query/export", {"sql": sql, "params": {"who": "ada", "n": 3}})
+    assert csv == "order_id\n4\n"
+    for params, words in (({}, "Parameter 'who' has no value."), ({"who": 1, "n": 1, "x": 1}, "no parameter 'x'")):
+        (error,) = orders.ok("POST", "/query/sql", {"sql": sql, "params": params})["exceptions"]
+        assert error["errorCode"] == 700 and words in error["message"]
+    status, _ = orders.call("POST", "/query/sql", {"sql": sql, "params": "who"})
+    assert status in (400, 422)

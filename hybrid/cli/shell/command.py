@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 import click
 
@@ -33,13 +34,15 @@ def shell(cli: Cli, execute: tuple[str, ...], as_of: str | None) -> int:
     return open_shell(cli, as_of=as_of)
 
 
-def open_shell(cli: Cli, *, as_of: str | None = None) -> int:
+def open_shell(cli: Cli, *, as_of: str | None = None, params: Mapping[str, Any] | None = None) -> int:
     """Open the interactive shell; the exit code when the user leaves."""
     if server_url(cli) is None:
         require_home(cli)
     from hybrid.cli.shell.interactive import converse
 
-    converse(ShellSession(cli, is_interactive=True, as_of=as_of))
+    session = ShellSession(cli, is_interactive=True, as_of=as_of)
+    session.options.parameters.update(params or {})
+    converse(session)
     return 0
 
 

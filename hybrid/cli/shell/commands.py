@@ -2,6 +2,7 @@ r"""The dot commands of the shell. A backslash does as well as the dot: `\watch 
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import time
@@ -13,6 +14,7 @@ import click
 
 from hybrid.cli.cells import View, printable
 from hybrid.cli.output import FILE_FORMATS, FORMATS
+from hybrid.cli.parameters import shell_value
 from hybrid.cli.shell.session import Output, ShellSession
 from hybrid.cli.shell.statements import ShellInput, read_inputs
 from hybrid.errors import ConflictError, NotFoundError, UsageError, suggestion
@@ -208,12 +210,29 @@ def _lines(path: Path) -> Iterator[str]:
 
 
 def _set(session: ShellSession, argument: str, _: str | None) -> None:
+    options = session.options
     if argument:
-        raise UsageError(".set lists options; they are set by: SET name = value;")
-    for name, value in session.options.set_options.items():
+        name, _, value = argument.partition(" ")
+        if not name.isidentifier() or not value.strip():
+            message = ".set takes the name of a parameter and its value; options are set by: SET name = value;"
+            raise UsageError(message, hint=".set status open    gives :status a value")
+        options.parameters[name] = shell_value(name, value.strip())
+        return
+    for name, value in options.set_options.items():
         click.echo(f"SET {name} = {value};")
-    if not session.options.set_options:
-        session.cli.say("No options are set. They are set by: SET name = value;")
+    for name, value in options.parameters.items():
+        click.echo(printable(f".set {name} {json.dumps(value, ensure_ascii=False)}"))
+    if not options.set_options and not options.parameters:
+        session.cli.say("No options are set (SET name = value;), and no parameters (.set name value).")
+
+
+def _unset(session: ShellSession, argument: str, _: str | None) -> None:
+    parameters = session.options.parameters
+    if argument not in parameters:
+        raise UsageError(
+            f"No parameter '{argument}' is set.{suggestion(argument, parameters)}", hint=".set lists them."
+        )
+    del parameters[argument]
 
 
 def _timing(session: ShellSession, argument: str, _: str | None) -> None:
@@ -276,7 +295,11 @@ COMMANDS = {
             _output, ("o",),
         ),
         DotCommand("read", "FILE", "Run the statements of a file, up to the first error.", _read, ("i",)),
-        DotCommand("set", "", "List the options that SET has set; RESET name; or RESET all; takes them back.", _set),
+        DotCommand(
+            "set", "[NAME VALUE]",
+            "Give :NAME a value; alone list parameters and the options of SET, which RESET takes back.", _set,
+        ),
+        DotCommand("unset", "NAME", "Take the value of a parameter back.", _unset),
         DotCommand("timing", "[on|off]", "Show the time that each statement takes.", _timing),
         DotCommand("pager", "[on|off]", "Show results longer than the terminal in $PAGER.", _pager),
         DotCommand("wide", "[on|off]", "Show every column, and break no line.", _wide),

@@ -15,7 +15,7 @@ from hybrid.cli.shell.commands import COMMANDS, SWITCHES, find_command
 from hybrid.cli.shell.lexer import Lexeme, LexemeKind, lexemes
 from hybrid.cli.shell.names import KEYWORDS, SET_OPTIONS, CatalogNames, function_names
 from hybrid.cli.shell.statements import split_inputs
-from hybrid.sql.tables import VIRTUAL
+from hybrid.sql.tokens import VIRTUAL
 
 _TABLE_KEYWORDS = frozenset({"FROM", "JOIN"})
 _PLAIN = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")

@@ -10,7 +10,7 @@ from typing import Any, TextIO
 
 from hybrid.cli.answer import show_answer, show_plan
 from hybrid.cli.command import Cli
-from hybrid.cli.dispatch import ask, ask_statement
+from hybrid.cli.dispatch import ask, ask_statement, statement_arguments
 from hybrid.cli.shell.pager import paged
 from hybrid.cli.shell.statements import without_comments
 from hybrid.errors import HybridError, UsageError
@@ -39,6 +39,7 @@ class ShellOptions:
     as_of: str | None = None
     output: Output | None = None
     set_options: dict[str, str] = field(default_factory=dict)
+    parameters: dict[str, Any] = field(default_factory=dict)
 
 
 class ShellSession:
@@ -61,10 +62,10 @@ class ShellSession:
         """Run a statement and show its rows, or write them to the file of `.output`."""
         statement = self._with_options(sql)
         if self.options.output is not None:
-            self._export(statement, self.options.output)
+            self._export(statement, self.options.output, self._parameters(sql))
             return
         started = time.monotonic()
-        result = ask_statement(self.cli, statement, self.options.as_of)
+        result = ask_statement(self.cli, statement, self.options.as_of, self._parameters(sql))
         took_s = time.monotonic() - started
         self.last_revision = result["revision"]
         with self.results() as stream:
@@ -73,7 +74,8 @@ class ShellSession:
 
     def explain(self, sql: str) -> None:
         """Show how a statement would be answered."""
-        plan = ask(self.cli, "explain", sql=self._with_options(sql), as_of=self.options.as_of)
+        arguments = statement_arguments(self._with_options(sql), self.options.as_of, self._parameters(sql))
+        plan = ask(self.cli, "explain", **arguments)
         with self.results() as stream:
             show_plan(self.cli, plan, stream)
 
@@ -113,11 +115,31 @@ class ShellSession:
             raise UsageError(f"No option '{name}' is set here.", hint=".set lists them.")
         return True
 
-    def _export(self, statement: str, output: Output) -> None:
+    def _parameters(self, sql: str) -> dict[str, Any] | None:
+        """The values of the parameters that a statement has; None without any."""
+        if not self.options.parameters:
+            return None
+        from hybrid.sql.parameters import parameter_names
+
+        try:
+            names = parameter_names(sql)
+        except HybridError:  # running it says what is wrong
+            return None
+        return {name: value for name, value in self.options.parameters.items() if name in names} or None
+
+    def _export(self, statement: str, output: Output, params: dict[str, Any] | None) -> None:
         from hybrid.cli.export import export
 
         try:
-            export(self.cli, statement, output.path, as_of=self.options.as_of, force=output.force, by_suffix=True)
+            export(
+                self.cli,
+                statement,
+                output.path,
+                as_of=self.options.as_of,
+                force=output.force,
+                by_suffix=True,
+                params=params,
+            )
         except HybridError:
             self.cli.say(f"Nothing was written. The next statement goes to {output.path}; .output shows rows again.")
             raise

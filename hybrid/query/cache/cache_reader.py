@@ -25,6 +25,7 @@ from hybrid.query.result import QueryResult, QueryStats
 from hybrid.query.revision import Revision
 from hybrid.query.tail import TailLimit
 from hybrid.query.time_travel import AS_OF_OPTION
+from hybrid.sql.parameters import BoundValues
 from hybrid.sql.statement import parse_statement
 from hybrid.table.boundary import PartitionKey
 
@@ -73,10 +74,12 @@ class CachedAnswers:
         """The cache's bytes in memory and on disk, by kind."""
         return self._cache.database.sizes()
 
-    def answer(self, sql: str, now_ms: int, limits: Limits, running: Running) -> QueryResult | None:
+    def answer(
+        self, sql: str, now_ms: int, limits: Limits, running: Running, bound: BoundValues | None = None
+    ) -> QueryResult | None:
         """The answer to a statement, or None. QueryError when the statement is wrong or fails."""
         started = time.monotonic() if limits.began is None else limits.began
-        template, values = self._templates.find(sql, now_ms, self._is_current)
+        template, values = self._templates.find(sql, now_ms, self._is_current, bound)
         tables = self._tables(template.rewritten, self._cache.table)
         if tables is None:
             return None
@@ -97,14 +100,14 @@ class CachedAnswers:
 
         return self._told(cached_statement, lambda table: table.meet(until), found, started)
 
-    def at_once(self, sql: str, limits: Limits) -> QueryResult | None:
+    def at_once(self, sql: str, limits: Limits, bound: BoundValues | None = None) -> QueryResult | None:
         """The answer to a brief statement without any waiting, or None: then `answer` may have it.
 
         The statement has run before in little time, and is interrupted when it takes longer now. DuckDB interrupts
         between vectors of rows only, so everything it computes must have a constant cost per row. It blocks the
         calling thread, which may be any.
         """
-        entry = self._templates.known(sql)
+        entry = self._templates.known(sql, bound)
         if entry is None or entry[0].took_s > _BRIEF_S or (limits.timeout_ms or math.inf) <= _BRIEF_MS_MAX:
             return None
         template, values = entry
@@ -244,8 +247,8 @@ class CachedAnswers:
         template.rows = len(fetched.rows)
         return fetched
 
-    def _rewrite(self, sql: str, now_ms: int) -> Rewritten:
-        return rewrite(resolve(parse_statement(sql), _Followed(self._cache)), now_ms)
+    def _rewrite(self, sql: str, now_ms: int, bound: BoundValues | None) -> Rewritten:
+        return rewrite(resolve(parse_statement(sql, bound), _Followed(self._cache)), now_ms)
 
     def _is_current(self, rewritten: Rewritten) -> bool:
         for name, table in rewritten.tables.items():

@@ -16,6 +16,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
@@ -26,6 +27,8 @@ from hybrid.query.cache.relations import BoundStatement
 from hybrid.query.connection import quoted
 from hybrid.query.plan import Rewritten
 from hybrid.sql.cost import has_constant_cost
+from hybrid.sql.parameter_values import LiteralKind, Value
+from hybrid.sql.parameters import BoundValues, slots_of
 from hybrid.sql.predicates import Constant
 
 _TEMPLATES_MAX = 1000
@@ -48,9 +51,17 @@ _LOOKS = (
     {_TEXT: "'$.m\"k[{:03d}].x/ %_'", _WHOLE: "8{:03d}77", _DECIMAL: "88{:03d}.625"},
     {_TEXT: "'88{:03d}77123'", _WHOLE: "9007199254{:03d}", _DECIMAL: "0.5{:03d}"},
 )
+# The texts of a parameter that a literal of a template can have.
+_FILLABLE = {
+    _TEXT: re.compile(r"[^'\\\0]*"),
+    _WHOLE: re.compile("[0-9]{1,18}"),
+    _DECIMAL: re.compile(r"[0-9]{1,18}\.[0-9]{1,18}"),
+}
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between)
-# Rewrites a statement with `now()` at an instant, epoch ms.
-Rewriter = Callable[[str, int], Rewritten]
+# Rewrites a statement with `now()` at an instant, epoch ms, and values for its parameters.
+Rewriter = Callable[[str, int, BoundValues | None], Rewritten]
+# Of a statement without parameters its text between the values; else also the values that are no marks.
+_Name = str | tuple[str, tuple[str | Value, ...]]
 
 
 @dataclass
@@ -104,43 +115,71 @@ class Template:
         return given
 
 
+class _Cut(NamedTuple):
+    """A statement cut at its values.
+
+    `text` has gaps in their place. `values` are as they are written, literals before parameters. `slots` holds for each
+    place of a parameter its kind, or the value itself where only this value fits.
+    """
+
+    text: str
+    values: Sequence[str]
+    kinds: Sequence[str]
+    slots: tuple[str | Value, ...] | None = None
+
+    @property
+    def name(self) -> _Name:
+        """The name of the template."""
+        return self.text if self.slots is None else (self.text, self.slots)
+
+    def marked(self, marks: Sequence[str]) -> tuple[str, BoundValues | None]:
+        """The statement with marks for its values: its text, and values for its parameters."""
+        if self.slots is None:
+            return _put(self.text, marks), None
+        of_parameters = iter(marks[len(marks) - sum(isinstance(slot, str) for slot in self.slots) :])
+        bound = tuple(_as_value(slot, next(of_parameters)) if isinstance(slot, str) else slot for slot in self.slots)
+        return _put(self.text, marks), bound
+
+
 class Templates:
     """The templates of a server's statements; beyond a maximum the oldest are dropped."""
 
     def __init__(self, rewrite: Rewriter) -> None:
         self._rewrite = rewrite
-        self._known: OrderedDict[str, Template | None] = OrderedDict()
+        self._known: OrderedDict[_Name, Template | None] = OrderedDict()
 
-    def find(self, sql: str, now_ms: int, is_current: Callable[[Rewritten], bool]) -> tuple[Template, Sequence[str]]:
+    def find(
+        self, sql: str, now_ms: int, is_current: Callable[[Rewritten], bool], bound: BoundValues | None = None
+    ) -> tuple[Template, Sequence[str]]:
         """The template of a statement and its values. QueryError for a statement that cannot be read.
 
         `is_current` says whether a template's tables are still what they were.
         """
-        if not _may_have(sql):
-            return Template(self._rewrite(sql, now_ms), ()), ()
-        name, values, kinds = cut(sql)
+        pieces = _cut(sql, bound)
+        if pieces is None:
+            return Template(self._rewrite(sql, now_ms, bound), ()), ()
+        name = pieces.name
         template = self._known.get(name)
         if name not in self._known or (template is not None and not is_current(template.rewritten)):
-            template = self._known[name] = self._make(name, kinds, now_ms)
+            template = self._known[name] = self._make(pieces, now_ms)
             while len(self._known) > _TEMPLATES_MAX:
                 self._known.popitem(last=False)
         if template is None:
-            return Template(self._rewrite(sql, now_ms), ()), ()
-        return template, values
+            return Template(self._rewrite(sql, now_ms, bound), ()), ()
+        return template, pieces.values
 
-    def known(self, sql: str) -> tuple[Template, Sequence[str]] | None:
+    def known(self, sql: str, bound: BoundValues | None = None) -> tuple[Template, Sequence[str]] | None:
         """The template and values of a statement if its template exists already; its tables are not checked."""
-        if not _may_have(sql):
-            return None
-        name, values, _ = cut(sql)
-        template = self._known.get(name)
-        return None if template is None else (template, values)
+        pieces = _cut(sql, bound)
+        template = None if pieces is None else self._known.get(pieces.name)
+        return None if pieces is None or template is None else (template, pieces.values)
 
-    def _make(self, name: str, kinds: Sequence[str], now_ms: int) -> Template | None:
-        marks = [[look[kind].format(place) for place, kind in enumerate(kinds)] for look in _LOOKS]
+    def _make(self, pieces: _Cut, now_ms: int) -> Template | None:
+        marks = [[look[kind].format(place) for place, kind in enumerate(pieces.kinds)] for look in _LOOKS]
         moments = (now_ms, now_ms // 2, now_ms // 3)
         try:
-            made = [self._rewrite(_put(name, marked), moment) for marked, moment in zip(marks, moments, strict=True)]
+            statements = [pieces.marked(marked) for marked in marks]
+            made = [self._rewrite(sql, at, bound) for (sql, bound), at in zip(statements, moments, strict=True)]
         except QueryError:
             return None  # with its own values it may be valid, or its error must name these
         first = made[0]
@@ -158,6 +197,48 @@ def _may_have(sql: str) -> bool:
         return False
     lower = sql.lower()  # nearly always avoids the search, which takes ten times as long
     return ("set" not in lower and "option" not in lower) or _OPTIONS.search(sql) is None
+
+
+def _cut(sql: str, bound: BoundValues | None) -> _Cut | None:
+    """A statement cut at its values; None if it can have no template."""
+    if not _may_have(sql):
+        return None
+    if not bound:
+        return _Cut(*cut(sql))
+    if sum(len(value.text) for value in bound) > _TEXT_MAX:
+        return None
+    slots, written = list[str | Value](), list[str]()
+    for slot, value in zip(slots_of(sql), bound, strict=True):
+        kind = _kind_of(value) if slot.is_compared else None
+        if kind is not None:
+            slots.append(kind)
+            written.append(f"'{value.text}'" if kind is _TEXT else value.text)
+        elif value.kind in _OFTEN_EQUAL or (value.kind in _PLAIN and not slot.is_compared):
+            slots.append(value)
+        else:
+            return None  # each value would need a template of its own
+    text, values, kinds = cut(sql)
+    return _Cut(text, [*values, *written], [*kinds, *(kind for kind in slots if isinstance(kind, str))], tuple(slots))
+
+
+_PLAIN, _OFTEN_EQUAL = (
+    frozenset({LiteralKind.TEXT, LiteralKind.NUMBER}),
+    frozenset({LiteralKind.NULL, LiteralKind.BOOLEAN}),
+)
+
+
+def _kind_of(value: Value) -> str | None:
+    """The kind of literal that a parameter can be in a template; None for any other value."""
+    if value.kind is LiteralKind.TEXT:
+        return _TEXT if _FILLABLE[_TEXT].fullmatch(value.text) else None
+    if value.kind is not LiteralKind.NUMBER:
+        return None
+    return next((kind for kind in (_WHOLE, _DECIMAL) if _FILLABLE[kind].fullmatch(value.text)), None)
+
+
+def _as_value(kind: str, mark: str) -> Value:
+    """A mark as the value of a parameter."""
+    return Value(LiteralKind.TEXT, mark[1:-1]) if kind == _TEXT else Value(LiteralKind.NUMBER, mark)
 
 
 def cut(sql: str) -> tuple[str, list[str], list[str]]:

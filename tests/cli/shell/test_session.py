@@ -112,6 +112,18 @@ def test_set_holds_for_the_statements_after_it(shell) -> None:
 # Dot commands
 
 
+def test_parameters_are_set_for_the_statements_that_have_them(shell) -> None:
+    sql = "select order_id from orders_OFFLINE where customer = :who and order_id in (:ids) order by 1"
+    setting = (".set who 'ada'", "\\set ids [2, 9]")
+    assert shell(*setting, sql, "select 1 x", options=("--format", "csv"))[:2] == (0, "order_id\n2\nx\n1\n")
+    code, out, err = shell(*setting, ".set", ".unset who", ".set", sql)
+    assert out == '.set who "ada"\n.set ids [2, 9]\n.set ids [2, 9]\n' and code == 1
+    assert "Parameter 'who' has no value." in err
+    assert "customer" in shell(*setting, f".explain {sql}")[1]
+    for wrong, words in ((".set ids [1", "Parameter 'ids' is no JSON"), (".unset nope", "No parameter 'nope' is set.")):
+        assert shell(wrong)[0] == 2 and words in shell(wrong)[2]
+
+
 def test_tables_and_schema(shell) -> None:
     code, out, _ = shell(".tables", ".tables none", ".schema orders", options=("--json",))
     tables, none, columns = (json.loads(line) for line in out.splitlines())
