@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from hybrid.operations.backups.backups import Backups
     from hybrid.operations.erasures import Erasures
     from hybrid.operations.flows import FlowStatus
+    from hybrid.operations.inference.inferred_table import InferredTable
     from hybrid.operations.schedules import Schedule
     from hybrid.operations.tables.creation import Creation
     from hybrid.operations.tables.drop import DroppedTable
@@ -131,6 +132,18 @@ class Hybrid:
         from hybrid.operations.tables.create import validate_documents
 
         return validate_documents(self.context, given_documents(given, configs, kafka, overrides))
+
+    def infer_table(self, source: str | Path, **options: Any) -> InferredTable:
+        """The documents of a table that fit a sample of a topic's messages, or of a file. Nothing is created.
+
+        `options` are those of `InferOptions`, such as `kafka`, `key`, `time_column`, `sample`. The result's `documents()`
+        are for `create_table`, `write(folder)` makes files of them, and `notes` say what to check.
+        """
+        from hybrid.operations.inference.infer import infer_file, infer_table
+        from hybrid.operations.inference.infer_options import InferOptions
+
+        given = InferOptions(**options)
+        return infer_file(source, given) if isinstance(source, Path) else infer_table(self.context, source, given)
 
     def create_table(
         self,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 # Verbs that may create a home, or need none.
-_NEW_HOME = frozenset({"table_create", "table_apply", "table_add", "table_validate", "schema_put"})
+_NEW_HOME = frozenset({"table_create", "table_apply", "table_add", "table_infer", "table_validate", "schema_put"})
 
 
 def ask(cli: Cli, verb: str, **arguments: Any) -> Any:

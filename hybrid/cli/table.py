@@ -9,9 +9,10 @@ from typing import Any
 
 import click
 
-from hybrid.cli.cells import CONTROL, View
+from hybrid.cli.cells import View
 from hybrid.cli.command import Cli, HybridGroup, pass_cli
 from hybrid.cli.dispatch import ask, confirm, tell
+from hybrid.cli.table_init import JSON_CONTROL, infer, show_inference
 from hybrid.errors import UsageError
 
 _LISTED = View(
@@ -19,7 +20,6 @@ _LISTED = View(
     drop=("brokers", "primary_key", "time_column"),
 )
 _DROPPED = View(("name", "dropped_at", "rows", "bytes", "state"), drop=("state",))
-_JSON_CONTROL = {code: f"\\u{code:04x}" for code in CONTROL if code > 126}  # JSON escapes the others itself
 _DURATIONS = ("bucket", "buffer", "round", "revert_window", "retention")
 _NONE_DROPPED = "No dropped table is kept. One is, after: hybrid table drop TABLE"
 _FILE = click.Path(dir_okay=False, path_type=Path)
@@ -40,6 +40,41 @@ def _file_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.group(cls=HybridGroup, alone="list", named="show")
 def table() -> None:
     """Create, change, inspect and drop tables."""
+
+
+@table.command()
+@click.argument("source", metavar="SOURCE")
+@click.option("--name", metavar="TABLE", help="Name of the table (default: that of the topic or file).")
+@click.option("--kafka", metavar="ADDR", help="Brokers of the topic, host:port (default: the local one).")
+@click.option("--registry", metavar="URL", help="Messages are Avro with a schema registry at URL.")
+@click.option("--stream-config", "stream_configs", multiple=True, metavar="KEY=VALUE", help="Entry of streamConfigs.")
+@click.option("--key", multiple=True, metavar="COLUMN,...", help="Primary key: newer rows replace older ones.")
+@click.option("--time", "time_column", metavar="COLUMN", help="The time column (default: the likeliest).")
+@click.option("--no-time", "without_time", is_flag=True, help="A table without a time column.")
+@click.option("--bucket", metavar="PERIOD", help="Length of a bucket, such as 1d (default: by the sample's span).")
+@click.option(
+    "--sample", type=click.IntRange(0), default=10_000, show_default=True, help="Records to read; 0: all of a file."
+)
+@click.option(
+    "--file-format",
+    "data_format",
+    type=click.Choice(["json", "csv", "parquet", "avro", "orc"]),
+    help="Format of a file (default: by its name).",
+)
+@click.option("--topic", metavar="TOPIC", help="For a file: a topic whose messages have the same fields.")
+@click.option("--ddl", is_flag=True, help="Print a CREATE TABLE statement.")
+@click.option(
+    "-o",
+    "--output",
+    "folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Write files into DIR; existing ones are not replaced.",
+)
+@pass_cli
+def init(cli: Cli, /, source: str, folder: Path | None, **given: Any) -> None:
+    """Infer the documents of a table from a Kafka topic or a file, and print them. SOURCE is a topic or a file."""
+    show_inference(cli, infer(cli, source, given), folder)
 
 
 @table.command()
@@ -147,7 +182,7 @@ def export(cli: Cli, name: str, folder: Path | None) -> None:
     for place in report["hidden"]:
         cli.say(f"warning: {place} is a secret and is left out. Put a reference there, or give it with --set.")
     if folder is None:
-        click.echo(json.dumps(report["documents"], indent=2, ensure_ascii=False).translate(_JSON_CONTROL))
+        click.echo(json.dumps(report["documents"], indent=2, ensure_ascii=False).translate(JSON_CONTROL))
         return
     files = [str(path) for path in write_export(report["documents"], folder)]
     tell(cli, {"table": report["table"], "files": files, "sentence": f"Wrote {', '.join(files)}."})

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from hybrid.catalog.runs import RunRecord
     from hybrid.config.table_documents import TableDocuments
     from hybrid.files.results.result_sink import ExportReport
+    from hybrid.operations.inference.inferred_table import InferredTable
     from hybrid.operations.queries import AsOfText
     from hybrid.operations.schedules import Schedule
     from hybrid.query.engine import Explanation, QueryOptions, QueryResult
@@ -71,6 +72,18 @@ class RemoteHybrid(RemoteObject, Hybrid):
     def table(self, name: str) -> RemoteTable:
         """A table by its name; NotFoundError, with a suggestion, for an unknown name."""
         return RemoteTable(self._client, name)
+
+    def infer_table(self, source: str | Path, **options: Any) -> InferredTable:
+        """The documents of a table that fit a topic, which the server reads, or a file of this machine."""
+        from hybrid.operations.inference.infer import infer_file, is_file
+        from hybrid.operations.inference.infer_options import InferOptions
+        from hybrid.operations.inference.inferred_table import InferredTable
+
+        given = InferOptions(**options)
+        if isinstance(source, Path) or is_file(source):
+            return infer_file(Path(source), given)
+        arguments = values.plain_arguments(given, InferOptions)
+        return InferredTable.from_json(self._client.call("table_infer", {"source": source, **arguments}))
 
     def create_table(
         self,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from hybrid.operations.inference.infer_options import InferOptions
 from hybrid.rpc import json_views as views
+from hybrid.rpc.flat_arguments import flat
 from hybrid.runtime.json_values import json_document
 
 if TYPE_CHECKING:
@@ -26,6 +28,14 @@ def table_list(home: Hybrid, *, sizes: bool = False) -> Json:
 def table_dropped(home: Hybrid) -> Json:
     """All dropped tables that can be restored or purged."""
     return [json_document(vars(found)) for found in home.dropped_tables()]
+
+
+@flat(options=InferOptions)
+def table_infer(home: Hybrid, *, source: str, options: InferOptions) -> Json:
+    """The documents of a table that fit a topic. No file is read: a client infers from its own files itself."""
+    from hybrid.operations.inference.infer import infer_topic
+
+    return json_document(infer_topic(home.context, source, options).to_json())
 
 
 def table_export(home: Hybrid, *, table: str) -> Json:

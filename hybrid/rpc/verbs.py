@@ -27,7 +27,7 @@ from hybrid.rpc import json_views as views
 from hybrid.rpc.erasure_verbs import erase_begin, erase_discard, erase_run, erasure, erasures
 from hybrid.rpc.flat_arguments import flat
 from hybrid.rpc.job_request import JobRequest
-from hybrid.rpc.table_verbs import table_dropped, table_export, table_list
+from hybrid.rpc.table_verbs import table_dropped, table_export, table_infer, table_list
 from hybrid.rpc.task_reports import run_task
 from hybrid.runtime.json_values import json_document, json_value
 from hybrid.table.state import RESET
@@ -420,6 +420,7 @@ VERBS: Mapping[str, Verb] = {
     "table_apply": Verb(table_apply, ADMIN, EVOLVE, when=_changes_columns),
     "table_add": Verb(table_add, ADMIN, EVOLVE, when=_changes_columns),
     "schema_put": Verb(schema_put, ADMIN, EVOLVE, when=_changes_columns),
+    "table_infer": Verb(table_infer, ADMIN),
     "table_validate": Verb(table_validate, READ),
     "table_list": Verb(table_list, READ),
     "table_dropped": Verb(table_dropped, READ),

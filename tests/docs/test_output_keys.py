@@ -67,6 +67,7 @@ def play_tables(play: Any, broker: str, folder: Path) -> None:
     admin = ("-schemaFile", str(DATA / "orders_schema.json"), "-tableConfigFile", str(DATA / "orders_table.json"))
     play("admin AddTable", *admin, "-update", "-exec", "--kafka", broker, *SCHEDULED, *topic)
     play("table list")
+    play("table init", str(DATA / "events.jsonl"))
     play("table export", "orders")
     play("table show", "orders")
     ddl = folder / "events.sql"

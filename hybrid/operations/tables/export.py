@@ -58,21 +58,32 @@ class TableExport:
 
 def write_export(document: Mapping[str, Any], folder: Path) -> list[Path]:
     """Writes the parts of an export (`TableExport.to_json`) to files of their own, as `TableExport.write` does."""
+    files = export_files(document, folder)
+    texts = {path: json.dumps(part, indent=2, ensure_ascii=False) + "\n" for path, part in files.items()}
+    return write_new_files(texts, folder)
+
+
+def export_files(document: Mapping[str, Any], folder: Path) -> dict[Path, Any]:
+    """The files of an export in a folder, and the document of each. DataError for a bad name of a table."""
     names = {"schema": "schema", "offline": "offline_table", "realtime": "realtime_table"}
     table, parts = document["tableName"], {name: document[key] for key, name in names.items() if key in document}
     if not is_table_name(table):  # it comes from a server, and becomes the name of files
         raise DataError(f"{table!r} is no name of a table. Nothing was written.")
-    files = {folder / f"{table}_{name}.json": part for name, part in parts.items()}
-    existing = next((path for path in files if path.exists()), None)
+    return {folder / f"{table}_{name}.json": part for name, part in parts.items()}
+
+
+def write_new_files(texts: Mapping[Path, str], folder: Path) -> list[Path]:
+    """Writes files into a folder, which is made. ConflictError, before writing, when one exists."""
+    existing = next((path for path in texts if path.exists() or path.is_symlink()), None)
     if existing is not None:
         raise ConflictError(f"{existing} exists already. Nothing was written.", hint=_OTHER_FOLDER)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError) as error:
         raise ConflictError(f"{folder} is not a folder. Nothing was written.", hint=_OTHER_FOLDER) from error
-    for path, part in files.items():
-        durable.write_text(path, json.dumps(part, indent=2, ensure_ascii=False) + "\n")
-    return list(files)
+    for path, text in texts.items():
+        durable.write_text(path, text)
+    return list(texts)
 
 
 def export_table(home: Home, name: str) -> TableExport:

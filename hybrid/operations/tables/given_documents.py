@@ -70,7 +70,7 @@ def frame_documents(
         raise UsageError("`kafka` is the address of the brokers of `topic`: give both, or neither.")
     dimensions, times = [], []
     for field in schema:
-        data_type, is_list = _data_type(field)
+        data_type, is_list = arrow_data_type(field)
         if field.name == time_column or data_type == "TIMESTAMP":
             times.append(_time_field(field.name, data_type))
         else:
@@ -106,16 +106,16 @@ def _arrow_schema(frame: Any) -> pa.Schema:
     raise UsageError(f"A {type(frame).__name__} is no pandas or polars frame, and no pyarrow table or schema.")
 
 
-def _data_type(field: pa.Field) -> tuple[str, bool]:
+def arrow_data_type(field: pa.Field) -> tuple[str, bool]:
     """The data type of an Arrow column, and whether it holds several values."""
     import pyarrow as pa
 
     kind = field.type
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        inner, is_list = _data_type(kind.value_field)
+        inner, is_list = arrow_data_type(kind.value_field)
         return ("JSON", False) if is_list or inner == "JSON" else (inner, True)
     if pa.types.is_dictionary(kind):
-        return _data_type(pa.field(field.name, kind.value_type))
+        return arrow_data_type(pa.field(field.name, kind.value_type))
     tests = (
         (pa.types.is_boolean, "BOOLEAN"),
         (lambda found: pa.types.is_integer(found) and found.bit_width == 64 and str(found)[0] == "u", "BIG_DECIMAL"),
