@@ -136,8 +136,8 @@ class Hybrid:
     def infer_table(self, source: str | Path, **options: Any) -> InferredTable:
         """The documents of a table that fit a sample of a topic's messages, or of a file. Nothing is created.
 
-        `options` are those of `InferOptions`, such as `kafka`, `key`, `time_column`, `sample`. The result's `documents()`
-        are for `create_table`, `write(folder)` makes files of them, and `notes` say what to check.
+        `options` are those of `InferOptions`, such as `kafka`, `key`, `time_column`, `sample`. The result's
+        `documents()` are for `create_table`, `write(folder)` makes files of them, and `notes` say what to check.
         """
         from hybrid.operations.inference.infer import infer_file, infer_table
         from hybrid.operations.inference.infer_options import InferOptions

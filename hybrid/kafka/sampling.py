@@ -23,7 +23,7 @@ class SampleLimits:
     """What a sample takes at most: messages of all partitions, bytes of their values, and seconds to read them."""
 
     messages: int
-    bytes: int = 64 * 1024 * 1024
+    bytes: int = 16 * 1024 * 1024
     seconds: float = 20.0
 
 
@@ -90,6 +90,7 @@ class _Sampler:
 
         parts = {kafka.TopicPartition(*place): place for place in ranges}
         client.assign(list(parts))
+        client.resume(*parts)  # partitions of a former range, which an assignment leaves paused
         for part, place in parts.items():
             client.seek(part, ranges[place][0])
         unread = dict(parts)

@@ -29,17 +29,21 @@ from hybrid.errors import (
     QueryError,
     RightError,
     SpecError,
+    StreamError,
     UsageError,
 )
 from hybrid.home.accounts import Accounts, Right
+from hybrid.kafka.sampling import SampledMessage
 from hybrid.operations.erasure import Erasure
+from hybrid.operations.inference import topic_sample
 from hybrid.rpc import remote_values
 from hybrid.rpc.json_views import boundary_view
 from hybrid.rpc.local_only import LocalOnly
 from hybrid.rpc.remote_hybrid import RemoteHybrid
 from hybrid.rpc.remote_table import RemoteTable
-from hybrid.table.boundary import INFINITE, Boundary
+from hybrid.table.boundary import INFINITE, Boundary, TopicPartition
 from hybrid.table.effective import effective_boundary
+from tests.fake_streams import seen
 from tests.query.halves import KEY
 from tests.serve.app import MOVED, OFFLINE, SCHEMA, SEALED, App, Worker, fail_at_once, lay_orders
 
@@ -181,6 +185,17 @@ def test_a_table_is_created_changed_dropped_and_restored(hy: Hybrid, tmp_path: P
     hy.drop_table(name, purge=True)
 
 
+def test_documents_are_inferred(both: tuple[Hybrid, Hybrid], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    message = SampledMessage(TopicPartition("rides", 0), 3, b'{"id": 1, "ts": 1764045855732, "tags": ["a"]}')
+    monkeypatch.setattr(topic_sample, "view_stream", lambda stream: seen("rides", "id", {0: 3}, {0: 4}))
+    monkeypatch.setattr(topic_sample, "sample_messages", lambda *_: [message])
+    (tmp_path / "rides.json").write_bytes(message.value or b"")
+    for source, options in (("rides", {"kafka": "127.0.0.1:9", "key": ["id"]}), (tmp_path / "rides.json", {})):
+        local, remote = (hy.infer_table(source, ddl=True, **options) for hy in both)
+        assert local == remote and local.time_column == "ts"
+        assert both[1].apply_table(remote.documents(), dry_run=True).table == "rides"
+
+
 def test_the_state_of_a_table(hy: Hybrid) -> None:
     table = hy.table("orders")
     found = {segment.name: segment for segment in table.segments()}
@@ -276,6 +291,9 @@ def test_an_override_of_the_boundary_is_seen_with_its_limit(both: tuple[Hybrid, 
         (lambda hy: hy.create_table(SCHEMA, {**OFFLINE, "tableType": "UP"}), SpecError, "config 1"),
         (lambda hy: hy.undrop_table("never"), NotFoundError, "never"),
         (lambda hy: hy.table("orders").connectors.status("x"), NotFoundError, "x"),
+        (lambda hy: hy.infer_table("none", kafka="127.0.0.1:9"), StreamError, "cannot be reached"),
+        (lambda hy: hy.infer_table("none", sample=0), UsageError, "at least 1"),
+        (lambda hy: hy.infer_table("./none.csv"), NotFoundError, "does not exist"),
     ],
 )
 def test_errors_are_the_same(

@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
 from enum import StrEnum
@@ -59,7 +60,7 @@ class ColumnSample:
 
     field: str
     records: int = 0
-    values: list[SampledValue] = field(default_factory=list)
+    values: list[SampledValue] = dataclass_field(default_factory=list)
 
     @property
     def nulls(self) -> int:
@@ -153,9 +154,9 @@ def _candidates(column: ColumnSample, kinds: set[ValueKind]) -> Iterator[DataTyp
     elif kinds == {ValueKind.WHOLE}:
         yield from (DataType.LONG, DataType.BIG_DECIMAL)
     elif kinds <= _NUMBERS:
-        if ValueKind.DECIMAL not in kinds and all(_is_double(value.meant) for value in column.values):
-            yield DataType.DOUBLE
-        yield from (DataType.BIG_DECIMAL, DataType.DOUBLE)
+        is_exact = ValueKind.DECIMAL in kinds or not all(_is_double(value.meant) for value in column.values)
+        yield from [DataType.BIG_DECIMAL] if is_exact else [DataType.DOUBLE]
+        yield from [] if ValueKind.DECIMAL in kinds else [DataType.DOUBLE]
     elif kinds <= {ValueKind.MOMENT, ValueKind.DATE} and ValueKind.MOMENT in kinds:
         yield DataType.TIMESTAMP
     elif kinds == {ValueKind.BYTES}:

@@ -57,6 +57,8 @@ _AVRO_TYPES = {
 def file_format(path: Path, given: str | None = None) -> DataFormat:
     """The format of a file, by `given` or the ending of its name. UsageError when neither says it."""
     if given is not None:
+        if given not in set(DataFormat):
+            raise UsageError(f"'{given}' is no format of files. Known are {', '.join(DataFormat)}.")
         return DataFormat(given)
     suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
     found = SUFFIXES.get(suffixes[-1]) if suffixes else None
@@ -79,7 +81,7 @@ def read_file(path: Path, data_format: DataFormat, records_max: int | None) -> R
         csv = sniff_csv(path) if data_format is DataFormat.CSV else None
         form = CsvFormat.of(csv or {}, frozenset(), str(path))
         found = _records(path, _slices(path, data_format), form, records_max)
-        declared = _declared(path, data_format)
+        declared = _declared(path, data_format) if found[0] else {}
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or error}.") from error
     except Problem as problem:

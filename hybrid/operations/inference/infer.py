@@ -90,9 +90,7 @@ def infer_file(path: Path, options: InferOptions) -> InferredTable:
     return replace(_result(sample, plan, documents, columns, notes, statement), job=job)
 
 
-def _file_ddl(
-    plan: TablePlan, path: Path, data_format: str, sample: RecordSample, notes: NoteWriter
-) -> str:
+def _file_ddl(plan: TablePlan, path: Path, data_format: str, sample: RecordSample, notes: NoteWriter) -> str:
     connector = ddl.file_connector(path, data_format, sample)
     if connector is None:
         notes.add(f"No connector reads files of {data_format}: the statement has none. Load the file with a job.")
@@ -211,13 +209,13 @@ def _time_column(
         if named.time is None:
             raise UsageError(
                 f"'{named.name}' is {named.type_name}, and not all of its values are times of one format.",
-                hint="Times are epoch seconds to nanoseconds of the years 2000 to 2099, ISO 8601, or dates. "
+                hint="Times are epoch seconds to nanoseconds of the years 1975 to 2199, ISO 8601, or dates. "
                 "--no-time makes a table without a time column.",
             )
         return named
     plain = [column for column in candidates if column.time is not None and column.time.nulls == 0]
     if plain:
-        best = min(plain, key=lambda column: column.time.rank if column.time is not None else (9, 9))
+        best = min(plain, key=lambda column: column.time.rank if column.time is not None else (9, 9, True))
         notes.other_times(best, [column for column in candidates if column is not best])
         return best
     if candidates:
@@ -247,7 +245,8 @@ def _named(planned: Sequence[PlannedColumn], name: str, option: str) -> PlannedC
 
 
 def _key(planned: Sequence[PlannedColumn], options: InferOptions) -> list[str]:
-    columns = [_named(planned, name, "--key") for name in options.key]
+    names = [options.key] if isinstance(options.key, str) else options.key
+    columns = [_named(planned, name, "--key") for name in names]
     for column in columns:
         if column.choice.is_list or column.choice.data_type in _NO_KEY:
             raise UsageError(f"--key: '{column.name}' is {column.type_name}, which cannot be part of a primary key.")

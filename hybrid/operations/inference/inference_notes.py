@@ -97,7 +97,9 @@ class NoteWriter:
         if plan.bucket is None:
             hours = (time.last_ms - time.first_ms) / 3_600_000
             span = f"{hours / 24:,.1f} days" if hours >= 48 else f"{hours:,.1f} hours"
-            self.add(f"Buckets are {plan.bucket_period} long, as the sample spans {span}: --bucket sets another length.")
+            self.add(
+                f"Buckets are {plan.bucket_period} long, as the sample spans {span}: --bucket sets another length."
+            )
 
     def keys(self, plan: TablePlan, fields: Sequence[ColumnSample]) -> None:
         """A note on columns that could be a primary key, or on the key's values in the sample."""

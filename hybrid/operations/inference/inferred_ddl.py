@@ -39,9 +39,7 @@ def ddl_text(plan: TablePlan, connector: Connector | None) -> str:
     renamed = [column for column in plan.columns if column.name != column.field]
     if renamed:
         names = ", ".join(f"'{column.field}'" for column in renamed[:5])
-        raise UsageError(
-            f"A statement cannot take columns from fields of other names: {names}.", hint=_USE_DOCUMENTS
-        )
+        raise UsageError(f"A statement cannot take columns from fields of other names: {names}.", hint=_USE_DOCUMENTS)
     options: dict[str, str] = {}
     if connector is not None:
         options["connectors"] = json.dumps([connector], ensure_ascii=False)

@@ -120,10 +120,15 @@ def job_text(plan: TablePlan, path: Path, data_format: str, csv: Mapping[str, st
     lines = [
         f"# hybrid job run {plan.name}_job.yml",
         "jobType: SegmentCreationAndTarPush",
-        f"inputDirURI: {json.dumps(str(path.absolute()))}",
+        f"inputDirURI: {_yaml(str(path.absolute()))}",
         "recordReaderSpec:",
         f"  dataFormat: {data_format}",
     ]
     if csv:
-        lines += ["  configs:", *(f"    {key}: {json.dumps(value)}" for key, value in csv.items())]
+        lines += ["  configs:", *(f"    {key}: {_yaml(value)}" for key, value in csv.items())]
     return "\n".join([*lines, "tableSpec:", f"  tableName: {plan.name}", ""])
+
+
+def _yaml(text: str) -> str:
+    """A text in a job spec, where a dollar sign begins a variable."""
+    return json.dumps(text.replace("$", r"\$"))

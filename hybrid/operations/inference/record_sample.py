@@ -58,4 +58,6 @@ class RecordSample:
         words = f"{count:,} {noun}{'' if count == 1 else 's'}"
         if self.available is not None and self.available > count:
             return f"{words} of about {self.available:,}"
-        return f"the first {words}" if self.is_cut else f"all {words}"
+        if self.is_cut:
+            return f"the first {words}"
+        return words if count == 1 else f"all {words}"

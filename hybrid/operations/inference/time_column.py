@@ -15,8 +15,9 @@ from hybrid.schema.types import DataType
 from hybrid.schema.values import CONVERTERS, millis_of, to_timestamp
 
 _HOUR_MS, _DAY_MS = 3_600_000, 86_400_000
-# Numbers are times when they lie in the years 2000 to 2099: seconds since 1970 of other years are likely ids.
-_FROM_MS, _TO_MS = 946_684_800_000, 4_102_444_800_000
+# Numbers are times when they lie in the years 2000 to 2099, or 1975 to 2199 where the name says that they are times.
+_LIKELY_MS = (946_684_800_000, 4_102_444_800_000)
+_NAMED_MS = (157_766_400_000, 7_258_118_400_000)
 _UNITS = ("SECONDS", "MILLISECONDS", "MICROSECONDS", "NANOSECONDS")
 _DAYS = "1:DAYS"
 _WHOLE = re.compile(r"[0-9]{8,19}", re.ASCII)
@@ -44,6 +45,9 @@ _CAMEL = re.compile(r"[a-z](?:At|Ts|Day)$")
 _LATER = re.compile(r"updated|modified|deleted|expir|valid|until|_to$", re.IGNORECASE)
 
 
+_NUMBERS = frozenset({DataType.INT, DataType.LONG})
+
+
 @dataclass(frozen=True)
 class TimeChoice:
     """A column that holds times: the type that stores it, and `format` and `granularity` in Pinot's syntax.
@@ -62,14 +66,17 @@ class TimeChoice:
     other: str | None = None
 
     @property
-    def rank(self) -> tuple[int, int]:
-        """The lower, the likelier this is the time of an event: a time without nulls, then by its name."""
-        plain = re.sub(r"[^a-z]", "", self.field.lower())
+    def rank(self) -> tuple[int, int, bool]:
+        """The lower, the likelier this is the time of an event: one without nulls, by its name, no mere day."""
+        return (self.nulls and 1, self._place, self.granularity == _DAYS)
+
+    @property
+    def _place(self) -> int:
         if _LATER.search(self.field):
-            place = 3
-        else:
-            place = 0 if plain in _BEST_NAMES else 1 if is_named_time(self.field) else 2
-        return (1 if self.nulls else 0, place)
+            return 3
+        if re.sub(r"[^a-z]", "", self.field.lower()) in _BEST_NAMES:
+            return 0
+        return 1 if is_named_time(self.field) or self.data_type is DataType.TIMESTAMP else 2
 
 
 def is_named_time(name: str) -> bool:
@@ -84,7 +91,7 @@ def find_time(column: ColumnSample, choice: TypeChoice, *, is_meant: bool = Fals
     named = is_meant or is_named_time(column.field)
     for data_type, form, granularity, other in _forms(column, choice, named=named):
         span = _span(column, data_type, form)
-        if span is not None:
+        if span is not None and (data_type not in _NUMBERS or _is_within(span, _NAMED_MS if named else _LIKELY_MS)):
             return TimeChoice(column.field, data_type, form, granularity, *span, column.nulls, other)
     return None
 
@@ -97,9 +104,7 @@ def bucket_of(time: TimeChoice) -> str:
     return next((bucket for days, bucket in ((400, "1d"), (3000, "7d")) if span_ms <= days * _DAY_MS), "30d")
 
 
-def _forms(
-    column: ColumnSample, choice: TypeChoice, *, named: bool
-) -> Iterator[tuple[DataType, str, str, str | None]]:
+def _forms(column: ColumnSample, choice: TypeChoice, *, named: bool) -> Iterator[tuple[DataType, str, str, str | None]]:
     """The types, formats and granularities to try, and a second pattern that fits as well."""
     raw = [value.raw for value in column.values]
     if choice.data_type is DataType.TIMESTAMP:
@@ -158,9 +163,11 @@ def _span(column: ColumnSample, data_type: DataType, text: str) -> tuple[int, in
             times = [_millis(form, data_type, value.raw) for value in column.values]
     except (DataError, SpecError, *UNFIT):
         return None
-    if data_type in {DataType.INT, DataType.LONG} and not _FROM_MS <= min(times) <= max(times) < _TO_MS:
-        return None
     return min(times), max(times)
+
+
+def _is_within(span: tuple[int, int], years_ms: tuple[int, int]) -> bool:
+    return years_ms[0] <= span[0] and span[1] < years_ms[1]
 
 
 def _millis(form: TimeFormat, data_type: DataType, value: object) -> int:

@@ -28,6 +28,7 @@ _ANY_SCHEMA: dict[str, object] = {
     "dimensionFieldSpecs": [{"name": "value", "dataType": "STRING"}],
 }
 _REGISTRY_BYTES, _MALFORMED_SHOWN = 5, 5
+_MESSAGES_MAX = 100_000  # a server may read the sample
 
 
 def stream_configs(topic: str, brokers: str, options: InferOptions) -> dict[str, str]:
@@ -65,7 +66,7 @@ def read_topic(configs: Mapping[str, str], messages_max: int) -> RecordSample:
         raise _missing(stream, topic)
     decoder, records, malformed = Decoder(spec), list[SampledRecord](), list[MalformedRecord]()
     binary = 0
-    for place, offset, value in sample_messages(stream, view, SampleLimits(messages_max)):
+    for place, offset, value in sample_messages(stream, view, SampleLimits(min(messages_max, _MESSAGES_MAX))):
         where = f"partition {place.partition}, offset {offset}"
         binary += value is not None and len(value) > _REGISTRY_BYTES and value[0] == 0
         message = Message(value, None, (), place.partition, offset)
