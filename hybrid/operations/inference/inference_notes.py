@@ -134,7 +134,8 @@ class NoteWriter:
         """A note on records that these documents would reject."""
         if records:
             shown = "; ".join(f"{record.place}: {record.reason}" for record in records[:_SHOWN])
-            self.add(f"{len(records):,} of the {len(self._sample.records):,} records would be rejected: {shown}")
+            stops = " A job stops at the first of them." if self._sample.half is Half.OFFLINE else ""
+            self.add(f"{len(records):,} of the {len(self._sample.records):,} records would be rejected: {shown}{stops}")
 
 
 def _may_be_key(column: PlannedColumn, sample: ColumnSample) -> bool:
