@@ -19,7 +19,7 @@ _LISTED = View(("id", "created_at", "columns", "reason", "user", "sentence"), dr
 @click.command(cls=HybridCommand)
 @click.argument("table", metavar="TABLE")
 @click.option("--where", metavar="CONDITION", help="Which rows. Queries must not show any of them any more.")
-@click.option("--undecided", is_flag=True, help="Rejected messages too of which cannot be told whether they match.")
+@click.option("--undecided", is_flag=True, help="Remove rejected messages too that may match.")
 @click.option("--dry-run", is_flag=True, help="Show where such rows are; change nothing.")
 @click.option("--reason", help="Why; kept with the record.")
 @click.option("--list", "listed", is_flag=True, help="List the records of the table's purges.")

@@ -34,7 +34,7 @@ no not number of offline old older on once one only open operation option or ord
 packages page part path pause per pinot place plain play point position power prefix prepare print private problem
 processes processor produce producing product prove public push put python queries query question range reach read
 reading ready realtime reason records recreated reference refuse refused reload remark remote remove removed repair
-replaced request reset response rest results resume right rounded rounding rule running safe same save saved seal
+replaced request reset response rest results resume right rounded rounding rule running safe same save saved
 second secrets secured see serial serve session set settings setup several share short show side simple size slow small
 some somebody sources space spark spec special sql stage start started state statement status step stop stopped stretch
 take ten tenth terminal text that the then these they thing this those through throughput to together toml true
@@ -44,6 +44,8 @@ works write written wrong year yet your
 address cluster continue continues decide directory erased restore restoring verifying
 asyncio call creating notebook
 bash complete dot fish interactive noun script verb zsh
+checked connect cores dbeaver exactly figure goes grafana guide happens hardening install know loss metabase night
+operate program says service sizing superset supervisor tested tried try unit upgrade wheel you
 """
 
 

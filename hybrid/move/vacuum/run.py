@@ -57,7 +57,7 @@ class _Half:
         if files and not self._dry_run:
             files = self._vacuumed(base, files)
         if not files:
-            reasons.append(f"no data file was left alone since before {utc(self._now_ms - window.files_ms)}")
+            reasons.append(f"no data file has been obsolete since before {utc(self._now_ms - window.files_ms)}")
         # By whole days, like Delta's own cleanup: what was planned on a version may take a while to commit.
         before_ms = (self._now_ms - window.log_ms) // _DAY_MS * _DAY_MS
         log = expired_log(base, before_ms)
