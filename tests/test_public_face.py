@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
+import re
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import hybrid
 from hybrid.api.table import Table
+from hybrid.operations.backfills import Backfills
+from hybrid.operations.backups.backups import Backups
+from hybrid.operations.connectors.run import TableConnectors
+from hybrid.operations.erasures import Erasures
+from hybrid.operations.maintenance import Upkeep
+from hybrid.operations.segment_replacement import Replacing
+from tests.docs import pages
 
-PYTHON = Path(__file__).resolve().parent.parent / "docs" / "reference" / "python.md"
+PYTHON = pages.reference("python")
+# For other parts of the product, not for users.
+INTERNAL = {
+    *("reverting", "take_up", "state", "give_back"),
+    *("throw_away", "waiting", "in_progress", "find"),
+    *("look", "spec", "now_ms", "pause_offsets", "waits", "run_due"),
+}
+PARTS = {
+    "hy.backfills": Backfills, "hy.backups": Backups, "hy.erasures": Erasures,
+    "table.upkeep": Upkeep, "table.connectors": TableConnectors, "table.replacing": Replacing,
+}  # fmt: skip
 
 
 def test_the_package_shows_what_users_call() -> None:
@@ -26,3 +44,13 @@ def test_what_is_shown_is_documented(tmp_path: Path) -> None:
     for value, most in shown:
         assert len(dir(value)) <= most
         assert [name for name in dir(value) if name not in page] == []
+
+
+def test_the_parts_of_a_home_and_of_a_table_are_documented() -> None:
+    rows = pages.table(PYTHON, "Calls").rows
+    for name, kind in PARTS.items():
+        of_part = [" ".join(row) for row in rows if any(span.startswith(name) for span in pages.spans(row[0]))]
+        texts = [span.removeprefix(name) for text in of_part for span in pages.spans(text)]
+        documented = {found[1] for text in texts if (found := re.match(r"(?:hybrid.*backups)?\.(\w+)\(", text))}
+        public = {method for method in vars(kind) if not method.startswith("_")}
+        assert documented <= public and public - documented <= INTERNAL, name

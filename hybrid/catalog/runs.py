@@ -20,7 +20,7 @@ import sqlalchemy as sa
 
 from hybrid.catalog.schema import RUNS
 from hybrid.clock import wall_clock_ms
-from hybrid.errors import MachineError, error_document
+from hybrid.errors import HybridError, MachineError, error_document
 from hybrid.jvm.spark_errors import short_words
 from hybrid.runtime.json_values import stamp, without_samples
 
@@ -127,7 +127,8 @@ class Runs:
             yield outcome
         except BaseException as error:
             interrupted = not isinstance(error, Exception)
-            self.finish(run_id, "INTERRUPTED" if interrupted else "FAILED", short_words(error))
+            document = error_document(error) if isinstance(error, HybridError) else None  # with its hint
+            self.finish(run_id, "INTERRUPTED" if interrupted else "FAILED", short_words(error), error=document)
             raise
         self.finish(run_id, outcome.state, outcome.sentence)
 

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from hybrid.api import Hybrid
 from hybrid.config.settings import load_settings
 from hybrid.errors import DataError
 from hybrid.home.home import Home
 from hybrid.progress import Silent
+from hybrid.rpc.verbs import run_hints
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,17 @@ def test_an_error_ends_the_run(home: Home) -> None:
         home.run_recorded("orders", "move", work)
     (run,) = home.catalog.runs.list()
     assert run.state == "FAILED" and run.result is not None and "A row is wrong." in run.result
+
+
+def test_a_failed_run_keeps_the_hint_of_its_error(home: Home) -> None:
+    def work() -> _Report:
+        raise DataError("A row is wrong.", hint="Correct the file.")
+
+    with pytest.raises(DataError):
+        home.run_recorded("orders", "move", work)
+    home.run_recorded("orders", "move", lambda: _Report("Moved.", True))
+    (failed,) = (run for run in home.catalog.runs.list() if run.state == "FAILED")
+    assert run_hints(Hybrid.of(home), table="orders") == {failed.id: "Correct the file."}
 
 
 def test_a_dry_run_is_not_recorded(home: Home) -> None:

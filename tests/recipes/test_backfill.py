@@ -64,7 +64,7 @@ def test_rows_that_have_not_even_been_ingested_are_planned_looked_at_corrected_a
     home.run("backfill", "revert", made["id"], "--yes")
     assert totals(home) == before
     home.run("backfill", "run", made["id"], "--yes", code=4)
-    assert "was reverted" in home.messages
+    assert "was reverted" in home.messages and "Take the revert back: hybrid replacement revert orders" in home.messages
     (state,) = [one["state"] for one in home.run("backfill", "list", "orders")]
     assert state == "REVERTED"
 
@@ -72,6 +72,7 @@ def test_rows_that_have_not_even_been_ingested_are_planned_looked_at_corrected_a
 def test_what_stops_a_backfill(make_recipe, tmp_path):
     home, file = make_recipe("orders"), tmp_path / "plan.json"
     plan = ("backfill", "plan", "orders", *WINDOW)
+    recorded = home.run("task", "list", "orders")
     home.run(*plan, code=2)
     assert "Give one of --update, --delete, --input, --sql, --from-rejected" in home.messages
     home.run(*plan, "--update", "amout = 1", code=2)
@@ -81,6 +82,7 @@ def test_what_stops_a_backfill(make_recipe, tmp_path):
     home.run("backfill", "plan", "orders", "--from", "2021-09-24T00:00", "--to", "2021-09-25", "--delete", code=2)
     assert "--from 2021-09-24T00:00: has no zone" in home.messages
     home.run("backfill", "status", "backfill-1", code=1)
+    assert home.run("task", "list", "orders") == recorded, "a request that is refused is no run"
 
     # An expectation that fails leaves a plan to look at, which does not run.
     made = home.run(*plan, "--update", "amount = amount - 50", "--expect", "amount >= 0", "-o", str(file), code=3)
