@@ -44,7 +44,7 @@ works write written wrong year yet your
 address cluster continue continues decide directory erased restore restoring verifying
 asyncio call creating notebook
 bash complete dot fish interactive noun script verb zsh
-checked connect cores dbeaver exactly figure goes grafana guide happens hardening install know loss metabase night
+checked connect cores dbeaver exactly figure goes grafana guide happens hardening hint install know loss metabase night
 operate program says service sizing superset supervisor tested tried try unit upgrade wheel you
 """
 

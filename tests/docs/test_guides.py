@@ -48,7 +48,9 @@ def test_documents_of_a_first_table(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_figures_are_those_that_were_measured() -> None:
-    measured = [row[-1] for found in tables(GUIDES / "sizing.md") if found.names[-1] == "measured" for row in found.rows]
+    measured = [
+        row[-1] for found in tables(GUIDES / "sizing.md") if found.names[-1] == "measured" for row in found.rows
+    ]
     figures = {figure for cell in measured for figure in spans(cell)}
     benchmarks = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
     assert len(figures) > 20

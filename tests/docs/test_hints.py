@@ -11,6 +11,7 @@ import click
 import pytest
 
 from hybrid.cli.main import hybrid
+from tests.docs import hint_list
 from tests.docs.pages import ROOT
 
 _COMMAND = re.compile(r"\bhybrid((?: +(?:--?[A-Za-z][\w-]*|[\w<>{}./\"'=*\[\]|@-]+|\.\.\.))+)")
@@ -64,3 +65,10 @@ def test_the_command_is_one(where: str, words: str) -> None:
 
 def test_commands_are_found() -> None:
     assert len(NAMED) > 60
+
+
+def test_the_page_of_hints_is_that_of_the_source() -> None:
+    """Every hint is on the page, with its message."""
+    page = hint_list.page()
+    assert page.count("\n- ") > 300
+    assert hint_list.PAGE.read_text(encoding="utf-8") == page, "python -m tests.docs.hint_list writes it"
