@@ -40,8 +40,9 @@ def test_documents_of_a_first_table(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert len(names) == 8
     monkeypatch.chdir(tmp_path)
     creations = [words[2:] for words in commands(FIRST_TABLE) if words[:2] == ["table", "create"]]
-    assert len(creations) == 3
-    for words in creations:
+    by_hand = [words for words in creations if not any("/" in word for word in words)]  # `init` writes the others
+    assert (len(creations), len(by_hand)) == (5, 3)
+    for words in by_hand:
         assert run(["--home", str(tmp_path / "home"), "table", "validate", *words]) == 0
     job = load_job_spec(tmp_path / "readings_job.yml", {})
     assert (job.table_name, job.input_dir) == ("readings", tmp_path / "readings.csv")
