@@ -55,7 +55,7 @@ def test_a_failed_run_keeps_the_hint_of_its_error(home: Home) -> None:
         home.run_recorded("orders", "move", work)
     home.run_recorded("orders", "move", lambda: _Report("Moved.", True))
     (failed,) = (run for run in home.catalog.runs.list() if run.state == "FAILED")
-    assert run_hints(Hybrid.of(home), table="orders") == {failed.id: "Correct the file."}
+    assert run_hints(Hybrid.of(home)) == {failed.id: "Correct the file."}
 
 
 def test_a_dry_run_is_not_recorded(home: Home) -> None:
