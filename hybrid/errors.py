@@ -14,20 +14,26 @@
     |-- QueryError              a statement cannot be parsed, planned or run           exit 1
     `-- MachineError            Java, jars, disk: the machine lacks something          exit 1
 
-A message says what happened, with the value, and the remedy; `hint` is the next command.
+A message says what happened, with the value, and the remedy; `hint` is the next command. A document with several
+mistakes is one error whose `others` are the further ones: `Gathered` collects them.
 """
 
 from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
+# As many errors of one document are shown at once.
+ERRORS_MAX = 20
 _SUGGESTED = re.compile(r"(Did you mean '[^'\n]*'\?)\.")
 
 
 class HybridError(Exception):
-    """An error that a user can act on. `str()` is the sentence; `hint` says what to do next."""
+    """An error that a user can act on. `str()` is the sentence; `hint` says what to do next.
+
+    `others` are further errors of the same document or files, at most `ERRORS_MAX` together with this one.
+    """
 
     code = "error"
     exit_code = 1
@@ -37,6 +43,17 @@ class HybridError(Exception):
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(_SUGGESTED.sub(r"\1", message))  # a sentence that ends in a suggestion is complete
         self.hint = hint
+        self.others: tuple[HybridError, ...] = ()
+
+    def carry(self, others: Iterable[HybridError]) -> HybridError:
+        """Takes up further errors, which Python's tracebacks show below this one."""
+        self.others = tuple(others)
+        self.__notes__ = [str(other) for other in self.others]
+        return self
+
+    def all(self) -> list[HybridError]:
+        """This error and the others, in the order of the document."""
+        return [self, *self.others]
 
 
 class UsageError(HybridError):
@@ -171,6 +188,53 @@ def known_kinds() -> dict[str, type[HybridError]]:
     return kinds
 
 
+class Gathered:
+    """Collects the errors of parts of a document that do not depend on one another, to raise them together.
+
+    Each part is a `with` block. Its SpecError or DataError is kept, and the code behind the block continues.
+    """
+
+    def __init__(self) -> None:
+        self._errors: list[HybridError] = []
+
+    def __len__(self) -> int:
+        return len(self._errors)
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        if not isinstance(error, SpecError | DataError):
+            return False
+        self.add(error)
+        return True
+
+    def add(self, error: HybridError) -> None:
+        """Keeps an error, and those that it carries. When `ERRORS_MAX` are kept they are raised at once."""
+        known = {str(kept) for kept in self._errors}
+        self._errors += [found for found in error.all() if str(found) not in known]
+        if len(self._errors) >= ERRORS_MAX:
+            self.raise_all()
+
+    def raise_all(self) -> None:
+        """Raises the first error, which carries the others. Does nothing without any."""
+        if not self._errors:
+            return
+        first, *others = self._errors[:ERRORS_MAX]
+        raise first.carry(others)
+
+
 def error_document(error: HybridError) -> dict[str, object]:
-    """An error as a JSON document."""
-    return {"error": str(error), "kind": error.code, "hint": error.hint, "pinot_code": error.pinot_code}
+    """An error as a JSON document. `errors` has all errors where there are several, the first one included."""
+    document: dict[str, object] = {"error": str(error), "kind": error.code, "hint": error.hint}
+    document["pinot_code"] = error.pinot_code
+    if error.others:
+        document["errors"] = [{"error": str(found), "hint": found.hint} for found in error.all()]
+    return document
+
+
+def with_others(error: HybridError, document: Mapping[str, object]) -> HybridError:
+    """The error of a document, with the further errors that the document lists."""
+    listed = document.get("errors")
+    found = [item for item in listed[1:ERRORS_MAX] if isinstance(item, dict)] if isinstance(listed, list) else []
+    return error.carry(type(error)(str(item.get("error")), hint=item.get("hint")) for item in found)

@@ -11,8 +11,9 @@ from pathlib import Path
 import click
 
 from hybrid.cli.command import Cli
+from hybrid.cli.error_lines import with_line
 from hybrid.cli.output import emit
-from hybrid.errors import HybridError
+from hybrid.errors import ERRORS_MAX, HybridError
 from hybrid.jvm.spark_errors import is_spark_error, unexpected_words
 from hybrid.logs import written_log
 
@@ -28,7 +29,7 @@ def report_error(cli: Cli, args: Sequence[str], error: BaseException) -> int:
         cli.say("interrupted")
         return INTERRUPTED
     if isinstance(error, HybridError):
-        _complain(cli, args, str(error), error.hint, error.code)
+        _complain(cli, args, str(error), error.hint, error.code, error.others)
         return error.exit_code
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         cli.say(error.format_message())
@@ -73,15 +74,24 @@ def _unexpected(cli: Cli, args: Sequence[str], error: BaseException) -> int:
     return 1
 
 
-def _complain(cli: Cli, args: Sequence[str], message: str, hint: str | None, code: str) -> None:
-    """Report an error on stderr; with a JSON format also as an object on stdout."""
+def _complain(
+    cli: Cli, args: Sequence[str], message: str, hint: str | None, code: str, others: Sequence[HybridError] = ()
+) -> None:
+    """Report an error on stderr; with a JSON format also as an object on stdout. `others` are further errors."""
     if cli.verbose:
         cli.say(traceback.format_exc().rstrip())
-    cli.say(f"error: {message}")
-    if hint:
-        cli.say(f"hint: {hint}")
+    hints = [text for text in dict.fromkeys([hint, *(other.hint for other in others)]) if text]
+    for text in (message, *map(str, others)):
+        cli.say(f"error: {with_line(text)}")
+    if len(others) + 1 >= ERRORS_MAX:
+        cli.say(f"There may be more: {ERRORS_MAX} errors are shown at once.")
+    for text in hints:
+        cli.say(f"hint: {text}")
     if cli.format in _JSON or "--json" in args:  # --json is unparsed when an argument before it was invalid
-        emit({"code": code, "message": message, "hint": hint}, fmt=cli.format if cli.format in _JSON else "json")
+        listed = [{"message": with_line(str(other)), "hint": other.hint} for other in others]
+        first = {"message": with_line(message), "hint": hint}
+        document = {"code": code, **first, **({"errors": [first, *listed]} if others else {})}
+        emit(document, fmt=cli.format if cli.format in _JSON else "json")
 
 
 def _log_traceback(cli: Cli, error: BaseException) -> Path | str:

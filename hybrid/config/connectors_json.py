@@ -14,7 +14,7 @@ from hybrid.config.connector_delta import delta_warnings, parse_delta
 from hybrid.config.connector_format import format_warnings, parse_format
 from hybrid.config.connector_kafka import kafka_warnings, parse_kafka
 from hybrid.config.connectors import Connector, FileInput, KafkaInput, StartKind, Transport, find_cycle, waits_for
-from hybrid.errors import suggestion
+from hybrid.errors import Gathered, suggestion
 from hybrid.schema.document import Section, shown
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
@@ -55,9 +55,13 @@ def parse_connectors(top: Section, key: str = "connectors", brokers: str | None 
     """
     sections = list(top.sections(key))
     names = _names(sections)
-    connectors = tuple(_connector(section, name, brokers) for section, name in zip(sections, names, strict=True))
-    _check_order(sections, connectors)
-    return connectors
+    errors, connectors = Gathered(), list[Connector]()
+    for section, name in zip(sections, names, strict=True):
+        with errors:
+            connectors.append(_connector(section, name, brokers))
+    errors.raise_all()
+    _check_order(sections, tuple(connectors))
+    return tuple(connectors)
 
 
 def connector_warnings(top: Section, key: str = "connectors") -> Iterator[str]:

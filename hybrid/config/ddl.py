@@ -17,7 +17,7 @@ from hybrid.config.ddl_columns import Elements, read_elements
 from hybrid.config.ddl_documents import DdlParts, table_documents
 from hybrid.config.ddl_options import APPEND_ONLY, CONNECTORS, Options, option_warnings, read_options
 from hybrid.config.ddl_time import time_column
-from hybrid.errors import SpecError
+from hybrid.errors import Gathered, SpecError
 from hybrid.schema.document import Section
 from hybrid.schema.sqltext import Cursor, Kind, SqlText, Token
 
@@ -40,21 +40,28 @@ class DdlTable:
 
 
 def parse_ddl(text: str, source: str, brokers: str | None = None) -> list[DdlTable]:
-    """The tables of a file of CREATE TABLE statements, in its order. SpecError says `line 12, column 5`.
+    """The tables of a file of CREATE TABLE statements, in its order. SpecError says `line 12, column 5` of each error.
 
     `brokers` replaces the brokers of every Kafka connector, which may then name none.
     """
     cursor = Cursor(SqlText(text, source))
     tables: list[DdlTable] = []
+    errors, names = Gathered(), set[str]()
     while not cursor.is_done():
         if cursor.skip(";"):
             continue
-        name = _read_head(cursor)
-        if any(table.name.lower() == name.text.lower() for table in tables):
-            cursor.sql.fail(name.start, f"the table '{name.text}' is given twice in the file.")
-        tables.append(_table(cursor, name, brokers))
-        if not cursor.is_done() and not cursor.skip(";"):
-            cursor.fail(f"{cursor.token.shown} is not understood here: ';' ends a table.")
+        place = cursor.place
+        with errors:
+            name = _read_head(cursor)
+            if name.text.lower() in names:
+                cursor.sql.fail(name.start, f"the table '{name.text}' is given twice in the file.")
+            names.add(name.text.lower())
+            tables.append(_table(cursor, name, brokers))
+            if not cursor.is_done() and not cursor.skip(";"):
+                cursor.fail(f"{cursor.token.shown} is not understood here: ';' ends a table.")
+            continue
+        cursor.leave(place, ";")
+    errors.raise_all()
     if not tables:
         raise SpecError(f"{source}: holds no CREATE TABLE.")
     return tables

@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
+from hybrid.errors import Gathered
 from hybrid.schema.sqlliterals import read_default, read_lateness_ms, read_whole
 from hybrid.schema.sqltext import Cursor, Kind, Token
 from hybrid.schema.sqltypes import SqlType, read_type
@@ -68,12 +69,17 @@ class Elements:
 def read_elements(cursor: Cursor, table: str) -> Elements:
     """Parse the parentheses after the name of a table. SpecError for a clause that cannot be honoured."""
     cursor.expect("(", f"behind CREATE TABLE {table}")
-    elements = Elements()
+    elements, errors = Elements(), Gathered()
     while True:
-        if not _constraint(cursor, elements):
-            _column(cursor, elements)
+        place, known = cursor.place, len(errors)
+        with errors:
+            if not _constraint(cursor, elements):
+                _column(cursor, elements)
+        if len(errors) > known:
+            cursor.leave(place, ",", ")", ";")
         if not cursor.skip(","):
             break
+    errors.raise_all()
     cursor.expect(")", "or ',' behind a column")
     if not elements.columns:
         cursor.fail(f"the table '{table}' has no column.")

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import NoReturn
 
-from hybrid.errors import SpecError, UsageError, suggestion
+from hybrid.errors import Gathered, SpecError, UsageError, suggestion
 from hybrid.schema.document import Section, shown
 from hybrid.schema.schema import FieldSpec, Schema
 from hybrid.schema.types import DataType
@@ -78,7 +78,12 @@ def parse_expectations(section: Section, schema: Schema) -> tuple[Expectation, .
     if value in (None, ""):
         return ()
     read = Section({EXPECTATIONS: value}, section.source, section.path)
-    return named_apart(_parse(item, schema) for item in read.sections(EXPECTATIONS))
+    errors, expectations = Gathered(), list[Expectation]()
+    for item in read.sections(EXPECTATIONS):
+        with errors:
+            expectations.append(_parse(item, schema))
+    errors.raise_all()
+    return named_apart(expectations)
 
 
 def parse_expect(text: str, schema: Schema) -> tuple[Expectation, ...]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count
@@ -17,7 +18,7 @@ from hybrid.config.job_names import NameParts, name_parts, name_type, name_warni
 from hybrid.config.job_reader import data_format, reader_configs, reader_warnings
 from hybrid.config.job_store import ObjectStore, is_on_store, parse_store, store_warnings
 from hybrid.config.templates import built_in_dates, fill, names_in
-from hybrid.errors import NotFoundError, SpecError
+from hybrid.errors import Gathered, NotFoundError, SpecError
 from hybrid.expression.path_patterns import PatternError, compile_path_pattern
 from hybrid.expression.user_patterns import UserPattern
 from hybrid.schema.document import Section, shown
@@ -183,6 +184,51 @@ def parse_job_spec(
     now_ms: int | None = None,
 ) -> JobSpec:
     """The job in `doc`; see `load_job_spec`. `folder` is where relative paths start."""
+    try:
+        return _parse_job_spec(doc, source, folder, variables, input_dir, now_ms)
+    except SpecError as error:
+        errors = Gathered()
+        errors.add(error)
+        _find_errors(errors, Section(doc, source), variables, has_input=input_dir is not None, now_ms=now_ms)
+        errors.raise_all()
+        raise
+
+
+def _find_errors(
+    errors: Gathered, top: Section, variables: Mapping[str, str], *, has_input: bool, now_ms: int | None
+) -> None:
+    """Adds the further errors of a job spec: those of each of its parts."""
+    all_variables = {**(built_in_dates(now_ms) if now_ms is not None else {}), **variables}
+    try:
+        top = Section(_filled(_used_part(top.doc, top.source, has_input), all_variables, top.source), top.source)
+    except SpecError:  # a variable that is not set; what stands in its place is unknown
+        return
+    readers: tuple[Callable[[], object], ...] = (
+        lambda: top.choice("jobType", JOB_TYPES),
+        lambda: top.text("inputDirURI", "" if has_input else None),
+        lambda: top.section("tableSpec").text("tableName"),
+        lambda: data_format(top.section("recordReaderSpec")),
+        lambda: _pattern(top, "includeFileNamePattern"),
+        lambda: _pattern(top, "excludeFileNamePattern"),
+        lambda: top.boolean("searchRecursively"),
+        lambda: reader_configs(top.section("recordReaderSpec")),
+        lambda: name_parts(top.section("segmentNameGeneratorSpec")),
+        lambda: top.section("pushJobSpec").whole("pushAttempts", 1, low=1),
+    )
+    for read in readers:
+        # What another part's mistake has left may be of any shape.
+        with suppress(LookupError, TypeError, ValueError), errors:
+            read()
+
+
+def _parse_job_spec(
+    doc: dict[str, object],
+    source: str,
+    folder: Path,
+    variables: Mapping[str, str],
+    input_dir: str | None,
+    now_ms: int | None,
+) -> JobSpec:
     used = _used_part(doc, source, input_dir is not None)
     all_variables = {**(built_in_dates(now_ms) if now_ms is not None else {}), **variables}
     top = Section(_filled(used, all_variables, source), source)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import cast
 
 from hybrid.config.ingestion_json import expression_fields
-from hybrid.errors import SpecError, suggestion
+from hybrid.errors import Gathered, SpecError, suggestion
 from hybrid.schema.document import Section, shown
 from hybrid.schema.ingestion import Transform
 from hybrid.schema.schema import FieldKind, FieldSpec, Schema
@@ -43,32 +43,41 @@ _BAD_CHARACTERS = re.compile(r"[ ,;{}()`\n\t=\x00-\x1f]")
 
 
 def parse_schema(doc: dict[str, object], source: str) -> Schema:
-    """The schema in `doc`, read from the file `source`. SpecError names the place of the first mistake."""
+    """The schema in `doc`, read from the file `source`. SpecError names the place of each mistake."""
     top = Section(doc, source)
     _refuse_complex_fields(top)
     warnings = [*top.unknown(_SCHEMA_KEYS)]
-    null_handling = top.boolean("enableColumnBasedNullHandling")
+    errors, null_handling = Gathered(), False
     fields: list[FieldSpec] = []
     names: dict[str, str] = {}
     transforms: list[Transform] = []
-    for section, kind in _field_sections(top):
-        field = _field(section, kind, null_handling)
-        _check_new(field, names, section)
-        fields.append(field)
-        transforms += _transform(section, field)
-        warnings += _field_warnings(section, null_handling)
-    old = old_time_field(top)
-    if old is not None:
-        section, converted, field_warnings = old
-        field = _field(section, FieldKind.DATE_TIME, null_handling)
-        _check_new(field, names, section)
-        fields.append(field)
-        transforms += [converted] if converted else []
-        warnings += field_warnings
-    if not fields:
+    with errors:
+        null_handling = top.boolean("enableColumnBasedNullHandling")
+    for section, kind in _field_sections(top, errors):
+        with errors:
+            field = _field(section, kind, null_handling)
+            _check_new(field, names, section)
+            fields.append(field)
+            transforms += _transform(section, field)
+            warnings += _field_warnings(section, null_handling)
+    with errors:
+        old = old_time_field(top)
+        if old is not None:
+            section, converted, field_warnings = old
+            field = _field(section, FieldKind.DATE_TIME, null_handling)
+            _check_new(field, names, section)
+            fields.append(field)
+            transforms += [converted] if converted else []
+            warnings += field_warnings
+    if not fields and not errors:
         top.fail("dimensionFieldSpecs", "the schema has no column.")
-    name = top.text("schemaName")
-    key = _primary_key(top, fields)
+    key: tuple[str, ...] = ()
+    if not errors:  # a column that has an error may be one of the key
+        with errors:
+            key = _primary_key(top, fields)
+    with errors:
+        name = top.text("schemaName")
+    errors.raise_all()
     return Schema(name, tuple(fields), key, null_handling, tuple(transforms), tuple(warnings))
 
 
@@ -99,9 +108,12 @@ _METRIC_NULLS: dict[DataType, object] = {
 }
 
 
-def _field_sections(top: Section) -> Iterator[tuple[Section, FieldKind]]:
+def _field_sections(top: Section, errors: Gathered) -> Iterator[tuple[Section, FieldKind]]:
     for key, kind in _LISTS.items():
-        for section in top.sections(key):
+        sections: list[Section] = []
+        with errors:
+            sections += top.sections(key)
+        for section in sections:
             yield section, kind
 
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from functools import partial
 
 from hybrid.config.batch_ingestion import BatchIngestion, parse_batch_ingestion
 from hybrid.config.bucket_json import ROUNDING, TableRows, parse_move
@@ -47,7 +49,7 @@ from hybrid.config.task_schedules import (
     parse_upkeep_schedule,
 )
 from hybrid.config.upsert_json import MOVE_TASK, parse_upsert, tasks_of
-from hybrid.errors import SpecError
+from hybrid.errors import Gathered, SpecError
 from hybrid.schema.document import Section, configs_in, shown
 from hybrid.schema.named_column import column
 from hybrid.schema.period import parse_period
@@ -71,8 +73,88 @@ def parse_table(
 ) -> TableSpec:
     """The table that a schema and its configs (document, source file) describe; `brokers` replaces the broker list.
 
-    SpecError names file, place and value of the first mistake. `warnings` of the result name the keys without effect.
+    SpecError names file, place and value of each mistake. `warnings` of the result name the keys without effect.
     """
+    try:
+        return _parse_table(schema_doc, schema_source, configs, brokers)
+    except SpecError as error:
+        errors = Gathered()
+        errors.add(error)
+        _find_errors(errors, schema_doc, schema_source, configs, brokers)
+        errors.raise_all()
+        raise
+
+
+def _find_errors(
+    errors: Gathered,
+    schema_doc: dict[str, object],
+    schema_source: str,
+    configs: list[tuple[dict[str, object], str]],
+    brokers: str | None,
+) -> None:
+    """Adds the further errors of a table's documents: of each part whose own parts are in order."""
+    schema, halves = None, dict[Half, Section]()
+    with errors:
+        schema = parse_schema(schema_doc, schema_source)
+    with errors:
+        halves = _by_half(configs)
+    if not halves:
+        return
+    realtime, offline = halves.get(Half.REALTIME), halves.get(Half.OFFLINE)
+    readers: list[Callable[[], object]] = [partial(must_be_empty, top) for top in halves.values()]
+    readers += [
+        partial(_table_name, halves),
+        partial(_boundary_mode, halves),
+        partial(_revert_window_ms, halves),
+        partial(parse_upkeep_schedule, halves, VACUUM_SCHEDULE, VACUUM_DEFAULT),
+        partial(parse_merge_schedule, offline),
+    ]
+    if realtime:
+        readers.append(partial(parse_connectors, realtime, brokers=brokers))
+        readers.append(partial(parse_upkeep_schedule, halves, OPTIMIZE_SCHEDULE, OPTIMIZE_DEFAULT))
+    readers += [partial(parse_batch_ingestion, offline)] if offline else []
+    if schema is not None:
+        readers += _readers_of_columns(schema, halves, brokers)
+    for read in readers:
+        # What another part's mistake has left may be of any shape.
+        with suppress(LookupError, TypeError, ValueError), errors:
+            read()
+
+
+def _readers_of_columns(schema: Schema, halves: Halves, brokers: str | None) -> list[Callable[[], object]]:
+    """Readers of the parts of configs that name columns."""
+    readers: list[Callable[[], object]] = [
+        partial(_time_column, halves, schema),
+        partial(_null_handling, halves, schema),
+        partial(_sort_columns, halves, schema),
+        partial(_expectations, halves, schema),
+        partial(parse_partitions, halves.get(Half.OFFLINE), schema),
+        *(partial(parse_ingestion, top, schema, half) for half, top in halves.items()),
+    ]
+    realtime = halves.get(Half.REALTIME)
+    if realtime is not None and _has_stream_configs(realtime):
+        readers.append(partial(_stream, realtime, schema, (), halves, brokers))
+    try:
+        time_column, null_handling = _time_column(halves, schema), _null_handling(halves, schema)
+    except SpecError:
+        return readers
+
+    def read_tasks() -> None:
+        upsert = _upsert(halves, schema, time_column, null_handling)
+        rows = TableRows(schema, time_column, upsert is not None and not upsert.folds)
+        task = tasks_of(realtime) if realtime is not None else None
+        move = parse_move(task.section(MOVE_TASK), rows) if task and MOVE_TASK in task.doc else None
+        parse_merges(halves.get(Half.OFFLINE), rows, move)
+
+    return [*readers, read_tasks, partial(parse_retention, halves, time_column)]
+
+
+def _parse_table(
+    schema_doc: dict[str, object],
+    schema_source: str,
+    configs: list[tuple[dict[str, object], str]],
+    brokers: str | None,
+) -> TableSpec:
     _refuse_hidden(configs)
     schema = parse_schema(schema_doc, schema_source)
     halves = _by_half(configs)

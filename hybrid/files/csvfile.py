@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from hybrid.files.limits import DEFAULT_LIMITS, FileLimits
-from hybrid.files.records import Record, Slice, is_gzip, text_lines
+from hybrid.files.records import Record, Slice, Wrong, is_gzip, raise_problem, text_lines
 from hybrid.formats.csv_cells import rows_of
 from hybrid.formats.csv_format import CsvFormat, header_of
 from hybrid.schema.problem import Problem
@@ -17,10 +17,12 @@ from hybrid.schema.problem import Problem
 _SHOWN_MAX = 10
 
 
-def read_csv(piece: Slice, form: CsvFormat, limits: FileLimits = DEFAULT_LIMITS) -> Iterator[Record]:
+def read_csv(
+    piece: Slice, form: CsvFormat, limits: FileLimits = DEFAULT_LIMITS, wrong: Wrong = raise_problem
+) -> Iterator[Record]:
     """The rows of a file, or of some whole lines of it, below its header.
 
-    Raises Problem at a row with more or fewer cells than the header.
+    A row with more or fewer cells than the header is `wrong`.
     """
     rows = rows_of(_lines(piece, limits), form.dialect, piece.first)
     header = header_of(rows, replace(form, skip_header=False) if piece.start else form)
@@ -29,7 +31,8 @@ def read_csv(piece: Slice, form: CsvFormat, limits: FileLimits = DEFAULT_LIMITS)
         if form.trailing_delimiter and len(cells) == len(header) + 1 and not cells[-1]:
             cells = cells[:-1]
         if len(cells) != len(header):
-            raise Problem(position, at, _unequal(header, cells, form))
+            wrong(Problem(position, at, _unequal(header, cells, form)))
+            continue
         yield Record(position, at, {name: form.value(name, cell) for name, cell in zip(header, cells, strict=True)})
 
 

@@ -11,7 +11,17 @@ from itertools import islice
 from pathlib import Path
 
 from hybrid.files.limits import DEFAULT_LIMITS, FileLimits
-from hybrid.files.records import Record, Shape, Slice, at_line, check_text, open_plain, text_lines
+from hybrid.files.records import (
+    Record,
+    Shape,
+    Slice,
+    Wrong,
+    at_line,
+    check_text,
+    open_plain,
+    raise_problem,
+    text_lines,
+)
 from hybrid.schema.jsontext import parse_json
 from hybrid.schema.problem import Problem
 
@@ -57,8 +67,8 @@ def _head(path: Path, limits: FileLimits) -> bytes:
         raise Problem(0, "", f"the gzip data cannot be read, is the file damaged or cut off? {error}") from error
 
 
-def read_lines(piece: Slice, limits: FileLimits = DEFAULT_LIMITS) -> Iterator[Record]:
-    """The objects of a slice of JSON lines; blank lines are skipped."""
+def read_lines(piece: Slice, limits: FileLimits = DEFAULT_LIMITS, wrong: Wrong = raise_problem) -> Iterator[Record]:
+    """The objects of a slice of JSON lines; blank lines are skipped, and a line that is no object is `wrong`."""
     bytes_left = piece.bytes
     lines = text_lines(piece.path, piece.start, piece.first, limits)
     for line, (text, size) in enumerate(lines, piece.first):
@@ -66,7 +76,12 @@ def read_lines(piece: Slice, limits: FileLimits = DEFAULT_LIMITS) -> Iterator[Re
             return
         bytes_left -= size
         if text.strip():
-            yield _record(text, line, line)
+            try:
+                record = _record(text, line, line)
+            except Problem as problem:
+                wrong(problem)
+            else:
+                yield record
 
 
 def read_whole(piece: Slice, limits: FileLimits = DEFAULT_LIMITS) -> Iterator[Record]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache, partial
@@ -36,6 +36,15 @@ class Record(NamedTuple):
     position: int
     at: str
     values: Mapping[str, object]
+
+
+# Receives the problem of one row, behind which the reader continues, or raises it.
+Wrong = Callable[[Problem], None]
+
+
+def raise_problem(problem: Problem) -> None:
+    """Ends reading at the first wrong row."""
+    raise problem
 
 
 class Shape(StrEnum):

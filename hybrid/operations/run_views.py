@@ -25,6 +25,8 @@ def visible_run(run: RunRecord) -> RunRecord:
     if not reads_only():
         return run
     error = None if run.error is None else {**run.error, "error": HIDDEN_ERROR, "hint": None}
+    if error is not None:
+        error.pop("errors", None)
     result = HIDDEN_ERROR if run.state == "FAILED" else run.result
     if run.type == _BACKUP:
         hidden = None if run.result is None else HIDDEN_BACKUP

@@ -2,7 +2,7 @@
 
 The OFFLINE config's transforms and filter apply. Their now() is the time of the file's last change, so that the same
 job gives the same rows. Each slice also writes one note: the number of rows and of filtered records, their times, the
-columns it saw, or the first wrong place. The driver reads the notes, so an error names the exact row and is raised
+columns it saw, or the first wrong places. The driver reads the notes, so an error names the exact rows and is raised
 before anything is changed.
 """
 
@@ -11,12 +11,13 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hybrid.config.table_config import Half, TableSpec
-from hybrid.errors import DataError, suggestion
+from hybrid.errors import ERRORS_MAX, DataError, suggestion
 from hybrid.files.inputs import InputFile
 from hybrid.files.reading import read_slice
 from hybrid.files.records import Record, Slice
@@ -97,7 +98,7 @@ class StagedRows:
 
 @dataclass
 class _CellNote:
-    """What one slice reports to the driver; `low` and `high` are (ms, at), `problem` is (position, at, reason).
+    """What one slice reports to the driver; `low` and `high` are (ms, at), `problems` are (position, at, reason).
 
     `stored` are the least and the greatest value of a time column finer than milliseconds.
     """
@@ -110,7 +111,13 @@ class _CellNote:
     filtered: int = 0
     stored: tuple[Any, Any] | None = None
     seen: set[str] = field(default_factory=set)
-    problem: tuple[int, str, str] | None = None
+    problems: list[tuple[int, str, str]] = field(default_factory=list)
+
+    def add_problem(self, problem: Problem) -> None:
+        """Note a row that is wrong. The problem is raised when as many are noted as are reported."""
+        if len(self.problems) >= ERRORS_MAX:
+            raise problem
+        self.problems.append((problem.position, problem.at, problem.reason))
 
     def count(self, is_delete: bool, time_ms: int | None, at: str, stored: Any = None) -> None:
         self.rows += not is_delete
@@ -131,8 +138,9 @@ class _CellNote:
     @classmethod
     def from_text(cls, text: str) -> _CellNote:
         doc = json.loads(text)
-        tuples = {name: tuple(doc[name]) if doc[name] else None for name in ("low", "high", "problem", "stored")}
-        return cls(**{**doc, **tuples, "seen": set(doc["seen"])})
+        tuples = {name: tuple(doc[name]) if doc[name] else None for name in ("low", "high", "stored")}
+        problems = [(int(position), str(at), str(reason)) for position, at, reason in doc["problems"]]
+        return cls(**{**doc, **tuples, "seen": set(doc["seen"]), "problems": problems})
 
 
 def stage(
@@ -143,7 +151,7 @@ def stage(
     folder: Path,
     watched: Sequence[str] = (),
 ) -> StagedRows:
-    """Stages the rows of `files` in `folder`. DataError at the first row that cannot become a row of the table.
+    """Stages the rows of `files` in `folder`. DataError names the first rows that cannot become rows of the table.
 
     For the columns `watched`, a row records which of them had no value, because a default may replace it.
     """
@@ -191,15 +199,18 @@ def _by_file(files: Sequence[InputFile], notes: Iterable[_CellNote]) -> Iterator
 
 
 def _refuse_problems(files: Sequence[InputFile], notes: Iterable[_CellNote]) -> None:
-    wrong = sorted((note.file, note.problem) for note in notes if note.problem is not None)
+    wrong = sorted((note.file, problem) for note in notes for problem in note.problems)
     if not wrong:
         return
     number, (_, at, reason) = wrong[0]
     others = sorted({files[file].path.name for file, _ in wrong[1:]} - {files[number].path.name})
     more = f" There are wrong rows in {len(others)} further files, e.g. {others[0]}." if others else ""
-    raise DataError(
+    error = DataError(
         f"{files[number].path}{at}: {reason.rstrip('.')}.{more} Nothing was changed.",
         hint="Correct the file and run the job again.",
+    )
+    raise error.carry(
+        DataError(f"{files[file].path}{at}: {reason.rstrip('.')}.") for file, (_, at, reason) in wrong[1:ERRORS_MAX]
     )
 
 
@@ -224,15 +235,20 @@ def _stage_slice(
     spec = converter.spec
     rows: list[tuple[object, ...]] = []
     try:
-        for record in read_slice(piece, csv_format):
-            row = converter.row(record, note, changed_ms)
+        for record in read_slice(piece, csv_format, wrong=note.add_problem):
+            try:
+                row = converter.row(record, note, changed_ms)
+            except Problem as problem:
+                note.add_problem(problem)
+                continue
             if row is not None:
                 rows.append(row)
             if len(rows) == _BATCH_ROWS:
                 yield _batch(spec, rows)
                 rows = []
-    except Problem as problem:
-        note.problem = (problem.position, problem.at, problem.reason)
+    except Problem as problem:  # it ends the file, or is one more than are reported
+        with suppress(Problem):
+            note.add_problem(problem)
     nothing = (None,) * len(spec.schema.fields)
     yield _batch(spec, [*rows, (*nothing, None, None, None, None, note.file, note.to_text())])
 

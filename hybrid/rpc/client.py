@@ -18,7 +18,7 @@ from socket import SHUT_RDWR, socket
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote, urlsplit
 
-from hybrid.errors import HybridError, MachineError, QueryError, UsageError, known_kinds
+from hybrid.errors import HybridError, MachineError, QueryError, UsageError, known_kinds, with_others
 from hybrid.jvm.process import Process, read_record
 from hybrid.progress import Progress
 from hybrid.runtime.backoff import Backoff
@@ -252,4 +252,4 @@ def error_of(answer: Mapping[str, Any]) -> HybridError:
     message, hint = str(answer.get("error")), answer.get("hint")
     if issubclass(kind, QueryError):
         return kind(message, pinot_code=int(answer.get("pinot_code", 200)), hint=hint)
-    return kind(message, hint=hint)
+    return with_others(kind(message, hint=hint), answer)

@@ -129,6 +129,18 @@ class Cursor:
         self._next += len(words) if matches else 0
         return matches
 
+    @property
+    def place(self) -> int:
+        """The number of tokens that have been read."""
+        return self._next
+
+    def leave(self, place: int, *symbols: str) -> None:
+        """Go on at one of these symbols behind a place, outside of parentheses that open behind it, or at the end."""
+        self._next, depth = place, 0
+        while not self.is_done() and (depth > 0 or not any(map(self.at, symbols))):
+            depth += self.at("(") - self.at(")")
+            self.take()
+
     def expect(self, word: str, where: str) -> Token:
         """Read this word or symbol. SpecError, with the token there, when it is missing; `where` says after what."""
         if not self.at(word):

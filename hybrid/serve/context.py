@@ -18,7 +18,7 @@ from starlette.requests import Request
 from hybrid.api.hybrid import Hybrid
 from hybrid.api.table import Table
 from hybrid.catalog.runs import RunRecord
-from hybrid.errors import ConflictError, HybridError, QueryError, known_kinds
+from hybrid.errors import ConflictError, HybridError, QueryError, known_kinds, with_others
 from hybrid.home.input_access import rules_of
 from hybrid.operations.backups.backup_create import check_directory
 from hybrid.operations.overview import TableOverview, overview_of_all
@@ -198,7 +198,7 @@ def error_of(document: Mapping[str, Any]) -> HybridError:
     kind = known_kinds().get(str(document["kind"]), HybridError)
     if issubclass(kind, QueryError):
         return kind(document["error"], pinot_code=document["pinot_code"], hint=document["hint"])
-    return kind(document["error"], hint=document["hint"])
+    return with_others(kind(document["error"], hint=document["hint"]), document)
 
 
 def context_of(request: Request) -> ServerContext:
