@@ -8,6 +8,7 @@ post with the account that a browser remembers.
 from __future__ import annotations
 
 import logging
+import re
 import secrets
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -28,6 +29,7 @@ from hybrid.serve.sessions import is_script_of_page, proves_same_origin, session
 
 _LOG = Later(logging.getLogger(__name__))
 _UPLOADS = ("/ingestFromFile",)
+_FILE_FORMS = re.compile(r"/ui/tables/[^/]+/backfills")
 _QUIET = ("/livez", "/readyz", "/health", "/metrics")
 _PATH_MAX = 200
 _REFUSED_PER_S = 10
@@ -69,7 +71,7 @@ class Middleware:
                 self._told(scope, seen, time.monotonic() - started)
 
     async def _pass(self, scope: Scope, headers: Headers, receive: Receive, send: Send, seen: _Seen) -> None:
-        limit = self._limits.upload_bytes if scope["path"] in _UPLOADS else self._limits.body_bytes
+        limit = self._limits.upload_bytes if _takes_files(scope["path"], headers) else self._limits.body_bytes
         refusal = self._host_refusal(headers) or _length_refusal(headers, limit)
         if refusal is not None:
             await error_answer(*refusal, scope["path"], kind="usage", hint=None)(scope, receive, send)
@@ -165,6 +167,13 @@ def _bounded(receive: Receive, limit: int) -> Callable[[], Awaitable[MutableMapp
         return message
 
     return bounded
+
+
+def _takes_files(path: str, headers: Headers) -> bool:
+    """Whether a request may send files. Other forms and JSON bodies are held in memory, so they are shorter."""
+    if path in _UPLOADS:
+        return True
+    return _FILE_FORMS.fullmatch(path) is not None and headers.get(b"content-type", b"").startswith(b"multipart/")
 
 
 def _json_meant(scope: Scope, headers: Headers) -> Scope:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import re
 import shutil
 import time
 import uuid
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import IO, TYPE_CHECKING, BinaryIO
 
 from fastapi import Request
 from python_multipart.exceptions import FormParserError
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 
 _FOLDER = "uploads"
 _KEPT_S = 86_400.0  # longer than a run waits in the queue; then files of a crashed process are removed
+_NAME_MAX = 100
 _USAGE = "Send a form with one file: curl -F file=@data.json"
 
 
@@ -67,6 +71,44 @@ async def _receive(request: Request, folder: Path, checked_bytes: int) -> Path:
 async def remove_upload(file: Path) -> None:
     """Remove a received file with its folder."""
     await run_in_threadpool(shutil.rmtree, file.parent, ignore_errors=True)
+
+
+def store_files(home: Path, files: Sequence[tuple[str, IO[bytes]]]) -> Path:
+    """Store the files of a form, by name and content, in a folder of their own: the file, or the folder of several.
+
+    They keep the endings of their names. What a crash leaves behind is removed by a later upload.
+    """
+    folder = home / _FOLDER / uuid.uuid4().hex
+    _prepare(folder, sum(_size(file) for _, file in files))
+    stored: list[Path] = []
+    try:
+        for number, (name, file) in enumerate(files):
+            path = folder / (_plain_name(name) if len(files) == 1 else f"{number}-{_plain_name(name)}")
+            with path.open("xb") as target:
+                shutil.copyfileobj(file, target)
+            stored.append(path)
+        durable.sync_files(stored, home)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    return stored[0] if len(stored) == 1 else folder
+
+
+def remove_stored(stored: Path) -> None:
+    """Remove what `store_files` has stored."""
+    shutil.rmtree(stored if stored.is_dir() else stored.parent, ignore_errors=True)
+
+
+def _size(file: IO[bytes]) -> int:
+    size = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    return size
+
+
+def _plain_name(name: str) -> str:
+    """A file name without folders and special characters. Readers skip names that begin with a dot or `_`."""
+    plain = re.sub(r"[^A-Za-z0-9.-]+", "-", name.replace("\\", "/").rpartition("/")[2])[-_NAME_MAX:]
+    return plain.lstrip(".-") or "file"
 
 
 def _prepare(folder: Path, length: int) -> None:

@@ -19,6 +19,7 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from anyio.to_thread import run_sync
@@ -28,6 +29,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from hybrid.errors import HybridError, RightError, UsageError, error_document
 from hybrid.home.accounts import ASKING_RIGHT
+from hybrid.home.input_access import UPLOAD
 from hybrid.rpc.client import STATEMENT_VERBS
 from hybrid.rpc.verbs import VERBS
 from hybrid.runtime.json_values import json_value
@@ -35,6 +37,7 @@ from hybrid.serve.authentication import who_asks
 from hybrid.serve.authorization import needs
 from hybrid.serve.console.rendering import MAIN_BLOCK, render, templates_hash
 from hybrid.serve.context import ServerContext, context_of
+from hybrid.serve.uploads import remove_stored, store_files
 from hybrid.serve.verbs import answer_statement, run_checked
 
 Json = Any
@@ -80,6 +83,15 @@ class PageRequest:
         """A file of the form; None when none was chosen."""
         value = self.form.get(name)
         return value if isinstance(value, UploadFile) and value.filename else None
+
+    def stored_files(self, name: str) -> str | None:
+        """The path of the form's files, stored for the run of this change, which may read no other file. None: none."""
+        found = [value for value in self.form.getlist(name) if isinstance(value, UploadFile) and value.filename]
+        if not found:
+            return None
+        stored = store_files(self.context.home.home, [(value.filename or "", value.file) for value in found])
+        self.request.state.stored = stored
+        return str(stored)
 
     def is_checked(self, name: str) -> bool:
         """Whether a checkbox of the form is checked."""
@@ -180,12 +192,27 @@ async def _changed(
         async with request.form() as form:
             asked = PageRequest(request, context, form)
             arguments = await run_sync(partial(arguments_of, asked, **request.path_params))
-        outcome = await run_sync(partial(run_checked, context, verb, arguments, "console"))
+        source = UPLOAD if stored_of(request) is not None else "console"
+        outcome = await run_sync(partial(run_checked, context, verb, arguments, source))
     except HybridError as error:
+        await _discard_stored(request)
         if accepts_json(request):
             raise
         return error_page(request, error, "Not done")
     return _outcome_response(request, outcome, verb, then, template)
+
+
+def stored_of(request: Request) -> Path | None:
+    """The files of a form that were stored for a run."""
+    found = getattr(request.state, "stored", None)
+    return found if isinstance(found, Path) else None
+
+
+async def _discard_stored(request: Request) -> None:
+    """Remove stored files that no run will read."""
+    stored = stored_of(request)
+    if stored is not None:
+        await run_sync(remove_stored, stored)
 
 
 def _outcome_response(request: Request, outcome: Mapping[str, Any], verb: str, then: str, template: str) -> Response:

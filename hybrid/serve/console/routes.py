@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
-from hybrid.serve.console import overview, run_page, sign_in, static_files, table_changes
+from hybrid.serve.console import (
+    backfill_page,
+    backfills,
+    overview,
+    replacements,
+    run_page,
+    sign_in,
+    static_files,
+    table_changes,
+)
 
-ROUTERS = (static_files.router, sign_in.router, overview.router, run_page.router, table_changes.router)
+_PAGES = (static_files, sign_in, overview, run_page, table_changes, backfills, backfill_page, replacements)
+ROUTERS = tuple(module.router for module in _PAGES)

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
 from fastapi import APIRouter
 
+from hybrid.catalog.runs import RunRecord
 from hybrid.operations.run_views import run_details
 from hybrid.rpc import json_views as views
 from hybrid.serve.console.page import Json, PageRequest, page
@@ -15,4 +20,14 @@ router = APIRouter(include_in_schema=False)
 def run_page(ask: PageRequest, run: str) -> Json:
     """A run as `GET /runs/{id}` has it, and whether it is incomplete."""
     found = ask.context.home.run(run)
-    return {**views.run_view(found), **run_details(found), "incomplete": found.incomplete}
+    place = None if found.incomplete or found.error else place_of(found)
+    return {**views.run_view(found), **run_details(found), "incomplete": found.incomplete, "place": place}
+
+
+def place_of(run: RunRecord) -> str | None:
+    """The page that shows what a run has made: the plan of a backfill, or the backfill that it ran."""
+    report: Mapping[str, Any] = run.report if isinstance(run.report, dict) else {}
+    backfill = report.get("id") if run.verb == "backfill_plan" else run.arguments.get("backfill")
+    if not isinstance(backfill, str):
+        return None
+    return f"/ui/tables/{quote(run.table_name, safe='')}/backfills/{quote(backfill, safe='')}"
