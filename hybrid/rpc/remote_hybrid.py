@@ -15,6 +15,7 @@ from hybrid.files.results.output_file import open_output
 from hybrid.files.results.result_format import format_of_file
 from hybrid.operations.flows import FlowStatus
 from hybrid.operations.tables.creation import Creation
+from hybrid.operations.tables.drop import DroppedTable
 from hybrid.operations.tables.given_documents import GivenDocument, given_documents
 from hybrid.operations.tables.status import TableStatus
 from hybrid.progress import Progress
@@ -121,6 +122,10 @@ class RemoteHybrid(RemoteObject, Hybrid):
     def undrop_table(self, name: str) -> str:
         """Restores a dropped table; returns a sentence."""
         return str(self._client.call("table_undrop", {"table": name})["sentence"])
+
+    def dropped_tables(self) -> list[DroppedTable]:
+        """The dropped tables that the server keeps, by name and time."""
+        return [values.value_of(DroppedTable, found) for found in self._client.call("table_dropped", {})]
 
     # Queries
 

@@ -28,6 +28,7 @@ from hybrid.table.boundary import Boundary
 from hybrid.table.effective import EffectiveBoundary
 
 if TYPE_CHECKING:
+    from hybrid.operations.tables.export import TableExport
     from hybrid.operations.queries import AsOfText
     from hybrid.operations.rejected_rows import Bounds
     from hybrid.rpc.client import Client
@@ -66,6 +67,10 @@ class RemoteTable(RemoteObject, Table):
     def name(self) -> str:
         """The table's name."""
         return str(self._shown["name"])
+
+    def export(self) -> TableExport:
+        """The table's current documents; `.write(folder)` writes to this machine."""
+        return values.table_export(self._call("table_export"))
 
     @property
     def connectors(self) -> RemoteConnectors:

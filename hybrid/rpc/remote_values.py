@@ -16,6 +16,7 @@ from hybrid.move.move import MoveReport
 from hybrid.move.retention.report import KeptSegments, RetentionReport
 from hybrid.operations.schedules import Schedule
 from hybrid.operations.segments import Segment
+from hybrid.operations.tables.export import TableExport
 from hybrid.query.explain import Explanation, HalfExplanation, TableExplanation
 from hybrid.query.result import QueryResult, QueryStats
 from hybrid.query.revision import Revision, TableRevision
@@ -153,6 +154,13 @@ def purge_report(document: Document) -> PurgeReport:
     before, after = (tuple(PurgeReading(**reading) for reading in document[name]) for name in ("before", "after"))
     files = tuple(RemovedFile(**file) for file in document["files"])
     return value_of(PurgeReport, document, files=files, before=before, after=after)
+
+
+def table_export(document: Document) -> TableExport:
+    """The documents of a table."""
+    documents = document["documents"]
+    halves = (documents.get("realtime"), documents.get("offline"))
+    return TableExport(document["table"], documents["schema"], *halves, document["brokers"], list(document["hidden"]))
 
 
 def replacement_entry(document: Document) -> ReplacementEntry:

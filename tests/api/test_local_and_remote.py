@@ -169,7 +169,9 @@ def test_tables(hy: Hybrid) -> None:
     assert "<svg" not in hy.table("plain")._repr_html_()
 
 
-def test_a_table_is_created_changed_dropped_and_restored(hy: Hybrid, tmp_path: Path) -> None:
+def test_a_table_is_created_changed_dropped_and_restored(
+    hy: Hybrid, both: tuple[Hybrid, Hybrid], tmp_path: Path
+) -> None:
     name = f"made_{'remote' if isinstance(hy, RemoteHybrid) else 'local'}"
     schema = {**SCHEMA, "schemaName": name}
     assert hy.create_table(schema, config(name)).table == name
@@ -180,7 +182,11 @@ def test_a_table_is_created_changed_dropped_and_restored(hy: Hybrid, tmp_path: P
     unchanged = hy.apply_table(path, config(name), dry_run=True)
     assert unchanged.changes == () and unchanged.sentence == str(unchanged)
     assert name in hy.drop_table(name) and name not in hy.table_names()
-    assert name in hy.undrop_table(name)
+    (dropped,) = hy.dropped_tables()
+    assert (dropped.table, dropped.rows, dropped.state) == (name, 0, "DROPPED") and dropped.bytes > 0
+    for other in both:
+        assert other.dropped_tables() == [dropped]
+    assert name in hy.undrop_table(name) and hy.dropped_tables() == []
     assert hy.query(f"select count(*) from {name}").rows == [(0,)]
     hy.drop_table(name, purge=True)
 
@@ -194,6 +200,17 @@ def test_documents_are_inferred(both: tuple[Hybrid, Hybrid], tmp_path: Path, mon
         local, remote = (hy.infer_table(source, ddl=True, **options) for hy in both)
         assert local == remote and local.time_column == "ts"
         assert both[1].apply_table(remote.documents(), dry_run=True).table == "rides"
+
+
+def test_an_exported_table_is_applied_again(hy: Hybrid, tmp_path: Path) -> None:
+    exported = hy.table("orders").export()
+    assert hy.apply_table(exported.documents(), dry_run=True).changes == ()
+    files = exported.write(tmp_path / "orders")
+    assert [path.name for path in files] == [
+        "orders_schema.json", "orders_offline_table.json", "orders_realtime_table.json"
+    ]  # fmt: skip
+    with pytest.raises(ConflictError, match="exists already"):
+        exported.write(tmp_path / "orders")
 
 
 def test_the_state_of_a_table(hy: Hybrid) -> None:
@@ -222,6 +239,8 @@ def test_the_state_of_a_table(hy: Hybrid) -> None:
         lambda hy: hy.table("orders").origins(MOVED),
         lambda hy: hy.table("orders").connectors.statuses(),
         lambda hy: hy.table("orders").view("duckdb").code,
+        lambda hy: hy.table("orders").export(),
+        lambda hy: hy.table("plain").export(),
         lambda hy: hy.explain("select * from orders where ts > 1500").tables,
         lambda hy: hy.status(),
         lambda hy: hy.schedules(),
@@ -366,6 +385,14 @@ def test_a_remote_object_has_the_methods_of_a_local_one() -> None:
             if name.startswith("_") or own is None or isinstance(own, LocalOnly) or isinstance(method, property):
                 continue
             assert list(inspect.signature(method).parameters) == list(inspect.signature(own).parameters), name
+
+
+def test_a_method_that_is_added_here_is_added_there() -> None:
+    inherited = {Hybrid: {"aquery", "of"}, Table: set[str]()}
+    for local, remote in ((Hybrid, RemoteHybrid), (Table, RemoteTable)):
+        missing = {name for name in vars(local) if not name.startswith("_")} - vars(remote).keys()
+        served = {"cached_sizes", "cached_streams", "query_at_once", "serve_from_memory"} if local is Hybrid else set()
+        assert missing - served == inherited[local]
 
 
 def test_every_public_name_works_or_says_what_would_do(app: App) -> None:
