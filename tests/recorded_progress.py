@@ -8,9 +8,10 @@ class Heard:
 
     def __init__(self) -> None:
         self.said: list[str] = []
+        self.steps: list[tuple[str, int, int | None]] = []
 
     def say(self, message: str) -> None:
         self.said.append(message)
 
     def step(self, label: str, done: int, total: int | None) -> None:
-        pass
+        self.steps.append((label, done, total))

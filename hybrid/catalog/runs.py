@@ -33,6 +33,7 @@ _KEPT_ARGUMENTS = frozenset(
 # A run that kills its process three times would do so forever, and stop ingestion of every table.
 ATTEMPTS_MAX = 3
 _PAUSE_S = (0.0, 1.0, 10.0)  # before each attempt, counted from the start of the previous one
+_STARTS_AGAIN = "The server's process ended during this run. It starts again."
 _REMOVED_MAX, _IDS_MAX = 10_000, 500  # per call, and per statement
 
 
@@ -187,7 +188,7 @@ class Runs:
                 )
                 self.finish(run.id, "FAILED", sentence, error=error_document(error))
                 continue
-            again = RUNS.update().where(RUNS.c.id == run.id).values(state="QUEUED", progress="Taken up again.")
+            again = RUNS.update().where(RUNS.c.id == run.id).values(state="QUEUED", progress=_STARTS_AGAIN)
             with self._engine.begin() as connection:
                 connection.execute(again)
         return fallen

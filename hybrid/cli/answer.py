@@ -9,7 +9,7 @@ from typing import Any, TextIO
 
 import click
 
-from hybrid.cli.cells import printable
+from hybrid.cli.cells import CellKind, View, printable
 from hybrid.cli.command import Cli
 from hybrid.files.results.result_format import distinct_names
 
@@ -24,7 +24,15 @@ def show_answer(cli: Cli, statement: str, result: dict[str, Any], stream: TextIO
     if cli.is_terminal and _is_explained(statement, result):
         _show_tree(result["rows"], stream)
         return
-    cli.emit([dict(zip(names, row, strict=True)) for row in result["rows"]], names, stream=stream)
+    rows, view = result["rows"], View(tuple(names), kinds={})
+    if cli.is_terminal and not cli.is_wide:
+        from hybrid.cli.terminal.readable import number
+
+        types = result["types"]
+        rows = [[number(*pair) for pair in zip(row, types, strict=True)] for row in rows]
+        times = [name for name, data_type in zip(names, types, strict=True) if data_type == "TIMESTAMP"]
+        view = View(tuple(names), kinds=dict.fromkeys(times, CellKind.TIME))
+    cli.emit([dict(zip(names, row, strict=True)) for row in rows], view, stream=stream)
 
 
 def show_plan(cli: Cli, explanation: dict[str, Any], stream: TextIO | None = None) -> None:

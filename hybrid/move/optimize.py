@@ -102,11 +102,13 @@ def run_optimize(
         after = sum(heap.files_after for heap in now)
         return _report(table.spec, now, after, len(remaining), (), tuning, dry_run)
     done: list[Heap] = []
-    after, versions = 0, list[int]()
+    after, versions, seen = 0, list[int](), 0
+    label = f"rewriting segments of '{table.name}'"
     for number, group in enumerate(_holds(now, tuning)):
         if number:
             time.sleep(tuning.pause_s)
-        table.bench.progress.step(f"Writing segments of '{table.name}' anew", len(done), len(now))
+        table.bench.progress.step(label, seen, len(now))
+        seen += len(group)
         with table.lock(Half.REALTIME):
             before = table.half(Half.REALTIME)
             there = heaps(table.spec, before, tuning)
@@ -122,6 +124,7 @@ def run_optimize(
         after += sum(file.segment in names and file.path not in earlier_paths for file in now_there.files)
         versions += range(before.version + 1, now_there.version + 1)
         done += same
+    table.bench.progress.step(label, seen, len(now))
     return _report(table.spec, done, after, len(remaining), tuple(versions), tuning, dry_run)
 
 

@@ -214,7 +214,7 @@ class RunProgress:
         self._told_at = time.monotonic()
 
     def step(self, label: str, done: int, total: int | None) -> None:
-        """Records how much of a stage is done, at a limited rate."""
-        if time.monotonic() - self._told_at >= _TELL_S:
+        """Records how much of a stage is done, at a limited rate, and always its end."""
+        if done == total or time.monotonic() - self._told_at >= _TELL_S:
             self._runs.tell(self._run_id, f"{label}: {done}" if total is None else f"{label}: {done} of {total}")
             self._told_at = time.monotonic()

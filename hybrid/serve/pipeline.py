@@ -155,7 +155,9 @@ class Pipeline:
                 self._stop.wait(_LOOK_S)
                 continue
             if taken_up:
-                _LOG.warning("Taken up again: %s", ", ".join(run.id for run in taken_up))
+                _LOG.warning(
+                    "Runs that a stopped process had begun start again: %s", ", ".join(run.id for run in taken_up)
+                )
             return
 
     def _take_up_unnoted(self) -> None:

@@ -184,7 +184,7 @@ _REPLACEMENT = {
     "user": "ada",
     "reason": "prices were net",
     "result": "Replaced 1 segment: 180,211 rows became 180,211; 1,204 changed in fare.",
-    "inputs": [{"path": "/data/corrected/rides.parquet", "size": 14240106, "sha256": "9f86d081884c7d65"}],
+    "inputs": [{"path": "/data/corrected/rides.parquet", "bytes": 14240106, "sha256": "9f86d081884c7d65"}],
 }
 _TABLE = {
     "name": "rides",
@@ -294,10 +294,12 @@ ANSWERS: Mapping[str, Any] = {
     "erasure": _ERASURE,
     "explain": {"plan": {}, "lines": _LINES},
     "query": {
-        "columns": ["city", "rides", "last", "remark"], "types": ["STRING", "LONG", "TIMESTAMP", "STRING"],
+        "columns": ["city", "rides", "fares", "mean", "last", "remark"],
+        "types": ["STRING", "LONG", "BIG_DECIMAL", "DOUBLE", "TIMESTAMP", "STRING"],
         "rows": [
-            ["Amsterdam", 120034, "2025-11-25T05:39:39.213Z", None],
-            ["日本", 7, "2025-11-25T05:39:40Z", "No ride of this city has ended yet, so that it has no fare at all; "
+            ["Amsterdam", 120034, "916059.480000000000000000", 7.631666666666667, "2025-11-25T05:39:39.213Z", None],
+            ["日本", 7, "0.500000000000000000", 0.07142857142857142, "2025-11-25T05:39:40Z",
+             "No ride of this city has ended yet, so that it has no fare at all; "
              "see the column of states in the table of rides."],
         ],
         "warnings": [], "revision": "", "tables": ["rides"], "source": "files",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from hybrid.cli.main import run
 from hybrid.cli.output import TerminalProgress, emit
 from hybrid.cli.terminal.differences import difference_table
 from hybrid.cli.terminal.fitting import Measured, fit
-from hybrid.cli.terminal.readable import kind_of, readable, size
+from hybrid.cli.terminal.readable import kind_of, number, readable, size
 from hybrid.cli.terminal.show import show_explanation
 from tests.cli.terminals import Terminal
 from tests.cli.test_untrusted_text import HOSTILE
@@ -127,6 +128,37 @@ def test_a_query_keeps_its_values_and_wraps_its_texts() -> None:
     lines = shown([{"rows": 196443, "bytes": 2848, "state": "OK now", "text": "日本 " * 20}])
     assert lines[2].startswith("196443   2848  OK now  日本") and max(map(cell_len, lines)) <= 60
     assert "".join("".join(lines[2:]).split()).count("日本") == 20
+
+
+def test_long_counts_in_sentences_have_separators() -> None:
+    shown_text = readable("Moved 12031 rows of 1 bucket (2025-11-24T00:00:00Z) at 104000, 1234 files", CellKind.PROSE)
+    assert shown_text == "Moved 12,031 rows of 1 bucket (2025-11-24T00:00:00Z) at 104000, 1,234 files"
+    out = Terminal()
+    TerminalProgress(out).say("Read 196443 rows of x-2024 rows and v1.2345 files")
+    assert out.getvalue() == "Read 196,443 rows of x-2024 rows and v1.2345 files\n"
+
+
+@pytest.mark.parametrize(
+    ("value", "data_type", "expected"),
+    [
+        ("7.630000000000000000", "BIG_DECIMAL", Decimal("7.63")),
+        ("100.000", "BIG_DECIMAL", Decimal(100)),
+        ("NaN", "BIG_DECIMAL", "NaN"),
+        (55.72000000000001, "DOUBLE", 55.72),
+        (7.633333333333334, "DOUBLE", 7.63333333333),
+        ("NaN", "DOUBLE", "NaN"),
+        (1792972800000, "LONG", 1792972800000),
+        (None, "DOUBLE", None),
+    ],
+)
+def test_numbers_of_a_result_are_readable(value: Any, data_type: str, expected: Any) -> None:
+    assert repr(number(value, data_type)) == repr(expected) or number(value, data_type) == expected
+
+
+def test_milliseconds_beside_a_time_are_for_wide() -> None:
+    row = {"start": "2025-11-23T00:00:02.125Z", "start_ms": 1763856002125, "buffer_ms": 1}
+    assert [line.split()[0] for line in shown(row)] == ["start", "buffer_ms"]
+    assert [line.split()[0] for line in shown(row, wide=True)] == list(row)
 
 
 def test_many_columns_are_records() -> None:

@@ -21,13 +21,14 @@ class RecipeHome:
     def __init__(self, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
         self.home = home
         self._capsys = capsys
-        self.messages = ""
+        self.messages = self.printed = ""
 
     def run(self, *words: str, code: int = 0) -> Any:
         """One command with --json; its exit code must be `code`."""
         self._capsys.readouterr()
         found = run(["--home", str(self.home), *words, "--json"])
         out, self.messages = self._capsys.readouterr()
+        self.printed = out
         assert found == code, f"hybrid {' '.join(words)}: exit {found}\n{self.messages}"
         return json.loads(out) if out.strip() else None
 

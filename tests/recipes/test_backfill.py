@@ -64,9 +64,13 @@ def test_rows_that_have_not_even_been_ingested_are_planned_looked_at_corrected_a
     home.run("backfill", "revert", made["id"], "--yes")
     assert totals(home) == before
     home.run("backfill", "run", made["id"], "--yes", code=4)
-    assert "was reverted" in home.messages and "Take the revert back: hybrid replacement revert orders" in home.messages
+    assert "was reverted" in home.messages
+    way_back = json.loads(home.printed)["hint"]
+    assert way_back.startswith("Take the revert back: hybrid replacement revert orders ")
     (state,) = [one["state"] for one in home.run("backfill", "list", "orders")]
     assert state == "REVERTED"
+    home.run("replacement", "revert", "orders", way_back.split()[-1], "--yes")
+    assert totals(home) == after
 
 
 def test_what_stops_a_backfill(make_recipe, tmp_path):
@@ -79,6 +83,9 @@ def test_what_stops_a_backfill(make_recipe, tmp_path):
     assert "Did you mean 'amount'?" in home.messages
     home.run(*plan, "--update", "ts = ts + 1", code=2)
     assert "'ts' of table 'orders' is the time column" in home.messages
+    home.run(*plan, "--delete", "--where", "amuont = 1", code=2)
+    assert "Did you mean 'amount'?" in home.messages
+    assert home.run("task", "list", "orders") == []  # a plan that could not be made is no failed run
     home.run("backfill", "plan", "orders", "--from", "2021-09-24T00:00", "--to", "2021-09-25", "--delete", code=2)
     assert "--from 2021-09-24T00:00: has no zone" in home.messages
     home.run("backfill", "status", "backfill-1", code=1)

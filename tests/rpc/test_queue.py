@@ -154,3 +154,22 @@ def test_the_queue_is_bounded(here: Hybrid) -> None:
     assert enqueue(here, "revert", {"table": "one", **REVERT}, "http:bob") is not None
     with pytest.raises(UsageError, match="at most 4194304"):
         enqueue(here, "revert", {"table": "one", "entry": "x" * 5_000_000}, "http:bob")
+
+
+def test_progress_is_recorded_seldom_and_the_end_of_a_stage_always(
+    here: Hybrid, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, now_s = claimed(here, 1), [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now_s[0])
+    progress, told = workqueue.RunProgress(here.context.catalog.runs, run.id), list[str | None]()
+    for passed_s, done in ((0.0, 0), (0.1, 1), (1.0, 2), (0.0, 3)):
+        now_s[0] += passed_s
+        progress.step("reading files", done, 3)
+        told.append(here.run(run.id).progress)
+    assert told == [f"reading files: {done} of 3" for done in (0, 0, 2, 3)]
+
+
+def test_a_run_that_starts_again_says_why(here: Hybrid) -> None:
+    run = claimed(here, 1)
+    here.context.catalog.runs.take_up_fallen()
+    assert here.run(run.id).progress == "The server's process ended during this run. It starts again."

@@ -8,6 +8,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from hybrid.cli.cells import printable
+from hybrid.cli.terminal.readable import grouped
 
 _SQL = frozenset({"relation", "statement"})
 
@@ -30,7 +31,7 @@ def explanation_tree(lines: Sequence[Sequence[str]]) -> Tree:
 
 
 def _add(branch: Tree, subject: str, text: str) -> None:
-    lines = _sql_lines(text) if subject in _SQL else [text]
+    lines = _sql_lines(text) if subject in _SQL else [grouped(text)]
     first = Text.assemble((printable(subject), "dim"), "  ", printable(lines[0]) if len(lines) == 1 else "")
     first.rstrip()
     below = branch.add(first)

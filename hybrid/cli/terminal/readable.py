@@ -5,8 +5,11 @@ The kind of a value follows from its key, because a key means the same in every 
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from decimal import Decimal, InvalidOperation
 
 from hybrid.cli.cells import CellKind, printable, text
 
@@ -33,6 +36,13 @@ _COLOURS = {word: colour for colour, words in _WORDS_OF_STATES.items() for word 
 NOT_OK = "NOT OK"
 
 
+_COUNTED = re.compile(
+    r"(?<![\w.,:@/-])([0-9]{4,})(?= (?:stored |visible |rejected )?"
+    r"(?:rows?|messages?|files?|segments?|buckets?|records?|offsets?|bytes)\b)"
+)
+_DOUBLE_DIGITS = 12  # the rest of a double's 17 digits is noise of its computation
+
+
 def kind_of(name: str) -> CellKind:
     """The kind of the values of a key."""
     return _KINDS.get(name, CellKind.PLAIN)
@@ -49,7 +59,36 @@ def readable(value: object, kind: CellKind) -> str:
             return printable(_time(value, exact=kind is CellKind.TIME))
         case _, list() | tuple() if all(not isinstance(item, Mapping | list | tuple) for item in value):
             return printable(", ".join(map(text, value)))
-    return printable(text(value))
+    return grouped(printable(text(value))) if kind is CellKind.PROSE else printable(text(value))
+
+
+def grouped(sentence: str) -> str:
+    """A sentence in which long counts have separators: `196,443 rows`."""
+    return _COUNTED.sub(lambda match: f"{int(match[1]):,}", sentence)
+
+
+def number(value: object, data_type: str) -> object:
+    """A number of a result for people: a decimal without zeros at its end, a double without the noise of its sum."""
+    if data_type == "BIG_DECIMAL" and isinstance(value, str):
+        decimal = _decimal(value)
+        return value if decimal is None else decimal.normalize()
+    if data_type == "DOUBLE" and isinstance(value, float) and math.isfinite(value):
+        return float(f"{value:.{_DOUBLE_DIGITS}g}")
+    return value
+
+
+def _decimal(text: str) -> Decimal | None:
+    """A finite decimal; None for other texts."""
+    try:
+        decimal = Decimal(text)
+    except InvalidOperation:
+        return None
+    return decimal if decimal.is_finite() else None
+
+
+def without_twins(row: Mapping[str, object]) -> list[str]:
+    """The names of an object without times in milliseconds that stand there as times too: `start_ms` beside `start`."""
+    return [name for name in row if not (name.endswith("_ms") and name.removesuffix("_ms") in row)]
 
 
 def size(count: int) -> str:

@@ -9,6 +9,7 @@ from typing import TextIO
 from rich.text import Text
 
 from hybrid.cli.cells import Row, View
+from hybrid.cli.terminal.readable import grouped, without_twins
 from hybrid.cli.terminal.screen import Screen
 from hybrid.cli.terminal.tables import object_lines, table_lines
 
@@ -23,15 +24,18 @@ def show_table(rows: Sequence[Row], view: View, out: TextIO, *, wide: bool = Fal
 
 
 def show_object(row: Row, names: Sequence[str], out: TextIO, *, wide: bool = False) -> None:
-    """Print an object: a line per value."""
+    """Print an object: a line per value. Only `wide` has times in milliseconds beside the same times in words."""
     screen = Screen(out)
+    if not wide:
+        kept = without_twins(row)
+        names = [name for name in names if name in kept or name not in row]
     screen.lines(object_lines(row, names, screen, wide=wide))
 
 
 def show_message(message: str, out: TextIO) -> None:
     """Print a message for people, wrapped between words. A line that names a command stays whole, to be copied."""
     screen = Screen(out)
-    for line in message.split("\n"):
+    for line in grouped(message).split("\n"):
         word, colon, _ = line.partition(": ")
         text = Text(line)
         if colon and word in _COLOURS:

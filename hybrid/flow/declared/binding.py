@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,10 @@ from hybrid.flow.declared.read import Loaded, NoColumnsError, load_files
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
+
+
+_PLACE = re.compile(r"_c[0-9]+", re.IGNORECASE)
+_SHOWN_MAX = 3
 
 
 class NothingNew(BaseException):
@@ -36,6 +41,8 @@ class Bound:
     rejected_frames: list[DataFrame] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     left: int = 0
+    # A source of CSV that says neither whether there is a header nor which columns there are.
+    unnamed: DeclaredFileSource | None = None
 
     @property
     def rejected(self) -> DataFrame | None:
@@ -46,9 +53,25 @@ class Bound:
         self.warnings += source.warnings
         loaded = load_files(self.spark, source, files, known)
         self.warnings += loaded.warnings
+        if source.format == "csv" and source.schema is None and "header" not in source.reader:
+            self.unnamed = source
         if source.strict and loaded.rejected is not None:
             _refuse_any(loaded.rejected)
         return loaded
+
+
+def refuse_unnamed(bound: Bound, names: Iterable[str]) -> None:
+    """SpecError where a table would get columns `_c0`, `_c1`: the option `header` of a CSV source is missing.
+
+    Whoever means these names says that there is no header.
+    """
+    places = [name for name in names if _PLACE.fullmatch(name)]
+    if bound.unnamed is not None and places:
+        raise SpecError(
+            f"{bound.unnamed.path}: nothing says whether the first line of these CSV files names their columns, which "
+            f"would be called {', '.join(places[:_SHOWN_MAX])}. Nothing was changed.",
+            hint="Set the option header to true if it does; to false, best with a schema, if it is a row.",
+        )
 
 
 @dataclass

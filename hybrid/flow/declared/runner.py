@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from hybrid.config.table_config import Half, TableSpec
 from hybrid.errors import HybridError, OvertakenError, SpecError
-from hybrid.flow.declared.binding import Bound, NothingNew, OnceBinding, StreamBinding, changed_words
+from hybrid.flow.declared.binding import Bound, NothingNew, OnceBinding, StreamBinding, changed_words, refuse_unnamed
 from hybrid.flow.declared.convert import column_types
 from hybrid.flow.declared.documents import new_columns
 from hybrid.flow.declared.flow_errors import told
@@ -107,6 +107,7 @@ class FlowRun:
         """Stages the frame's rows in the table's columns; new columns are added to the table first."""
         spec = self._spec()
         new = new_columns(spec, column_types(frame.schema))
+        refuse_unnamed(bound, [column.name for column in new])
         if new:
             names = ", ".join(column.name for column in new)
             self.bench.progress.say(f"{self.flow.name}: adding {names} to '{spec.name}'.")

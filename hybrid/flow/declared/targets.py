@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from hybrid.config.table_config import TableSpec
 from hybrid.errors import ConflictError, HybridError, SpecError, suggestion
-from hybrid.flow.declared.binding import NothingNew, OnceBinding, StreamBinding
+from hybrid.flow.declared.binding import NothingNew, OnceBinding, StreamBinding, refuse_unnamed
 from hybrid.flow.declared.convert import ColumnType, column_types
 from hybrid.flow.declared.documents import table_documents, unified
 from hybrid.flow.declared.flow_errors import told
@@ -150,4 +150,6 @@ def _columns_of(bench: CommitContext, session: FlowSession, flow: Flow) -> list[
     """The columns of a flow's first rows."""
     binding = OnceBinding(flow.name, bench.spark) if flow.once else StreamBinding(flow.name, bench.spark)
     with in_session(session, binding):
-        return column_types(frame_of(flow, flow.query()).schema)
+        columns = column_types(frame_of(flow, flow.query()).schema)
+    refuse_unnamed(binding, [column.name for column in columns])
+    return columns

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 CONDEMNED = "_hy_condemned"
 _FILE, _DIGEST = "_hy_file", "_hy_raw_digest"
-_FILES_MAX = 2000  # of one Spark job; each is listed in its plan
+_LABEL = "reading files"
+_FILES_MAX = 500  # of one Spark job: each is listed in its plan, and progress moves job by job
 
 
 @dataclass(frozen=True)
@@ -38,12 +39,16 @@ def scan(scene: PurgeScope, files: Iterable[Path], raws: DataFrame | None) -> li
     """The number of rows and matches of each file; all must be readable. `raws`: digests of messages to remove."""
     matches: list[MatchingRows] = []
     rows = [path for path in files if not is_record(scene.table.spec, path)]
+    done, progress = 0, scene.table.bench.progress
     for rejected in (False, True):
         paths = [path for path in rows if is_rejected(scene.table.spec, path) == rejected]
         for start in range(0, len(paths), _FILES_MAX):
             part = paths[start : start + _FILES_MAX]
-            scene.table.bench.progress.step("reading files", start, len(paths))
+            progress.step(_LABEL, done, len(rows))
             matches += _counted(_goes_raw(scene, part, raws) if rejected else _matching(scene, part))
+            done += len(part)
+    if rows:
+        progress.step(_LABEL, done, len(rows))
     return matches
 
 

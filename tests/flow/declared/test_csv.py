@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from hybrid.errors import DataError, SpecError
+from hybrid.flow.declared.binding import StreamBinding, refuse_unnamed
 from hybrid.flow.declared.listing import list_files
 from hybrid.flow.declared.options import parse_source
 from hybrid.flow.declared.read import Loaded, load_files
@@ -50,6 +51,23 @@ def test_without_a_header_columns_are_those_of_the_schema_by_their_places(tmp_pa
     assert len(reasons(inferred)) == 1
     with pytest.raises(SpecError, match="schemaHints name id, but no header names the columns"):
         load(None, schemaHints="id INT")
+
+
+def test_a_table_gets_no_columns_by_place_unasked(tmp_path: Path, workbench) -> None:
+    (tmp_path / "1.csv").write_text("id,name\n1,x\n")
+    for options, schema, refused in (
+        ({}, None, True), ({"header": "false"}, None, False), ({"header": "true"}, None, False), ({}, SCHEMA, False)
+    ):  # fmt: skip
+        bound = StreamBinding("f", workbench.spark)
+        source = parse_source(str(tmp_path), {"format": "csv", **options}, "flow", streaming=True, schema=schema)
+        names = bound.read(source).columns
+        refuse_unnamed(bound, ["id"])
+        if refused:
+            with pytest.raises(SpecError, match=r"would be called _c0, _c1\. Nothing was changed") as error:
+                refuse_unnamed(bound, names)
+            assert "header to true" in str(error.value.hint)
+        else:
+            refuse_unnamed(bound, names)
 
 
 def test_headers_in_another_order_and_behind_comments_in_one_batch(tmp_path: Path, load) -> None:

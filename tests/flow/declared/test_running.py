@@ -130,6 +130,23 @@ def test_time_column_and_its_bucket(spark_home, stream_file):
         raise_failed(spark_home, text.replace("'at'", "'id'"))
 
 
+def test_a_forgotten_header_changes_no_table(spark_home, workbench):
+    folder = spark_home.folder / "in"
+    folder.mkdir()
+    (folder / "1.csv").write_text("id,at\n1,2024-03-01T10:00:00Z\n")
+    for schema in ("", ", schema='id BIGINT, at TIMESTAMP'"):
+        text = f"""
+import dlt
+dlt.create_streaming_table("events"{schema})
+@dlt.append_flow(target="events")
+def new():
+    return spark.readStream.format("cloudFiles").option("cloudFiles.format", "csv").load("{folder}")
+"""
+        report = spark_home.run(text)["new"]
+        assert report.state == "FAILED" and "whether the first line of these CSV files names" in report.sentence
+    assert types(spark_home) == {"id": "LONG", "at": "TIMESTAMP"} and rejected(spark_home) == []
+
+
 def raise_failed(home, text):
     report = home.run(text)["new"]
     assert report.state == "FAILED"

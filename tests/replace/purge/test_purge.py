@@ -20,11 +20,13 @@ from hybrid.move.optimize import OptimizeTuning, run_optimize
 from hybrid.replace.backfill.request import ChangeKind, Request, window_of
 from hybrid.replace.job_checks import with_asked
 from hybrid.replace.lineage import entries_of
+from hybrid.replace.purge import scan
 from hybrid.replace.purge.places import clear_ended
 from hybrid.replace.purge.report import purge_records
 from hybrid.replace.revert import revert
 from hybrid.table.state import Consuming
 from tests.query.halves import KEY, Row
+from tests.recorded_progress import Heard
 from tests.replace.backfill.lab import BUCKET, Lab, lab_spec, row
 from tests.replace.purge.erasing import everything, holding, move_all, purge_rows, reject, stream
 
@@ -73,6 +75,18 @@ def _moved(bench: CommitContext, folder: Path) -> Lab:
 
 def _delete(lab: Lab, where: str = GONE) -> None:
     lab.run(lab.plan(0, 2 * BUCKET, delete=True, where=where))
+
+
+def test_progress_of_reading_files_moves(
+    deleted: Lab, workbench: CommitContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard = Heard()
+    monkeypatch.setattr(scan, "_FILES_MAX", 2)
+    monkeypatch.setattr(workbench, "progress", heard)
+    purge_rows(deleted, GONE, dry_run=True)
+    assert {label for label, *_ in heard.steps} == {"reading files"}
+    done = [step[1] for step in heard.steps]
+    assert done[0] == 0 and done == sorted(done) and len(set(done)) > 2 and heard.steps[-1][1] == heard.steps[-1][2]
 
 
 def test_deleted_rows_go_from_every_place(deleted: Lab) -> None:
