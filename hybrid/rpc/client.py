@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -34,6 +35,7 @@ STATEMENT_VERBS = frozenset({"query", "explain", "table_view", "rejected"})
 _CANCEL_S = 2.0
 _CONNECT_S = 30.0  # a server that restarts its query process accepts at once and answers some seconds later
 _POLL_S = (0.05, 0.5)
+_STEP = re.compile(r"(.{1,200}): ([0-9]{1,18}) of ([0-9]{1,18})")  # as the server's queue records it
 
 
 @dataclass(frozen=True)
@@ -142,7 +144,7 @@ class Client:
             _, run = self._request("GET", f"/runs/{run_id}")
             if run["progress"] and run["progress"] != last_progress and run["state"] in {"QUEUED", "RUNNING"}:
                 last_progress = run["progress"]
-                self._progress.say(last_progress)
+                _report(self._progress, last_progress)
             if run["state"] not in {"QUEUED", "RUNNING"}:
                 if run["error"]:
                     raise error_of(run["error"])
@@ -233,6 +235,15 @@ class Client:
                 f"The server at {self._url} does not answer ({type(error).__name__}).",
                 hint="hybrid serve, or leave --server (HYBRID_SERVER) away to work without one.",
             ) from error
+
+
+def _report(progress: Progress, message: str) -> None:
+    """Reports a run's progress, as this process's own: a stage as its steps, anything else as a milestone."""
+    step = _STEP.fullmatch(message)
+    if step is None:
+        progress.say(message)
+    else:
+        progress.step(step[1], int(step[2]), int(step[3]))
 
 
 def _break(connection: socket) -> None:

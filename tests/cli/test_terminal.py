@@ -143,6 +143,8 @@ def test_long_counts_in_sentences_have_separators() -> None:
     [
         ("7.630000000000000000", "BIG_DECIMAL", Decimal("7.63")),
         ("100.000", "BIG_DECIMAL", Decimal(100)),
+        ("100", "BIG_DECIMAL", Decimal(100)),
+        ("12345678901234567890.123456789012345670", "BIG_DECIMAL", Decimal("12345678901234567890.12345678901234567")),
         ("NaN", "BIG_DECIMAL", "NaN"),
         (55.72000000000001, "DOUBLE", 55.72),
         (7.633333333333334, "DOUBLE", 7.63333333333),

@@ -19,9 +19,11 @@ from hybrid.errors import BusyError, ConflictError, UsageError
 from hybrid.home.home import Home
 from hybrid.lake.log import open_half
 from hybrid.rpc import queue as workqueue
+from hybrid.rpc.client import _report
 from hybrid.rpc.queue import PipelineLost, carry_out, enqueue
 from hybrid.rpc.verbs import Verb
 from hybrid.table.state import next_act, to_user_metadata
+from tests.recorded_progress import Heard
 
 REVERT = {"entry": "replace-1"}
 
@@ -173,3 +175,11 @@ def test_a_run_that_starts_again_says_why(here: Hybrid) -> None:
     run = claimed(here, 1)
     here.context.catalog.runs.take_up_fallen()
     assert here.run(run.id).progress == "The server's process ended during this run. It starts again."
+
+
+def test_a_client_shows_a_stage_as_its_own_work() -> None:
+    heard = Heard()
+    for message in ("reading files: 3 of 22", "Removed 3 of 22 files.", "Reading: some of 22"):
+        _report(heard, message)
+    assert heard.steps == [("reading files", 3, 22)]
+    assert heard.said == ["Removed 3 of 22 files.", "Reading: some of 22"]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from hybrid.cli.cells import CellKind, Row, View, text
+from hybrid.cli.terminal.readable import without_zeros
 
 _CHANGE, _DIFFERENCE = "change", "difference"
 _VALUE_MAX, _CONTEXT = 60, 12
@@ -49,12 +49,8 @@ def _shown(value: object, data_type: str | None) -> str:
     """A value as text: NULL for None, decimals without trailing zeros."""
     if value is None:
         return "NULL"
-    if data_type == "BIG_DECIMAL":
-        try:
-            return format(Decimal(str(value)).normalize(), "f")
-        except InvalidOperation:
-            pass
-    return text(value)
+    shown = without_zeros(str(value)) if data_type == "BIG_DECIMAL" else None
+    return text(value) if shown is None else shown
 
 
 def _apart(old: str, new: str) -> tuple[str, str]:

@@ -70,20 +70,23 @@ def grouped(sentence: str) -> str:
 def number(value: object, data_type: str) -> object:
     """A number of a result for people: a decimal without zeros at its end, a double without the noise of its sum."""
     if data_type == "BIG_DECIMAL" and isinstance(value, str):
-        decimal = _decimal(value)
-        return value if decimal is None else decimal.normalize()
+        shown = without_zeros(value)
+        return value if shown is None else Decimal(shown)
     if data_type == "DOUBLE" and isinstance(value, float) and math.isfinite(value):
         return float(f"{value:.{_DOUBLE_DIGITS}g}")
     return value
 
 
-def _decimal(text: str) -> Decimal | None:
-    """A finite decimal; None for other texts."""
+def without_zeros(decimal: str) -> str | None:
+    """A finite decimal without zeros behind its last digit, all others kept; None for other texts."""
     try:
-        decimal = Decimal(text)
+        exact = Decimal(decimal)
     except InvalidOperation:
         return None
-    return decimal if decimal.is_finite() else None
+    if not exact.is_finite():
+        return None
+    digits = format(exact, "f")  # `normalize` would round to the 28 digits of Python's context
+    return digits.rstrip("0").rstrip(".") if "." in digits else digits
 
 
 def without_twins(row: Mapping[str, object]) -> list[str]:
