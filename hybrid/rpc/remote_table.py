@@ -28,9 +28,9 @@ from hybrid.table.boundary import Boundary
 from hybrid.table.effective import EffectiveBoundary
 
 if TYPE_CHECKING:
-    from hybrid.operations.tables.export import TableExport
     from hybrid.operations.queries import AsOfText
     from hybrid.operations.rejected_rows import Bounds
+    from hybrid.operations.tables.export import TableExport
     from hybrid.rpc.client import Client
 
 _SPEC = "GET /tables/TABLE and GET /schemas/TABLE give its documents, `hybrid table show` its columns."
