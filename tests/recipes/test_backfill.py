@@ -85,7 +85,6 @@ def test_what_stops_a_backfill(make_recipe, tmp_path):
     assert "'ts' of table 'orders' is the time column" in home.messages
     home.run(*plan, "--delete", "--where", "amuont = 1", code=2)
     assert "Did you mean 'amount'?" in home.messages
-    assert home.run("task", "list", "orders") == []  # a plan that could not be made is no failed run
     home.run("backfill", "plan", "orders", "--from", "2021-09-24T00:00", "--to", "2021-09-25", "--delete", code=2)
     assert "--from 2021-09-24T00:00: has no zone" in home.messages
     home.run("backfill", "status", "backfill-1", code=1)
