@@ -7,6 +7,7 @@ import re
 import sys
 import uuid
 from collections.abc import Generator, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import pytest
@@ -27,18 +28,17 @@ from tests.exclusive_run import turn
 # Beside the tests of another process a server's Spark would get a tenth of a processor.
 os.environ.setdefault("HYBRID_PIPELINE_NICENESS", "0")
 
-# A plan of a test runs once, over a few rows: compiling and adapting it takes longer than interpreting it. So it is for
-# whoever starts this process's session; the processes of the product that tests start have its own settings.
-_INTERPRETED = {
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-}
+# A plan of a test runs once, over a few rows: compiling it takes longer than interpreting it. So it is for whoever
+# starts this process's session; the processes of the product that tests start have its own settings.
+_INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+# Each test has tables of its own: the session need not keep the logs and snapshots of a thousand others.
+_SESSION = {**_INTERPRETED, "spark.databricks.delta.delta.log.cacheSize": "50"}
 _product_configuration = lake_spark._configuration
-lake_spark._configuration = lambda settings: {**_product_configuration(settings), **_INTERPRETED}
+lake_spark._configuration = lambda settings: {**_product_configuration(settings), **_SESSION}
 
 # What `--unit` leaves out, and `--integration` runs. A module that has one of these marks as a whole is not imported.
-_NOT_UNIT = ("spark", "kafka", "browser", "process", "slow")
+_WITH_PROCESS = ("spark", "kafka", "browser", "process")
+_NOT_UNIT = (*_WITH_PROCESS, "slow")
 _WHOLE_MODULE = re.compile(rf"^pytestmark = .*\bmark\.(?:{'|'.join(_NOT_UNIT)})\b", re.MULTILINE)
 
 # How long an example takes says how busy the machine is.
@@ -70,17 +70,13 @@ def pytest_configure(config: pytest.Config) -> None:
     """Files are dealt out in the order of `pytest_collection_modifyitems`, not those of many tests first."""
     if hasattr(config.option, "loadscopereorder"):
         config.option.loadscopereorder = False
+    unit_run.collect_garbage_seldom()
+    unit_run.report_briefly(config)
     if config.getoption("--unit"):
-        from tests.shared_delta import share_delta_tables
-        from tests.shared_duckdb import share_duckdb
-
         sys.addaudithook(_refuse_process)
-        share_duckdb()
-        share_delta_tables()
-        settings.load_profile("unit")
-        unit_run.collect_garbage_seldom()
+        unit_run.share_what_is_opened()
         unit_run.leave_unsynced()
-        unit_run.report_briefly(config)
+        settings.load_profile("unit")
     else:
         os.environ["JAVA_TOOL_OPTIONS"] = " ".join([*_java_options(), os.environ.get("JAVA_TOOL_OPTIONS", "")])
 
@@ -136,23 +132,28 @@ def pytest_fixture_setup(fixturedef: pytest.FixtureDef[object]) -> Generator[Non
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_logfinish() -> None:
-    """Empties the databases that a test of `--unit` borrowed."""
+    """Empties the databases that a test borrowed."""
     shared = sys.modules.get("tests.shared_duckdb")
     if shared is not None:
         shared.take_back_databases()
 
 
-def pytest_collection_finish(session: pytest.Session) -> None:
+def pytest_collection_finish() -> None:
     """Prepares the process for thousands of short tests."""
-    if session.config.getoption("--unit"):
-        unit_run.keep_what_exists()
+    unit_run.keep_what_exists()
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Tests that run side by side make room for those that measure time."""
-    with turn(alone=item.get_closest_marker("alone") is not None):
+    """Tests make room for those that measure time; those without a process share what they open."""
+    with turn(alone=item.get_closest_marker("alone") is not None), _shared(item):
         return (yield)
+
+
+def _shared(item: pytest.Item) -> AbstractContextManager[None]:
+    if item.config.getoption("--unit") or any(item.get_closest_marker(name) for name in _WITH_PROCESS):
+        return nullcontext()
+    return unit_run.in_process()
 
 
 @pytest.fixture(autouse=True)
@@ -186,9 +187,6 @@ def topic(broker: str) -> str:
     return name
 
 
-_INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-
-
 @pytest.fixture
 def compiled_spark(workbench: CommitContext) -> Iterator[None]:
     """The session of `workbench` compiles expressions, as it does for users."""
@@ -196,8 +194,8 @@ def compiled_spark(workbench: CommitContext) -> Iterator[None]:
     conf.set("spark.sql.codegen.wholeStage", "true")
     conf.set("spark.sql.codegen.factoryMode", "FALLBACK")
     yield
-    for name, value in _INTERPRETED.items():
-        conf.set(name, value)
+    for name in ("spark.sql.codegen.wholeStage", "spark.sql.codegen.factoryMode"):
+        conf.set(name, _INTERPRETED[name])
 
 
 @pytest.fixture(scope="session")
@@ -215,7 +213,7 @@ def workbench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommitContex
 
     logs = tmp_path_factory.mktemp("spark")
     bench = CommitContext(
-        lambda: spark_session(SparkSettings(spark_jars(), logs, driver_memory="1g", extra=_INTERPRETED)),
+        lambda: spark_session(SparkSettings(spark_jars(), logs, driver_memory="1g")),
         wall_clock_ms,
         Silent(),
     )

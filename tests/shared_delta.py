@@ -1,8 +1,8 @@
-"""Delta tables in a process of `make unit`: few are opened twice, and new ones are copies.
+"""Delta tables for tests that start no process: few are opened twice, and new ones are copies.
 
 delta-rs reads a log entry by entry, and most tests ask many times between two commits. So a table is opened again only
 when its log has changed. An empty table is what delta-rs made first of these columns and properties, with an id and a
-state of its own. `make test` opens and creates each table by delta-rs, as the product does.
+state of its own. Tests with a JVM, a broker or a server open and create each table by delta-rs, as the product does.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _NEW: dict[str, list[dict[str, Any]]] = {}
 _KEPT: OrderedDict[str, tuple[_Stamp, DeltaTable]] = OrderedDict()
 
 
-def share_delta_tables() -> None:
-    """Replaces what opens the newest version of a half and what creates one, in this process."""
-    log.DeltaTable = _opened  # type: ignore[assignment,misc]
-    create.DeltaTable = _Creating  # type: ignore[misc]
+def share_delta_tables(is_shared: bool = True) -> None:
+    """Sets what opens the newest version of a half and what creates one, in this process."""
+    log.DeltaTable = _opened if is_shared else DeltaTable  # type: ignore[assignment,misc]
+    create.DeltaTable = _Creating if is_shared else DeltaTable  # type: ignore[misc]
 
 
 class _Creating(DeltaTable):

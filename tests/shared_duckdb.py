@@ -1,8 +1,8 @@
-"""Few DuckDB databases in a process of `make unit`: starting one takes longer than most statements.
+"""Few DuckDB databases for tests that start no process: starting one takes longer than most statements.
 
 All statements over files share one. Caches and tests that write tables borrow one until their test ends. Settings are
 the product's, but for the folders that may be read: all below the system's temporary folder. Temporary tables belong to
-a cursor. `make test` starts a database each time, as the product does.
+a cursor. Tests with a JVM, a broker or a server start a database each time, as the product does.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _FREE: list[DuckDBPyConnection] = []
 _LENT: list[DuckDBPyConnection] = []
 
 
-def share_duckdb() -> None:
-    """Replaces what the engine opens for statements over files, and caches for their tables, in this process."""
-    engine.locked_connection = _cursor
-    database.locked_connection = _lent
+def share_duckdb(is_shared: bool = True) -> None:
+    """Sets what the engine opens for statements over files, and caches for their tables, in this process."""
+    engine.locked_connection = _cursor if is_shared else locked_connection
+    database.locked_connection = _lent if is_shared else locked_connection
 
 
 def take_back_databases() -> None:

@@ -1,8 +1,12 @@
-"""What makes a run of `make unit` short, without changing what its tests see.
+"""What makes tests short that start no process, without changing what they see.
 
-- Nothing is synced to the device: no unit test cuts the power. Tests of syncing watch `os.fsync` and set it themselves.
+- Few databases are started, and few Delta tables opened: `tests.shared_duckdb`, `tests.shared_delta`.
 - The garbage collector leaves out what the imports brought, and runs less often.
 - A worker of pytest-xdist reports a test by one message instead of five; each wakes the controller.
+
+In `make unit` besides:
+
+- Nothing is synced to the device: no unit test cuts the power. Tests of syncing watch `os.fsync` and set it themselves.
 - Property tests try a part of their examples (`tests.examples`); `make test` tries all.
 """
 
@@ -10,7 +14,8 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -24,10 +29,29 @@ _COLLECT_AFTER = (50_000, 20, 50)
 _LONG_S = 1.0
 
 
+def share_what_is_opened(is_shared: bool = True) -> None:
+    """Share databases and Delta tables between tests, or stop to."""
+    from tests.shared_delta import share_delta_tables
+    from tests.shared_duckdb import share_duckdb
+
+    share_duckdb(is_shared)
+    share_delta_tables(is_shared)
+
+
 def leave_unsynced() -> None:
     """Sync no file, whatever home it lies in, unless a test says so."""
     os.environ.setdefault("HYBRID_DURABLE", "false")
     durable._ENABLED = FolderSetting(False)
+
+
+@contextmanager
+def in_process() -> Iterator[None]:
+    """Share databases and Delta tables while a test runs that starts no process."""
+    share_what_is_opened()
+    try:
+        yield
+    finally:
+        share_what_is_opened(False)
 
 
 def collect_garbage_seldom() -> None:

@@ -16,7 +16,8 @@ from hybrid.cli.main import run
 from tests.docs.pages import REFERENCE_PAGES, ROOT, spans, tables
 from tests.docs.test_reference import CODE
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark]
+# The first test waits for all commands.
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(900)]
 
 ROWS = [
     row for page in REFERENCE_PAGES for one in tables(page) if one.names == ("command", "prints", "keys")

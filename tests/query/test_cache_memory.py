@@ -80,14 +80,15 @@ def test_a_statement_that_finds_no_room_is_asked_of_the_files(halves: Halves, tm
     assert bound.ask(HEAVY) is not None
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("error", [duckdb.OutOfMemoryException, duckdb.IOException, duckdb.FatalException])
 @pytest.mark.parametrize("is_told", [True, False])
 def test_when_memory_or_disk_fail_the_files_answer(
-    halves: Halves, monkeypatch: pytest.MonkeyPatch, error: type[duckdb.Error], is_told: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: type[duckdb.Error], is_told: bool
 ) -> None:
     """Raised by DuckDB itself, or told as an error of the statement's."""
-    free = SteppedCache(halves, NOW_MS)
+    small = Halves.create(tmp_path, orders_spec(upsert=True))
+    small.commit_realtime([Row({"order_id": 1, "customer": "a", "amount": 1.0, "ts": 1}, 1, 0)], offsets={KEY: 1})
+    free = SteppedCache(small, NOW_MS)
     assert free.ask(STATEMENTS[0]) is not None
 
     def fail(*_: object) -> None:

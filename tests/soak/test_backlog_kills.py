@@ -41,11 +41,11 @@ pytestmark = [
     pytest.mark.spark,
     pytest.mark.kafka,
     pytest.mark.slow,
-    pytest.mark.alone,
     pytest.mark.timeout(300 * ROUNDS + 300),
 ]
 
 
+@pytest.mark.alone
 def test_bursts_and_kills_lose_double_and_hide_nothing(broker: str, tmp_path: Path) -> None:
     home, chance = tmp_path / "home", random.Random(SEED)
     create_topic(broker, TOPIC, PARTITIONS)

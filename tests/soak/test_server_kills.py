@@ -56,11 +56,11 @@ pytestmark = [
     pytest.mark.spark,
     pytest.mark.kafka,
     pytest.mark.slow,
-    pytest.mark.alone,
     pytest.mark.timeout(60 * KILLS + 300),
 ]
 
 
+@pytest.mark.alone
 def test_kills_at_random_under_load(broker: str, tmp_path: Path) -> None:
     home, topic, chance = tmp_path / "home", "soak-server-kills", random.Random(SEED)
     create_topic(broker, topic, PARTITIONS)
