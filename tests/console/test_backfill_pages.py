@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from html import escape
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -76,7 +77,8 @@ def queued(app: App) -> list[Any]:
 
 def test_the_form_is_filled_in_by_its_address(halves: Halves, app: App) -> None:
     text = page(app, f"/ui/tables/orders/backfills?start=1000&end=2000&{urlencode({'update': EVIL, 'where': 'a'})}")
-    assert 'name="start" value="1000"' in text and 'name="end" value="2000"' in text
+    for field, value in (("start", "1000"), ("end", "2000"), ("update", escape(EVIL)), ("where", "a"), ("reason", "")):
+        assert f'name="{field}" value="{value}"' in text, field
     for label in ("From", "To", "Update", "Delete where", "Where", "Reason"):
         assert text.count(f">{label}</label>") == 1, label
     model = twin(app, "/ui/tables/orders/backfills")

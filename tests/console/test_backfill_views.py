@@ -46,6 +46,7 @@ def test_a_bucket_tells_how_far_it_is_and_which_run_did_it() -> None:
     reverted = views.bucket_views(buckets, "REVERTED", [entry("e", "REVERTED", buckets=[[0, 1000]])], [])
     assert [found["progress"] for found in reverted] == ["reverted", "reverted", None]
     assert views.bucket_views(buckets, "DONE", [], [])[1]["progress"] == "corrected"
+    assert views.bucket_views(buckets, "CANCELLED", entries, [])[1]["progress"] == "not run"
     assert (
         views.bucket_views([bucket(None, None)], "RUNNING", [entry("e", buckets=[[None, None]])], [])[0]["entry"] == "e"
     )
@@ -54,11 +55,11 @@ def test_a_bucket_tells_how_far_it_is_and_which_run_did_it() -> None:
 def test_pages_of_buckets() -> None:
     buckets = [{"progress": "waiting" if number % 2 else None} for number in range(240)]
     first = views.page_of(buckets, "", False)
-    assert (len(first["rows"]), first["page"], first["pages"], first["changed"]) == (50, 1, 3, 120)
-    assert views.page_of(buckets, "3", False)["rows"] == [{"progress": "waiting"}] * 20
+    assert (len(first["rows"]), first["page"], first["pages"], first["changed"]) == (25, 1, 5, 120)
+    assert views.page_of(buckets, "5", False)["rows"] == [{"progress": "waiting"}] * 20
     for hostile in ("99999999999", "-1", "x", "²", "0"):
         assert views.page_of(buckets, hostile, False)["page"] == 1
-    assert views.page_of(buckets, "99", True)["page"] == 5
+    assert views.page_of(buckets, "99", True)["page"] == 10
     assert len(views.page_of([{"progress": None}], "1", False)["rows"]) == 1  # nothing changes: all are shown
 
 

@@ -13,7 +13,7 @@ from hybrid.runtime.json_values import epoch_ms, instant
 from hybrid.table.lineage import MERGE
 
 Json = dict[str, Any]
-BUCKETS_PER_PAGE = 50
+BUCKETS_PER_PAGE = 25
 HISTORY_MAX = 100
 SAMPLES_MAX = 20
 _SAMPLE_COLUMNS, _SAMPLE_COLUMNS_MAX = 6, 12
@@ -21,6 +21,7 @@ _STATEMENT_COLUMNS_MAX = 4
 _VALUE_MAX = 300  # characters
 _NUMBERS = ("rows_before", "rows_after", "added", "removed", "changed")
 _NUMERIC = frozenset({"INT", "LONG", "FLOAT", "DOUBLE", "BIG_DECIMAL"})
+_PROGRESS = {states.DONE: "corrected", states.REVERTED: "reverted", states.CANCELLED: "not run"}
 _RUN_TYPES = frozenset({"backfill", "revert"})
 _STOPPED = frozenset({states.PAUSED, states.INTERRUPTED, states.FAILED})
 # The fields of a request that the planning form has, as parameters of its address.
@@ -39,7 +40,9 @@ def bucket_views(
     entries: Sequence[Mapping[str, Any]],
     runs: Sequence[RunRecord],
 ) -> list[Json]:
-    """The buckets of a plan with their progress: `waiting`, `corrected` or `reverted`, since when, and by which run.
+    """The buckets of a plan with their progress, since when, and by which run.
+
+    Progress is `waiting`, `corrected`, `reverted`, or `not run` after a cancel.
 
     `entries` are the lineage entries of the backfill, newest first. A bucket that is not changed has no progress.
     """
@@ -57,7 +60,9 @@ def _bucket_view(
         if entry is not None:
             progress = "reverted" if entry["state"] == "REVERTED" else "corrected"
         else:  # entries of a plan that has ended may have left the log
-            progress = {states.DONE: "corrected", states.REVERTED: "reverted"}.get(state, "waiting")
+            progress = {states.DONE: "corrected", states.REVERTED: "reverted", states.CANCELLED: "not run"}.get(
+                state, "waiting"
+            )
     return {
         **{name: bucket[name] for name in ("start", "end", "state", *_NUMBERS)},
         "progress": progress,
