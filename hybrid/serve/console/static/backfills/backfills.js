@@ -26,7 +26,9 @@ function follow(made) {
   else refresh(...PARTS);
 }
 
-document.addEventListener("htmx:after:swap", () => {
+document.addEventListener("htmx:after:swap", (event) => {
+  // What an action says may be below the screen, where it would not be updated either.
+  event.detail?.ctx?.target?.closest?.("#planned, #done")?.scrollIntoView({ block: "nearest" });
   const made = document.querySelector("#planned [data-made], #done [data-made]");
   if (made && made !== followed) {
     followed = made;
