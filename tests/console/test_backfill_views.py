@@ -52,6 +52,13 @@ def test_a_bucket_tells_how_far_it_is_and_which_run_did_it() -> None:
     )
 
 
+def test_the_runs_of_a_backfill() -> None:
+    planned = run("plan", verb="backfill_plan", report={"id": "b"})
+    ran = run("run", verb="backfill_run", arguments={"backfill": "b"})
+    others = [run("x", verb="job_run", report={"id": "b"}), run("y", arguments={"backfill": "c"}), run("z", report="b")]
+    assert views.runs_of("b", [ran, *others, planned]) == [ran, planned]
+
+
 def test_pages_of_buckets() -> None:
     buckets = [{"progress": "waiting" if number % 2 else None} for number in range(240)]
     first = views.page_of(buckets, "", False)

@@ -28,6 +28,7 @@ from hybrid.serve.console.backfill_views import (
     page_of,
     plan_words,
     planning_query,
+    runs_of,
     sample_views,
     totals,
 )
@@ -63,7 +64,7 @@ def backfill_page(ask: PageRequest, table: str, backfill: str) -> Json:
     shown = ask.call("table_show", table=status["table"])
     entries = [entry for entry in ask.call("replacements", table=shown["name"]) if _is_of(entry, status["id"])]
     runs = ask.context.home.runs(shown["name"])
-    own = [run for run in runs if run.arguments.get("backfill") == status["id"]]
+    own = runs_of(status["id"], runs)
     active = [entry for entry in entries if entry["state"] == "ACTIVE" and entry.get("backfill") == status["id"]]
     busy = next((run for run in own if run.incomplete), None)
     buckets = bucket_views(

@@ -81,6 +81,15 @@ def run_of(entry: Mapping[str, Any], runs: Sequence[RunRecord]) -> str | None:
     return next((run.id for run in (*named, *unnamed)), None)
 
 
+def runs_of(backfill: str, runs: Iterable[RunRecord]) -> list[RunRecord]:
+    """The runs that planned, ran or reverted a backfill; runs of commands do not name it."""
+    return [run for run in runs if backfill in (run.arguments.get("backfill"), _planned(run))]
+
+
+def _planned(run: RunRecord) -> object:
+    return run.report.get("id") if run.verb == "backfill_plan" and isinstance(run.report, dict) else None
+
+
 def _spans(run: RunRecord, at_ms: int) -> bool:
     started, ended = run.started_at or run.created_at, run.finished_at
     # Entries written by older versions have whole seconds.
