@@ -141,6 +141,7 @@ class BusyError(HybridError):
 
     code = "busy"
     http_status = 429
+    pinot_code = 429
 
 
 class RightError(AccessError):

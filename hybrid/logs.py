@@ -10,21 +10,19 @@ import atexit
 import heapq
 import json
 import logging
-import os
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, BinaryIO
+from typing import Any
 
 from hybrid.errors import HybridError
-from hybrid.runtime import durable
-from hybrid.runtime.file_lock import try_lock
+from hybrid.runtime.rotated_file import RotatedFile, RotatedReader, Rotation
 
 AUDIT = "audit"  # changes made over HTTP, and by whom: a file of no role, rotated separately
 ROLES = ("cli", "query", "pipeline", "serve", AUDIT)
@@ -95,8 +93,8 @@ class LogHandler(logging.Handler):
 
     def __init__(self, folder: Callable[[], Path], role: str, size_max: int = SIZE_MAX, kept: int = KEPT) -> None:
         super().__init__()
-        self._folder, self._role, self._size_max, self._kept = folder, role, size_max, kept
-        self._file: _LogFile | None = None
+        self._folder, self._role, self._rotation = folder, role, Rotation(size_max, files_max=kept)
+        self._file: RotatedFile | None = None
         self.written: Path | None = None
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -117,7 +115,7 @@ class LogHandler(logging.Handler):
         self.written = None
         with suppress(HybridError, OSError):
             if self._file is None:
-                self._file = _LogFile(self._folder() / f"{self._role}.log", self._size_max, self._kept)
+                self._file = RotatedFile(self._folder() / f"{self._role}.log", self._rotation)
             self._file.append(lines)
             self.written = self._file.path
 
@@ -231,66 +229,6 @@ def _message(record: logging.LogRecord) -> str:
         return f"{record.msg} ({type(error).__name__} in its arguments)"
 
 
-class _LogFile:
-    """A file that several processes append to and rotate: `cli.log`, then `cli.log.1` and so on, older by number."""
-
-    def __init__(self, path: Path, size_max: int, kept: int) -> None:
-        self.path, self._size_max, self._kept = path, size_max, kept
-        self._descriptor: int | None = None
-        self._inode: int | None = None
-
-    def append(self, line: bytes) -> None:
-        """Write one complete line. OSError when it cannot be written."""
-        status = self._there()
-        if status is not None and status.st_size and status.st_size + len(line) > self._size_max:
-            self._rotate(len(line))
-            status = self._there()
-        if self._descriptor is None or status is None or status.st_ino != self._inode:
-            self._open()
-        assert self._descriptor is not None
-        if os.write(self._descriptor, line) < len(line):
-            self.close()  # the disk is full; reopening the file terminates the torn line
-
-    def close(self) -> None:
-        """Close the descriptor; the next line opens the file again."""
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
-
-    def _there(self) -> os.stat_result | None:
-        try:
-            return self.path.stat()
-        except FileNotFoundError:
-            return None
-
-    def _open(self) -> None:
-        self.close()
-        durable.make_private(self.path.parent.parent)
-        durable.make_private(self.path.parent)
-        self._descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        status = os.fstat(self._descriptor)
-        self._inode = status.st_ino
-        if status.st_size and os.pread(self._descriptor, 1, status.st_size - 1) != b"\n":
-            os.write(self._descriptor, b"\n")  # the last writer died, or the disk was full
-
-    def _rotate(self, length: int) -> None:
-        """Rotate the files, unless another process does or did so; our line then follows."""
-        with self.path.with_name(f".{self.path.name}.lock").open("w") as gate:
-            if not try_lock(gate):
-                return
-            status = self._there()
-            if status is None or status.st_size + length <= self._size_max:
-                return
-            for number in range(self._kept, 0, -1):
-                older = self.path if number == 1 else _rotated(self.path, number - 1)
-                with suppress(FileNotFoundError):
-                    os.replace(older, _rotated(self.path, number))
-
-
-def _rotated(path: Path, number: int) -> Path:
-    return path.with_name(f"{path.name}.{number}")
-
-
 def read_logs(
     folder: Path,
     table: str | None = None,
@@ -304,7 +242,7 @@ def read_logs(
     `table` and `level` (`WARNING`, or above) filter the records. `last` limits them to the newest existing ones.
     `follow` continues forever with records as they are written.
     """
-    files = [_RoleLog(folder / f"{role}.log") for role in ROLES]
+    files = [RotatedReader(folder / f"{role}.log") for role in ROLES]
     there: Iterable[dict[str, Any]] = _wanted(files, table, level)
     yield from there if last is None else deque(there, maxlen=last)
     while follow:
@@ -312,7 +250,7 @@ def read_logs(
         yield from _wanted(files, table, level)
 
 
-def _wanted(files: list[_RoleLog], table: str | None, level: str | None) -> Iterator[dict[str, Any]]:
+def _wanted(files: list[RotatedReader], table: str | None, level: str | None) -> Iterator[dict[str, Any]]:
     """The unread records of the files, by time."""
     severity = logging.getLevelNamesMapping()
     least = severity[level] if level is not None else 0
@@ -334,53 +272,3 @@ def _in_order(records: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 def _time(record: dict[str, Any]) -> str:
     return str(record["ts"])
-
-
-class _RoleLog:
-    """A role's files, and how far each was read: by inode, because files are renamed while they are read."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._read: dict[int, int] = {}
-
-    def unread(self) -> Iterator[dict[str, Any]]:
-        """The unread records, older files first. An unterminated line is left for the next call."""
-        with ExitStack() as opened:
-            files = self._open(opened)
-            self._read = {inode: position for inode, position in self._read.items() if inode in files}
-            for inode, file in reversed(files.items()):
-                yield from self._records(file, inode)
-
-    def _open(self, opened: ExitStack) -> dict[int, BinaryIO]:
-        """The files by inode, newest first. A file that is renamed meanwhile is found twice, but never missed."""
-        numbers = [path.name.rpartition(".")[2] for path in self._path.parent.glob(f"{self._path.name}.*")]
-        oldest = max((int(number) for number in numbers if number.isascii() and number.isdigit()), default=0)
-        files: dict[int, BinaryIO] = {}
-        for path in [self._path, *(_rotated(self._path, number) for number in range(1, oldest + 2))]:
-            with suppress(OSError):  # gone, or not readable for us
-                file = opened.enter_context(path.open("rb"))
-                files.setdefault(os.fstat(file.fileno()).st_ino, file)
-        return files
-
-    def _records(self, file: BinaryIO, inode: int) -> Iterator[dict[str, Any]]:
-        position = self._read.get(inode, 0)
-        if position > os.fstat(file.fileno()).st_size:  # an inode may be reused for another file
-            position = 0
-        file.seek(position)
-        for line in file:
-            if not line.endswith(b"\n"):
-                return
-            position += len(line)
-            self._read[inode] = position
-            record = _record(line)
-            if record is not None:
-                yield record
-
-
-def _record(line: bytes) -> dict[str, Any] | None:
-    """The record of a line; None for a torn line, or one written by another program."""
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return record if isinstance(record, dict) and isinstance(record.get("ts"), str) else None

@@ -15,7 +15,6 @@ from pathlib import Path
 
 import pytest
 
-from hybrid import logs
 from hybrid.cli.main import run
 from hybrid.errors import SpecError
 from hybrid.logs import Later, LogHandler, log_context, logging_to, read_logs, setup_logging, written_log
@@ -180,7 +179,7 @@ def test_a_line_that_did_not_fit_on_the_disk(tmp_path: Path, monkeypatch: pytest
     LOG.info("before")
     really = os.write
     with monkeypatch.context() as patched:
-        patched.setattr(logs.os, "write", lambda descriptor, data: really(descriptor, data[:20]))
+        patched.setattr(os, "write", lambda descriptor, data: really(descriptor, data[:20]))
         LOG.info("torn")
     LOG.info("after")
     assert messages(tmp_path) == ["before", "after"]

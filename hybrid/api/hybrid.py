@@ -12,7 +12,8 @@ from hybrid.config.settings import Settings, load_settings
 from hybrid.config.table_config import TableSpec
 from hybrid.config.table_documents import TableDocuments
 from hybrid.home.home import Home
-from hybrid.operations.queries import AsOfText, Queries
+from hybrid.home.running_queries import PYTHON
+from hybrid.operations.queries import AsOfText, Queries, record_answer
 from hybrid.operations.tables.given_documents import GivenDocument, given_documents
 from hybrid.progress import Progress, Silent
 from hybrid.query.result_warning import warn_if_cut
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from hybrid.operations.erasures import Erasures
     from hybrid.operations.flows import FlowStatus
     from hybrid.operations.inference.inferred_table import InferredTable
+    from hybrid.operations.query_list import LoggedQuery
     from hybrid.operations.schedules import Schedule
     from hybrid.operations.tables.creation import Creation
     from hybrid.operations.tables.drop import DroppedTable
@@ -260,7 +262,11 @@ class Hybrid:
         """The answer to a statement; `began` receives the function that interrupts it."""
         from hybrid.query.engine import QueryOptions
 
-        return self._queries.query(sql, QueryOptions(whole=all_rows, running=began, params=params), as_of=as_of)
+        with self.context.query_log.recorded(sql, PYTHON) as record:
+            options = QueryOptions(whole=all_rows, running=began, params=params)
+            result = self._queries.query(sql, options, as_of=as_of)
+            record_answer(record, result)
+        return result
 
     def export(
         self,
@@ -280,6 +286,23 @@ class Hybrid:
         from hybrid.operations.exports import export_to_file
 
         return export_to_file(self.context, sql, path, fmt=format, as_of=as_of, force=force, params=params)
+
+    def queries(
+        self,
+        *,
+        slow: bool = False,
+        since: str | None = None,
+        account: str | None = None,
+        table: str | None = None,
+        limit: int = 100,
+    ) -> list[LoggedQuery]:
+        """Statements that run in this process or are in the query log, newest first.
+
+        `since` is a time or a time ago (`2h`). `slow` leaves those that took `slow_query_ms` or longer.
+        """
+        from hybrid.operations.query_list import QueryFilter, list_queries
+
+        return list_queries(self.context, QueryFilter(slow, since, account, table, limit))
 
     def query_at_once(self, sql: str, options: QueryOptions) -> QueryResult | None:
         """Answers a statement from the cache if that needs no waiting; None: use `query`."""

@@ -9,7 +9,7 @@ from contextvars import copy_context
 from typing import TypeAlias, TypeVar
 
 from hybrid.errors import NotFoundError
-from hybrid.serve.query_registry import RunningQueries
+from hybrid.home.running_queries import RunningQueries
 
 T = TypeVar("T")
 # Receives the function that interrupts the statement, once the engine begins.

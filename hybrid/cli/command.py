@@ -195,7 +195,9 @@ class _WithGlobalOptions(click.Command):
 
 
 class HybridCommand(_WithGlobalOptions):
-    """A command that takes the global options."""
+    """A command that takes the global options. `verbs` may stand in place of its argument, as in `query list`."""
+
+    verbs: Mapping[str, click.Command] = {}
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command. UsageError, before it does anything, for a format that stands before it and it has not."""
@@ -203,6 +205,10 @@ class HybridCommand(_WithGlobalOptions):
         if chosen not in self.formats:
             raise click.UsageError(f"Only rows of a query have the format '{chosen}'.", ctx)
         return super().invoke(ctx)
+
+
+def _list_of(command: click.Command) -> click.Command | None:
+    return command.verbs.get("list") if isinstance(command, HybridCommand) else None
 
 
 @dataclass(frozen=True)
@@ -258,7 +264,8 @@ class HybridGroup(_WithGlobalOptions, click.Group):
         """The noun whose plural a word is, if it has verbs: `hybrid moves` must move nothing."""
         singulars = (word.removesuffix("s"), f"{word.removesuffix('ies')}y")
         loaded = [self.nouns[name].load() for name in singulars if name != word and name in self.nouns]
-        return next((command for command in loaded if isinstance(command, click.Group)), None)
+        listing = (command if isinstance(command, click.Group) else _list_of(command) for command in loaded)
+        return next((command for command in listing if command is not None), None)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse as click does; the noun alone lists or shows."""

@@ -46,14 +46,21 @@ def ask_statement(cli: Cli, sql: str, as_of: str | None = None, params: Mapping[
     if client is not None:
         return client.call("query", statement_arguments(sql, as_of, params))
     require_right(cli, "read", "'query'")
-    from hybrid.cli.cancellation import cancellable
+    from hybrid.cli.cancellation import Started, cancellable
+    from hybrid.home.running_queries import CLI
+    from hybrid.operations.queries import record_answer
     from hybrid.query.engine import QueryOptions
     from hybrid.rpc.json_views import query_view
 
-    with dispatcher(cli) as home:
-        return cancellable(
-            lambda started: query_view(home.query(sql, params, options=QueryOptions(running=started), as_of=as_of))
-        )
+    with dispatcher(cli) as home, home.context.query_log.recorded(sql, CLI) as record:
+
+        def answer(started: Started) -> Any:
+            result = home.query(sql, params, options=QueryOptions(running=started), as_of=as_of)
+            return result, query_view(result)
+
+        result, view = cancellable(answer)
+        record_answer(record, result)
+        return view
 
 
 def statement_arguments(sql: str, as_of: str | None, params: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -56,12 +56,20 @@ def _exported(cli: Cli, statement: dict[str, Any], output: OutputStream, fmt: Re
 
             return export_from(client, statement, output, fmt, progress)
         require_right(cli, "read", "'query'")
+        from hybrid.home.running_queries import CLI
         from hybrid.operations.exports import export_to
 
         with dispatcher(cli) as home:
             return cancellable(
                 lambda started: export_to(
-                    home.context, statement.pop("sql"), output, fmt, progress=progress, running=started, **statement
+                    home.context,
+                    statement.pop("sql"),
+                    output,
+                    fmt,
+                    progress=progress,
+                    running=started,
+                    client=CLI,
+                    **statement,
                 )
             )
     except BaseException:

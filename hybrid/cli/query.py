@@ -13,6 +13,7 @@ from hybrid.cli.command import Cli, HybridCommand, is_interactive, pass_cli
 from hybrid.cli.dispatch import ask, ask_statement, statement_arguments
 from hybrid.cli.output import FILE_FORMATS
 from hybrid.cli.parameters import parameter_options
+from hybrid.cli.query_list import query_list
 from hybrid.errors import UsageError
 from hybrid.files.results.result_format import ResultFormat
 
@@ -21,6 +22,28 @@ class _StatementCommand(HybridCommand):
     """A command whose argument may begin with an SQL comment, `-- text`, which is no option."""
 
     formats = FILE_FORMATS
+    verbs: Mapping[str, click.Command] = {"list": query_list}
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        """The context of the statement, or of the verb that stands where a statement would: `hybrid query list`."""
+        place = self._first_word(args)
+        verb = None if place is None else self.verbs.get(args[place])
+        if place is None or verb is None:
+            return super().make_context(info_name, args, parent, **extra)
+        return verb.make_context(f"{info_name} {args[place]}", [*args[:place], *args[place + 1 :]], parent, **extra)
+
+    def _first_word(self, args: Sequence[str]) -> int | None:
+        """The index of the first argument that is neither an option nor the value of one."""
+        options = [param for param in self.params if isinstance(param, click.Option) and not param.is_flag]
+        with_value = {word for option in options for word in option.opts}
+        place = 0
+        while place < _end(args):
+            if not args[place].startswith("-") or args[place] == "-":
+                return place
+            place += 2 if args[place] in with_value else 1
+        return None
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse as click does, with the statement moved behind all options."""
@@ -66,6 +89,8 @@ def query(
 
     The statement is an argument, a file or standard input; without one a terminal opens the interactive shell. -o and
     the formats parquet and arrow write all rows, as they come; otherwise a statement without LIMIT shows 10.
+
+    `hybrid query list` lists statements that run or have ended.
     """
     if output is None and cli.format in (ResultFormat.PARQUET, ResultFormat.ARROW):
         output = "-"

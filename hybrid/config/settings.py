@@ -55,6 +55,10 @@ KEYS = (
     Key("query_memory_total_bytes", 0, int, "memory of all such statements at once, bytes; 0: half of the machine's"),
     Key("query_running_max", 0, int, "statements of one account that a server runs at once; 0: one for each processor"),
     Key("query_export_timeout_s", 3600, int, "how long a server works on one export, seconds; 0: no bound"),
+    Key("query_log_bytes", 100 * 1024**2, int, "most bytes of the query log; 0: no log"),
+    Key("query_log_days", 30, int, "days for which the query log keeps a statement"),
+    Key("query_log_values", "true", _flag, "whether the query log has the constants of statements; false: ? for each"),
+    Key("slow_query_ms", 1000, int, "duration from which a statement is marked as slow, milliseconds"),
     Key("disk_reserve_bytes", 1024**3, int, "bytes of the disk that statements, uploads and jobs leave free"),
     Key("upload_bytes_max", 1024**3, int, "longest file that a server takes by HTTP, bytes"),
     Key("job_sql_timeout_s", 3600, int, "how long a server's job works on its statement, seconds"),
@@ -142,6 +146,26 @@ class Settings:
     def query_export_timeout_s(self) -> int:
         """Timeout of an export on a server, seconds; 0: no limit."""
         return int(self._value("query_export_timeout_s") or 0)
+
+    @property
+    def query_log_bytes(self) -> int:
+        """The most bytes of the query log; 0: there is none."""
+        return int(self._value("query_log_bytes") or 0)
+
+    @property
+    def query_log_days(self) -> int:
+        """Days for which the query log keeps a statement."""
+        return int(self._value("query_log_days") or 0)
+
+    @property
+    def query_log_values(self) -> bool:
+        """Whether the query log has the constants of statements."""
+        return self._text("query_log_values") == "true"
+
+    @property
+    def slow_query_ms(self) -> int:
+        """The duration from which a statement is marked as slow, milliseconds."""
+        return int(self._value("slow_query_ms") or 0)
 
     @property
     def disk_reserve_bytes(self) -> int:

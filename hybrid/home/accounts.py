@@ -57,8 +57,9 @@ class Account:
         return hmac.compare_digest(self.digest, digest)
 
 
-# The right of the account that made the current request; None outside of requests by accounts.
+# Right and name of the account that made the current request; None outside of requests by accounts.
 ASKING_RIGHT: ContextVar[Right | None] = ContextVar("hybrid_right", default=None)
+ASKING_ACCOUNT: ContextVar[str | None] = ContextVar("hybrid_account", default=None)
 
 
 class Accounts:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from hybrid.catalog.catalog import Catalog
     from hybrid.catalog.runs import RunOutcome, RunRecord
     from hybrid.config.input_rules import InputRules
+    from hybrid.home.query_log import QueryLog
     from hybrid.lake.table_context import TableContext
 
 
@@ -90,6 +91,13 @@ class Home:
         return Catalog.in_home(self.folder)
 
     @cached_property
+    def query_log(self) -> QueryLog:
+        """The query log, and the statements that run in this process."""
+        from hybrid.home.query_log import QueryLog
+
+        return QueryLog(self.settings)
+
+    @cached_property
     def definitions(self) -> Definitions:
         """The tables' definitions."""
         return Definitions(self.settings.warehouse)
@@ -100,7 +108,9 @@ class Home:
         return CommitContext(self._start_spark, self.now_ms, self.progress, self.settings.lock_timeout_s)
 
     def close(self) -> None:
-        """Close the catalog; a Spark session ends with the process."""
+        """Close the catalog and the query log; a Spark session ends with the process."""
+        if "query_log" in vars(self):
+            self.query_log.close()
         if "catalog" in vars(self):
             self.catalog.close()
 

@@ -56,6 +56,11 @@ _ALWAYS = (
         "whoever runs them",
     ),
     (
+        "later statements",
+        "statements that still run or are asked later, which the query log gets with their values",
+        "whoever asks them; query_log_values = false leaves values out",
+    ),
+    (
         "statements by other values",
         "logs, lineage and errors that name the person by values that the condition does not have",
         "whoever runs this home",

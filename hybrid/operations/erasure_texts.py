@@ -4,25 +4,32 @@ from __future__ import annotations
 
 import json
 import mmap
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hybrid.catalog.definitions import DEFINITION_FILE
+from hybrid.config.settings import SERVE_LOCK
 from hybrid.config.table_config import Half
+from hybrid.home.query_log import FLUSH_S, QUERIES, SLOW_QUERIES
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.lineage_archive import archive_file, kept_acts
 from hybrid.lake.lock import half_lock
+from hybrid.logs import ROLES
 from hybrid.replace.purge.statements import kept_of, logged_states, mask_log, masked_act
 from hybrid.runtime import durable
+from hybrid.runtime.file_lock import is_locked
+from hybrid.runtime.rotated_file import rotation_paused
 from hybrid.sql.redaction import Redaction
 
 if TYPE_CHECKING:
     from hybrid.home.home import Home
 
 _MASK = b"*"
+_ROTATED = frozenset((*(f"{role}.log" for role in ROLES), QUERIES, SLOW_QUERIES))
 _JSON_COLUMNS = frozenset({"arguments", "report", "error"})
 # Documents under the name that they have until they are whole.
 _UNFINISHED, _UNFINISHED_S = "*.part", 3600
@@ -36,7 +43,7 @@ def mask_texts(home: Home, tables: Iterable[str], redaction: Redaction) -> int:
     The catalog's journal still holds what was masked, until it is emptied.
     """
     count = home.catalog.mask(lambda column, text: _masked_column(redaction, column, text))
-    count += sum(mask_file(path, redaction) for path in _logs(home))
+    count += _mask_logs(home, redaction)
     for name in tables:
         layout = home.layout(name)
         _remove_unfinished(layout)
@@ -78,14 +85,28 @@ def _has(path: Path, redaction: Redaction) -> bool:
     return path.exists() and redaction.is_in(json.loads(path.read_text(encoding="utf-8")))
 
 
+def _mask_logs(home: Home, redaction: Redaction) -> int:
+    home.query_log.flush()
+    if is_locked(home.folder / SERVE_LOCK):
+        time.sleep(2 * FLUSH_S)  # its statements that have ended are in the file then
+    with ExitStack() as paused:
+        for path in _logs(home):
+            if path.name in _ROTATED:
+                paused.enter_context(rotation_paused(path))
+        return sum(mask_file(path, redaction) for path in _logs(home))
+
+
 def mask_file(path: Path, redaction: Redaction) -> int:
     """Overwrites the constants in a log file in place, because its writers go on appending to it. 1 if it had some."""
     try:
         with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as content:
+            status = os.fstat(file.fileno())
             spans = redaction.log_spans(content)
             for start, end in spans:
                 content[start:end] = _MASK * (end - start)
             content.flush()
+            if spans:
+                os.utime(file.fileno(), ns=(status.st_atime_ns, status.st_mtime_ns))  # the age of a log stays
     except (FileNotFoundError, ValueError):  # rotated away, or empty
         return 0
     if spans:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from hybrid.files.results.output_file import OutputStream, open_output
 from hybrid.files.results.result_format import ResultFormat, format_of_file
 from hybrid.files.results.result_sink import ExportReport, ResultSink, abandoned_on_error
-from hybrid.operations.queries import AsOfText, Queries
+from hybrid.home.running_queries import PYTHON
+from hybrid.operations.queries import AsOfText, Queries, record_answer
 from hybrid.progress import Progress
 
 if TYPE_CHECKING:
@@ -49,14 +50,18 @@ def export_to(
     progress: Progress,
     running: Callable[[Callable[[], None]], None] = lambda interrupt: None,
     params: Parameters | None = None,
+    client: str = PYTHON,
 ) -> ExportReport:
     """Writes the rows of a statement to an output, as `export_to_file` does.
 
-    `running` receives the function that interrupts the statement.
+    `running` receives the function that interrupts the statement, `client` is who asks.
     """
     from hybrid.query.engine import QueryOptions
 
-    with abandoned_on_error(ResultSink(output, fmt, progress)) as sink:
+    with (
+        home.query_log.recorded(sql, client) as record,
+        abandoned_on_error(ResultSink(output, fmt, progress)) as sink,
+    ):
         options = QueryOptions(
             whole=True,
             memory_bytes=EXPORT_MEMORY_BYTES,
@@ -65,5 +70,7 @@ def export_to(
             running=running,
             params=params,
         )
-        Queries(home).query(sql, options, as_of=as_of)
-        return sink.complete()
+        result = Queries(home).query(sql, options, as_of=as_of)
+        report = sink.complete()
+        record_answer(record, result, report.rows)
+        return report

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hybrid.operations.catalog_statements import answer_from_definitions
@@ -12,10 +13,12 @@ from hybrid.operations.catalog_statements import answer_from_definitions
 if TYPE_CHECKING:
     from hybrid.config.connectors import Connector
     from hybrid.home.home import Home
+    from hybrid.home.query_log import QueryRecord
     from hybrid.home.table_ref import TableRef
     from hybrid.query.cache.cache_reader import CachedAnswers
     from hybrid.query.cache.follower import StreamStatus
     from hybrid.query.engine import Explanation, QueryOptions, QueryResult
+    from hybrid.query.result import QueryStats
     from hybrid.query.revision import Revision
     from hybrid.query.views.view import TableView
     from hybrid.sql.parameters import Parameters
@@ -23,6 +26,22 @@ if TYPE_CHECKING:
 
 # A revision or its text, or a time: ISO 8601 text, a datetime with a zone, or epoch milliseconds.
 AsOfText: TypeAlias = "str | int | datetime | Revision"
+
+
+def record_answer(record: QueryRecord, result: QueryResult, rows: int | None = None) -> None:
+    """Write a result into the query log; `rows` where they went to a file or a stream."""
+    details = partial(_details, result.source, result.revision, result.stats)  # without the rows
+    record.answered(len(result.rows) if rows is None else rows, details)
+
+
+def _details(source: str, revision: Revision, stats: QueryStats) -> Mapping[str, object]:
+    return {
+        "source": f"{source}+stream" if stats.tail_rows else source,
+        "tables": [table.table for table in revision.tables],
+        "segments": stats.num_segments_processed,
+        "bytes": stats.bytes_read,
+        "revision": str(revision),
+    }
 
 
 class Queries:

@@ -246,7 +246,8 @@ def _seen_ms(pinned: PinnedTable, plan: QueryPlan, now_ms: int) -> int:
 
 
 def _stats(plan: QueryPlan) -> QueryStats:
-    read, there, consuming, docs, total = set[str](), set[str](), set[str](), 0, 0
+    read, there, consuming = set[str](), set[str](), set[str]()
+    docs = total = size = tail = 0
     for ref in plan.refs:
         files = ref.files_there()
         consuming |= ref.consuming()
@@ -254,5 +255,8 @@ def _stats(plan: QueryPlan) -> QueryStats:
         read |= {file.segment for file in (*ref.offline.read, *ref.realtime.read)}
         docs += ref.rows_read
         total += sum(file.rows for file in files) + ref.tail_rows
+        size += sum(file.bytes for file in (*ref.offline.read, *ref.realtime.read))
+        tail += ref.tail_rows
     processed = len(read | consuming)
-    return QueryStats(len(there | consuming), processed, processed, len(consuming), docs, total)
+    counts = (len(there | consuming), processed, processed, len(consuming), docs, total)
+    return QueryStats(*counts, bytes_read=size, tail_rows=tail)

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 
 from hybrid.errors import QueryError, suggestion
+from hybrid.home.running_queries import CANCELLED
 from hybrid.query.engine_words import EXECUTION, NO_SUCH_COLUMN, kind_of, said_of, without_inner_words
 from hybrid.schema.dialect import canonical
 from hybrid.sql.arity import wrong_number
@@ -75,8 +76,10 @@ def values_checked() -> Iterator[None]:
 
 def stopped(timeout_ms: int | None) -> QueryError:
     """The error of a statement that reached its timeout; `timeout_ms` None: of a cancelled statement."""
+    if timeout_ms is None:
+        return QueryError("The query was cancelled.", pinot_code=CANCELLED)
     return QueryError(
-        f"The query was stopped after {timeout_ms} ms." if timeout_ms else "The query was cancelled.",
+        f"The query was stopped after {timeout_ms} ms.",
         pinot_code=TIMEOUT,
         hint="Give it more time with SET timeoutMs = ...; or narrow it.",
     )

@@ -20,7 +20,8 @@ class QueryStats:
     """Statistics under Pinot's names, over the halves read. `num_docs_scanned` counts rows in the files and tail read.
 
     `num_segments_queried` counts existing segments, `num_segments_processed` those read; matches are not counted.
-    `fresh_ms` is an instant (epoch ms): everything that Kafka had by then is in the answer.
+    `fresh_ms` is an instant (epoch ms): everything that Kafka had by then is in the answer. `bytes_read` is the size of
+    the files read, and `tail_rows` counts the rows read from Kafka; the cache reads neither.
     """
 
     num_segments_queried: int = 0
@@ -31,6 +32,8 @@ class QueryStats:
     total_docs: int = 0
     time_used_ms: int = 0
     fresh_ms: int = 0
+    bytes_read: int = 0
+    tail_rows: int = 0
 
     def to_json(self) -> dict[str, int]:
         """The statistics as Pinot's response spells them."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from hybrid.config.table_config import BoundaryMode, Half, TableSpec
 from hybrid.errors import ConflictError
@@ -96,6 +97,11 @@ class Revision:
     tables: tuple[TableRevision, ...] = ()
 
     def __str__(self) -> str:
+        return self._text
+
+    @cached_property
+    def _text(self) -> str:
+        # An answer and the query log write it, and a table may have a thousand partitions.
         return " ".join(str(table) for table in self.tables)
 
 

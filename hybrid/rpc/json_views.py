@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from hybrid.operations.connectors.status import ConnectorStatus
     from hybrid.operations.erasures import Erasures
     from hybrid.operations.flows import FlowStatus
+    from hybrid.operations.query_list import LoggedQuery
     from hybrid.operations.schedules import Schedule
     from hybrid.operations.segments import Segment
     from hybrid.operations.tables.creation import Creation
@@ -259,6 +260,11 @@ def query_view(result: QueryResult) -> Json:
         "revisions": [_revision_view(table) for table in result.revision.tables],
         "stats": vars(result.stats),
     }
+
+
+def logged_query_view(found: LoggedQuery) -> Json:
+    """A statement of the query log."""
+    return json_document(vars(found))
 
 
 def _revision_view(table: TableRevision) -> Json:

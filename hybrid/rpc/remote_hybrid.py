@@ -14,6 +14,7 @@ from hybrid.errors import HybridError
 from hybrid.files.results.output_file import open_output
 from hybrid.files.results.result_format import format_of_file
 from hybrid.operations.flows import FlowStatus
+from hybrid.operations.query_list import LoggedQuery
 from hybrid.operations.tables.creation import Creation
 from hybrid.operations.tables.drop import DroppedTable
 from hybrid.operations.tables.given_documents import GivenDocument, given_documents
@@ -170,6 +171,19 @@ class RemoteHybrid(RemoteObject, Hybrid):
         chosen = format_of_file(str(path), format)
         output = open_output(Path(path), force=force)
         return export_from(self._client, _statement(sql, params, as_of), output, chosen, self._progress)
+
+    def queries(
+        self,
+        *,
+        slow: bool = False,
+        since: str | None = None,
+        account: str | None = None,
+        table: str | None = None,
+        limit: int = 100,
+    ) -> list[LoggedQuery]:
+        """Statements that run on the server or are in its query log, newest first."""
+        arguments = {"slow": slow, "since": since, "account": account, "table": table, "limit": limit}
+        return [values.value_of(LoggedQuery, found) for found in self._client.call("queries", arguments)]
 
     def explain(
         self,

@@ -17,6 +17,7 @@ from hybrid.operations.backfill_change import BackfillChange
 from hybrid.operations.backfill_documents import plan_document
 from hybrid.operations.clock_guard import accept_clock
 from hybrid.operations.erasure import ERASE, Erasure
+from hybrid.operations.query_list import QueryFilter, list_queries
 from hybrid.operations.run_views import visible_run
 from hybrid.operations.segment_replacement import REPLACE, REVERT
 from hybrid.operations.tables.drop import copy_names
@@ -135,9 +136,20 @@ def query(
 
     `all_rows`: without Pinot's default LIMIT. `params`: the values of its parameters, by name or in order.
     """
+    from hybrid.home.running_queries import CLI
+    from hybrid.operations.queries import record_answer
     from hybrid.query.engine import QueryOptions
 
-    return views.query_view(home.query(sql, params, options=QueryOptions(whole=all_rows), as_of=as_of))
+    with home.context.query_log.recorded(sql, CLI) as record:
+        result = home.query(sql, params, options=QueryOptions(whole=all_rows), as_of=as_of)
+        record_answer(record, result)
+    return views.query_view(result)
+
+
+@flat(wanted=QueryFilter)
+def queries(home: Hybrid, *, wanted: QueryFilter) -> Json:
+    """Statements that run or have ended, newest first."""
+    return [views.logged_query_view(found) for found in list_queries(home.context, wanted)]
 
 
 def explain(home: Hybrid, *, sql: str, as_of: str | None = None, params: JsonParameters = None) -> Json:
@@ -431,6 +443,7 @@ VERBS: Mapping[str, Verb] = {
     "table_copies": Verb(copy_names, READ),
     "table_undrop": Verb(table_undrop, ADMIN),
     "query": Verb(query, READ),
+    "queries": Verb(queries, READ),
     "explain": Verb(explain, READ),
     "status": Verb(status, READ),
     "segments": Verb(segments, READ),

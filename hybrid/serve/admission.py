@@ -13,9 +13,9 @@ from typing import TypeVar
 from starlette.requests import Request
 
 from hybrid.errors import QueryError
+from hybrid.home.query_log import TOO_MANY
 
 T = TypeVar("T")
-TOO_MANY = 429  # Pinot's TOO_MANY_REQUESTS
 WORKERS = 16
 # More statements of one account do not speed it up; they only take processors from other accounts.
 RUNNING_OF_ONE = min(WORKERS // 2, max(2, os.cpu_count() or 1))

@@ -17,11 +17,10 @@ import secrets
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from contextvars import ContextVar
 from pathlib import Path
 
 from hybrid.errors import AccessError, HybridError, RightError
-from hybrid.home.accounts import ASKING_RIGHT, Account, Accounts, Right, digest_of
+from hybrid.home.accounts import ASKING_ACCOUNT, ASKING_RIGHT, Account, Accounts, Right, digest_of
 from hybrid.logs import log_context
 from hybrid.rpc.client import SERVER_FILE
 from hybrid.serve.authorization import OPEN_PATHS
@@ -31,7 +30,6 @@ _LOG = logging.getLogger(__name__)
 _KNOWN_MAX = 256
 HOME_ACCOUNT = "(home)"  # no account can have this name
 _HINT = "Authorization: Bearer SECRET, or Basic with NAME:SECRET; hybrid: --token SECRET (HYBRID_TOKEN)."
-_ASKING: ContextVar[str | None] = ContextVar("hybrid_account", default=None)
 _Stamp = tuple[int, int, int] | None
 
 
@@ -164,18 +162,18 @@ def asking(account: Account | None) -> AbstractContextManager[None]:
 
 @contextmanager
 def _asking(account: Account) -> Iterator[None]:
-    name, right = _ASKING.set(account.name), ASKING_RIGHT.set(account.right)
+    name, right = ASKING_ACCOUNT.set(account.name), ASKING_RIGHT.set(account.right)
     try:
         with log_context(account=account.name):
             yield
     finally:
         ASKING_RIGHT.reset(right)
-        _ASKING.reset(name)
+        ASKING_ACCOUNT.reset(name)
 
 
 def who_asks() -> str | None:
     """Return the name of the current request's account; None for the home's own command line."""
-    return _ASKING.get()
+    return ASKING_ACCOUNT.get()
 
 
 def may_operate() -> bool:

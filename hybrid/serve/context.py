@@ -20,6 +20,8 @@ from hybrid.api.table import Table
 from hybrid.catalog.runs import RunRecord
 from hybrid.errors import ConflictError, HybridError, QueryError, known_kinds, with_others
 from hybrid.home.input_access import rules_of
+from hybrid.home.query_log import QueryLog
+from hybrid.home.running_queries import RunningQueries
 from hybrid.operations.backups.backup_create import check_directory
 from hybrid.operations.overview import TableOverview, overview_of_all
 from hybrid.operations.rejected_rows import Bounds
@@ -30,11 +32,11 @@ from hybrid.rpc.verbs import VERBS
 from hybrid.runtime.backoff import Backoff
 from hybrid.serve.admission import RUNNING_OF_ONE, Admission
 from hybrid.serve.authentication import who_asks
+from hybrid.serve.callers import Callers
 from hybrid.serve.commit_waits import CommitWaits
 from hybrid.serve.export_slots import ExportSlots
 from hybrid.serve.lag_history import LagHistory
 from hybrid.serve.metrics import Metrics
-from hybrid.serve.query_registry import Callers, RunningQueries
 from hybrid.serve.status_cache import StatusCache
 from hybrid.serve.uploads import Uploads
 
@@ -79,13 +81,22 @@ class ServerContext:
     limits: ServerLimits
     metrics: Metrics
     url: str
-    queries: RunningQueries = field(default_factory=RunningQueries)
     callers: Callers = field(default_factory=Callers)
     admission: Admission = field(default_factory=Admission)
     uploads: Uploads = field(default_factory=Uploads)
     commit_waits: CommitWaits = field(default_factory=CommitWaits)
     exports: ExportSlots = field(default_factory=ExportSlots)
     lag: LagHistory = field(default_factory=LagHistory)
+
+    @cached_property
+    def query_log(self) -> QueryLog:
+        """Return the log of all statements."""
+        return self.home.context.query_log
+
+    @property
+    def queries(self) -> RunningQueries:
+        """Return the statements that run now."""
+        return self.query_log.running
 
     @cached_property
     def overview(self) -> StatusCache[list[TableOverview]]:

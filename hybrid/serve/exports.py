@@ -32,6 +32,7 @@ from hybrid.serve.byte_channel import ByteChannel, ReaderGone
 from hybrid.serve.context import context_of
 from hybrid.serve.export_slots import EXPORTS_MAX
 from hybrid.serve.pinot_response import requested_options, requested_timeout
+from hybrid.serve.statement_records import StatementRecord
 
 router = APIRouter(tags=["query"])
 _LOG = logging.getLogger(__name__)
@@ -94,17 +95,22 @@ class _Export:
         self._options_asked = requested_options(body.query_options)
         accept = request.headers.get("accept", "")
         self._format = format_named(body.format) if body.format is not None else format_accepted(accept)
-        self._id, self._path = request.state.request_id, request.scope["path"]
+        self._id = request.state.request_id
         self._account = who_asks()
         self._began = time.monotonic()
+        self._record = StatementRecord(self._context, request, body.sql, self._began)
         self._channel = ByteChannel(asyncio.get_running_loop())
         self._sink = ResultSink(self._channel, self._format, Silent())
 
     async def response(self) -> Response:
         """The response, once the first bytes are there. Raises the error of a statement that fails before them."""
-        options = self._options()
         slots = self._context.exports
-        slots.enter()
+        try:
+            options = self._options()
+            slots.enter()
+        except HybridError as error:
+            self._record.failed(error)
+            raise
         loop, context = asyncio.get_running_loop(), copy_context()
         try:
             running = loop.run_in_executor(_THREADS, lambda: context.run(self._run, options))
@@ -123,20 +129,21 @@ class _Export:
 
     def _run(self, options: QueryOptions) -> None:
         """Runs the statement and writes its rows, in a thread."""
-        context, sink = self._context, self._sink
+        sink = self._sink
         try:
-            with context.queries.running(self._id, self._account) as running:
-                result = context.home.query(self._body.sql, options=replace(options, running=running, sink=sink))
-                sink.complete()
-            tables = [revision.table for revision in result.revision.tables]
-            context.metrics.query(tables, self._path, result.source, time.monotonic() - self._began)
-            self._channel.end()
-        except HybridError as error:
-            if not isinstance(error, ReaderGone):
-                context.metrics.query_failed(error.pinot_code)
-            self._end_with(error)
+            with self._record.running() as running:
+                given = replace(options, running=running, sink=sink)
+                result = self._context.home.query(self._body.sql, options=given)
+                report = sink.complete()
         except BaseException as error:
+            if isinstance(error, ReaderGone):
+                self._record.abandoned()
+            else:
+                self._record.failed(error)
             self._end_with(error)
+            return
+        self._record.answered(result, report.rows)
+        self._channel.end()
 
     def _end_with(self, error: BaseException) -> None:
         # Before the first bytes the response can have the error's status, and no rows.

@@ -124,6 +124,7 @@ class Pipeline:
                 self._removed_at = time.monotonic()
                 if is_clock_believed(self._home.context):
                     self._home.context.catalog.runs.remove_old(self._home.context.now_ms())
+                    self._home.context.query_log.remove_old()
                     take_back_abandoned(self._home.context)
         except (HybridError, OSError, sa.exc.SQLAlchemyError) as error:
             self._complain("The tables cannot be looked at", error)

@@ -16,15 +16,18 @@ from starlette.responses import Response
 
 from hybrid.errors import HybridError, NotFoundError, QueryError
 from hybrid.home.accounts import Right
+from hybrid.home.running_queries import CANCELLED
+from hybrid.operations.query_list import LIMIT, LIMIT_MAX, QueryFilter, list_queries
 from hybrid.query.engine import QueryOptions, QueryResult
 from hybrid.query.options import apply_options
 from hybrid.query.time_travel import AS_OF_OPTION
+from hybrid.rpc.json_views import logged_query_view
 from hybrid.serve.authentication import may_operate, who_asks
 from hybrid.serve.authorization import needs
 from hybrid.serve.context import context_of
 from hybrid.serve.openapi import shown
 from hybrid.serve.pinot_response import failed_answer, query_answer, requested_options, requested_timeout
-from hybrid.serve.query_registry import CANCELLED
+from hybrid.serve.statement_records import StatementRecord
 
 router = APIRouter(tags=["query"])
 ARROW = "application/vnd.apache.arrow.stream"
@@ -58,6 +61,24 @@ _DESCRIBED: dict[str, Any] = {
             "answeredFrom": "cache",
         }
     ),
+}
+_LOGGED = {
+    "id": "0d7a6a8b0f2a4c55",
+    "started_at": "2026-11-26T10:38:00.017Z",
+    "duration_ms": 1.904,
+    "state": "DONE",
+    "slow": False,
+    "account": "ada",
+    "client": "127.0.0.1 python-requests/2.32.5",
+    "tables": ["orders"],
+    "source": "cache",
+    "rows": 1,
+    "segments": 3,
+    "bytes": 0,
+    "revision": "orders[OFFLINE=3 REALTIME=5 boundary=2021-09-24T07:00:00Z{kafka/orders/0/0@7}]",
+    "code": None,
+    "error": None,
+    "statement": "select count(*) from orders",
 }
 # Serializing more rows would block the event loop.
 _ROWS_AT_ONCE = 100
@@ -106,6 +127,22 @@ def _read(body: bytes) -> StatementBody:
         raise RequestValidationError([{**details, "loc": ("body", *details["loc"])}]) from None
 
 
+@router.get("/query/log", summary="List statements", responses=shown([_LOGGED]))
+def list_statements(
+    request: Request,
+    slow: Annotated[bool, Query(description="Those that took slow_query_ms or longer")] = False,
+    since: Annotated[
+        str | None, Query(max_length=100, description="Those that ended since, or so long ago: 2h")
+    ] = None,
+    account: Annotated[str | None, Query(max_length=100)] = None,
+    table: Annotated[str | None, Query(max_length=300, examples=["orders"])] = None,
+    limit: Annotated[int, Query(ge=1, le=LIMIT_MAX)] = LIMIT,
+) -> Any:
+    """Returns statements that run or have ended, newest first. An account that may only read gets its own."""
+    wanted = QueryFilter(slow, since, account, table, limit)
+    return [logged_query_view(found) for found in list_queries(context_of(request).home.context, wanted)]
+
+
 @router.delete("/query/{request_id}", summary="Stop a running statement")
 @needs(Right.READ)
 def cancel(request_id: str, request: Request) -> dict[str, str]:
@@ -127,6 +164,7 @@ class _QueryRequest:
         self._asked_for = requested_options(statement.query_options)
         self._as_arrow = ARROW in request.headers.get("accept", "")
         self._began = time.monotonic()
+        self._record = StatementRecord(self._context, request, statement.sql, self._began)
         self._gone = False
 
     def leave(self) -> None:
@@ -137,7 +175,7 @@ class _QueryRequest:
 
     def failed(self, error: HybridError) -> Response:
         """Return the response for a failed statement."""
-        self._context.metrics.query_failed(error.pinot_code)
+        self._record.failed(error)
         return _json(failed_answer(error, self._request.state.request_id))
 
     def at_once(self) -> QueryResult | None:
@@ -151,22 +189,24 @@ class _QueryRequest:
 
     def answer(self, result: QueryResult | None = None) -> Response:
         """Return the response, from `result` if there is one; otherwise run the statement."""
-        request_id, metrics = self._request.state.request_id, self._context.metrics
         if result is None:
             try:
                 options = self._options()
                 if self._gone:
                     raise QueryError("The client has gone.", pinot_code=CANCELLED)
-                with self._context.queries.running(request_id, who_asks()) as running:
+                with self._record.running() as running:
                     result = self._context.home.query(self._sql, options=replace(options, running=running))
             except HybridError as error:
                 return self.failed(error)
+            except BaseException as error:
+                self._record.failed(error)
+                raise
         tables = [revision.table for revision in result.revision.tables]
         result = apply_options(result, self._asked_for, lambda: [self._context.home.spec(name) for name in tables])
-        metrics.query(tables, self._request.scope["path"], result.source, time.monotonic() - self._began)
+        self._record.answered(result)
         if self._as_arrow:
             return Response(_arrow(result), media_type=ARROW)
-        return _json(query_answer(result, request_id))
+        return _json(query_answer(result, self._request.state.request_id))
 
     def _options(self) -> QueryOptions:
         limits = self._context.limits

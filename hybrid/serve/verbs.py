@@ -16,9 +16,10 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError, create_model
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse
 
-from hybrid.errors import HybridError, NotFoundError, UsageError
+from hybrid.errors import NotFoundError, QueryError, UsageError
+from hybrid.home.query_log import TOO_MANY
 from hybrid.operations.run_views import run_details
-from hybrid.query.engine import QueryOptions
+from hybrid.query.engine import QueryResult
 from hybrid.rpc import json_views as views
 from hybrid.rpc.client import STATEMENT_VERBS
 from hybrid.rpc.verbs import VERBS, Verb, explain, query, rejected, segments
@@ -26,6 +27,7 @@ from hybrid.runtime.json_values import json_value
 from hybrid.serve.authentication import who_asks
 from hybrid.serve.bodies import check_characters
 from hybrid.serve.context import ServerContext, context_of, with_account
+from hybrid.serve.statement_records import StatementRecord
 
 router = APIRouter(tags=["verbs"])
 REJECTED_MAX = 10_000
@@ -44,7 +46,12 @@ async def run_verb(verb: str, request: Request, arguments: Arguments) -> Any:
         raise NotFoundError.named("Verb", verb, VERBS)
     if verb in STATEMENT_VERBS:
         statement = _statement(request, verb, arguments)
-        return await context.admission.run(request, who_asks(), statement.answer, statement.leave)
+        try:
+            return await context.admission.run(request, who_asks(), statement.answer, statement.leave)
+        except QueryError as error:
+            if error.pinot_code == TOO_MANY:
+                statement.refused(error)
+            raise
     checked = await run_in_threadpool(_checked, operation.call, arguments)
     if operation.call is segments:
         await context.await_commits(await run_in_threadpool(context.home.table, checked["table"]))
@@ -75,22 +82,46 @@ class _AskedVerb:
 
     def __init__(self, request: Request, verb: Verb, arguments: dict[str, Any]) -> None:
         self._context, self._verb, self._arguments = context_of(request), verb, arguments
-        self._request_id, self._path = request.state.request_id, request.scope["path"]
-        self._began = time.monotonic()
+        self._request_id, self._began = request.state.request_id, time.monotonic()
+        self._record: StatementRecord | None = None
+        if verb.call is query:
+            self._record = StatementRecord(self._context, request, arguments["sql"], self._began)
 
     def leave(self) -> None:
         """The client has disconnected."""
         with suppress(NotFoundError):
             self._context.queries.cancel(self._request_id, who_asks())
 
+    def refused(self, error: QueryError) -> None:
+        """Too many statements wait."""
+        if self._record is not None:
+            self._record.failed(error)
+
     def answer(self) -> JSONResponse:
         """Run the verb within the server's limits and return its response."""
+        if self._record is None:
+            return self._read_rows()
+        try:
+            result, answer = self._query(self._record)
+        except BaseException as error:
+            self._record.failed(error)
+            raise
+        self._record.answered(result)
+        return answer
+
+    def _query(self, record: StatementRecord) -> tuple[QueryResult, JSONResponse]:
+        arguments = self._arguments
+        with record.running() as running:
+            options = replace(self._context.query_options(), running=running, began=self._began)
+            options = replace(options, whole=arguments["all_rows"])
+            sql, params = arguments["sql"], arguments["params"]
+            result = self._context.home.query(sql, params, options=options, as_of=arguments["as_of"])
+        return result, JSONResponse(views.query_view(result))
+
+    def _read_rows(self) -> JSONResponse:
         context, arguments = self._context, self._arguments
         with context.queries.running(self._request_id, who_asks()) as running:
             options = replace(context.query_options(), running=running, began=self._began)
-            options = replace(options, whole=arguments.get("all_rows", options.whole))
-            if self._verb.call is query:
-                return JSONResponse(self._query(options))
             if self._verb.call is explain:
                 options = replace(options, params=arguments["params"])
                 plan = context.home.explain(arguments["sql"], as_of=arguments["as_of"], options=options)
@@ -108,20 +139,6 @@ class _AskedVerb:
         """Return the rest of the server's time limit for a statement; waiting in the queue counts."""
         timeout_ms = self._context.limits.query_timeout_ms
         return max(1, timeout_ms - int((time.monotonic() - self._began) * 1000)) if timeout_ms else None
-
-    def _query(self, options: QueryOptions) -> Any:
-        """Run a statement, counted in the metrics like statements of other clients."""
-        metrics, arguments = self._context.metrics, self._arguments
-        try:
-            result = self._context.home.query(
-                arguments["sql"], arguments["params"], options=options, as_of=arguments["as_of"]
-            )
-        except HybridError as error:
-            metrics.query_failed(error.pinot_code)
-            raise
-        answer = views.query_view(result)
-        metrics.query(answer["tables"], self._path, answer["source"], time.monotonic() - self._began)
-        return answer
 
 
 def _run_verb(context: ServerContext, verb: str, checked: Mapping[str, Any]) -> JSONResponse:

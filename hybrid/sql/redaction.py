@@ -31,7 +31,7 @@ _LIST_MAX = 1_000_000
 _NUMBER = re.compile(r"[+-]?[0-9]+(?:[.][0-9]+)?")
 _LINES = re.compile(rb"[^\n]+")
 # The texts of a record of a log, with their quotes.
-_RECORD_TEXTS = re.compile(rb'"(?:message|error)": ?("(?:[^"\\]|\\.)*")')
+_RECORD_TEXTS = re.compile(rb'"(?:message|error|statement|client)": ?("(?:[^"\\]|\\.)*")')
 # The keys of our documents whose texts people or statements have written. Names and ids stay.
 TEXT_KEYS = frozenset((
     "change", "comment", "error", "expect", "failed_checks", "hint", "message", "notes", "outside", "reason", "result",

@@ -125,6 +125,29 @@ def test_a_statement_is_awaited(hy: Hybrid) -> None:
     assert asyncio.run(hy.aquery("select count(*) from orders")).rows == [(4,)]
 
 
+def test_statements_are_logged(hy: Hybrid) -> None:
+    marker = f"select order_id, '{type(hy).__name__}' from orders where order_id = 3"
+    hy.query(marker)
+    with pytest.raises(QueryError):
+        hy.query(f"{marker} and nope = 1")
+    until = time.monotonic() + 10
+    while True:  # a server's thread writes a moment later
+        found = [entry for entry in hy.queries(table="orders", since="1h") if marker in entry.statement]
+        if len(found) == 2 or time.monotonic() > until:
+            break
+    failed, done = found
+    assert (failed.state, failed.code, failed.rows, failed.tables) == ("FAILED", 710, None, ())
+    assert (done.state, done.rows, done.tables, done.source) == ("DONE", 1, ("orders",), "files")
+    assert done.segments and done.bytes and done.duration_ms > 0 and not done.slow and "orders[" in str(done.revision)
+    assert (done.client == "python") is not isinstance(hy, RemoteHybrid)
+    assert "nope" in str(failed.error) and repr(done).startswith("<LoggedQuery 20")
+    assert hy.queries(table="plains") == [] and hy.queries(account="nobody") == [] and len(hy.queries(limit=1)) == 1
+    with pytest.raises(UsageError, match="is no time"):
+        hy.queries(since="yesterday")
+    with pytest.raises(UsageError, match="1 to 10000"):
+        hy.queries(limit=0)
+
+
 def test_an_explanation(hy: Hybrid) -> None:
     found = hy.explain("select * from orders where ts > 1500")
     assert found.tables[0].table == "orders" and {half.half for half in found.tables[0].halves} == {*Half}
@@ -427,7 +450,7 @@ def test_a_cancelled_task_ends_the_statement_on_the_server(app: App) -> None:
     async def cancelled() -> None:
         task = asyncio.create_task(hy.aquery(f"select sum(t0.amount * t1.amount + t13.amount) from {power}"))
         async with asyncio.timeout(30):
-            while not any(interrupt for _, interrupt in running.values()):
+            while not any(query.interrupt for query in running.values()):
                 await asyncio.sleep(0.02)
         await asyncio.sleep(0.1)
         task.cancel()

@@ -227,6 +227,19 @@ _STOPPED = {
     "bytes": 2848,
 }
 
+_LOGGED = {
+    "id": "0d7a6a8b0f2a4c55", "started_at": "2025-11-25T05:39:39.213Z", "duration_ms": 12031.25, "state": "DONE",
+    "slow": True, "account": "ada", "client": "10.0.0.7 Grafana/12.3", "tables": ["rides"], "source": "files+stream",
+    "rows": 12, "segments": 3, "bytes": 14240106, "revision": "rides[OFFLINE=12 REALTIME=48]", "code": None,
+    "error": None, "statement": 'select "city", count(*), avg(fare) from rides where started_ms > ago(\'P7D\') group '
+    "by 1 order by 2 desc limit 12",
+}  # fmt: skip
+_NO_COLUMN = {
+    **_LOGGED, "id": "1e7a6a8b0f2a4c56", "duration_ms": 1.25, "state": "FAILED", "slow": False, "account": None,
+    "tables": [], "source": None, "rows": None, "segments": None, "bytes": None, "revision": None, "code": 710,
+    "error": "Column 'faer' does not exist. Did you mean 'fare'?", "statement": "select faer from rides",
+}  # fmt: skip
+
 ANSWERS: Mapping[str, Any] = {
     "status": {"home": "/data/hybrid", "tables": [_STOPPED, _STATUS], "healthy": False},
     "table_list": [
@@ -292,6 +305,7 @@ ANSWERS: Mapping[str, Any] = {
     ],
     "erasures": [_ERASURE],
     "erasure": _ERASURE,
+    "queries": [_LOGGED, _NO_COLUMN],
     "explain": {"plan": {}, "lines": _LINES},
     "query": {
         "columns": ["city", "rides", "fares", "mean", "last", "remark"],

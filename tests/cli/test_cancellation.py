@@ -142,7 +142,7 @@ def test_a_server_stops_the_statement(server: App, monkeypatch: pytest.MonkeyPat
     queries = server.app.state.context.queries
     cancel = queries.cancel
     monkeypatch.setattr(queries, "cancel", lambda *args: (cancelled.append(args[0]), cancel(*args)))
-    press = interrupted_soon(lambda: any(interrupt for _, interrupt in queries._running.values()))
+    press = interrupted_soon(lambda: any(query.interrupt for query in queries._running.values()))
     with pytest.raises(KeyboardInterrupt):
         client.call("query", {"sql": ENDLESS})
     press.join()

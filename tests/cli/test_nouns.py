@@ -28,6 +28,11 @@ LISTS = {
     "connectors orders": "connectors",
     "flows": "flows",
     "rejected orders": "rejected",
+    "query list": "queries",
+    "query --json list --slow": "queries",
+    "queries": "queries",
+    "queries --slow": "queries",
+    "--format json query list --table orders": "queries",
     "table --json": "table_list",
     "--json segments --wide orders": "segments",
 }

@@ -45,6 +45,7 @@ COMMANDS = {
     "erase list": "erase list",
     "erase show": "erase show erasure-5f0c1a2b3c4d5e6f",
     "query": "query SELECT",
+    "query list": "query list",
     "query explained": "query EXPLAIN\tPLAN\tFOR\tSELECT",
     "query --explain": "query --explain SELECT",
     "backup list": "backup list /backups/hybrid",
@@ -55,7 +56,7 @@ COMMANDS = {
 }
 EMPTY = ["table list", "task list", "task schedule", "segment list", "replacement list", "backfill list"]
 EMPTY += ["connector list", "flow list", "rejected list", "purge list", "backup list", "erase list"]
-EMPTY += ["table list --dropped"]
+EMPTY += ["table list --dropped", "query list"]
 
 
 @pytest.fixture(autouse=True)

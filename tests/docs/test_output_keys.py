@@ -107,6 +107,7 @@ def play_work(play: Any) -> None:
     play("replacement revert", "orders", replacement, "--yes")
     play_backfill(play)
     play("query", "select count(*), count(*) from orders")
+    play("query list")
     play("query --explain", "select * from orders")
     play("table view", "orders", "--for", "duckdb")
     play("task show", play("task list")[0]["id"])

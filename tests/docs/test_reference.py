@@ -54,6 +54,8 @@ def commands(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[t
             yield from commands(command, (*path, name))
         else:
             yield (*path, name), command
+            for verb, found in getattr(command, "verbs", {}).items():
+                yield (*path, name, verb), found
 
 
 def own_options(command: click.Command) -> set[str]:

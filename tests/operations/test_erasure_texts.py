@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from hybrid.api.hybrid import Hybrid
 from hybrid.catalog.erasures import ErasedTable
 from hybrid.config.settings import load_settings
 from hybrid.config.table_config import Half
+from hybrid.home.query_log import EndedQuery
 from hybrid.lake.lineage_archive import keep_acts, kept_acts
 from hybrid.lake.log import lineage_acts, open_half
 from hybrid.operations.erasure_outside import outside_places
@@ -80,6 +82,32 @@ def test_records_of_a_table_lose_the_constants_and_nothing_else(tmp_path: Path) 
     assert runs.find("run-1").result == "Row 7 of '?'."  # type: ignore[union-attr]
     assert home.context.catalog.forget_journal()
     assert holding(tmp_path, NAME) == [str(plan / "plan.json")], "a name is no free text"
+    home.close()
+
+
+def test_the_query_log_keeps_no_value_of_a_condition(tmp_path: Path) -> None:
+    """Also what has not been written yet, in both files, rotated ones too; ages of files stay."""
+    home = Hybrid(load_settings(home=tmp_path / "home"), Silent())
+    new_table(home)
+    log, asked = home.context.query_log, f"select * from orders where {WHERE}"
+    yesterday = int(time.time()) - 86_400
+    for took_s in (0.001, 60.0):
+        log.add(EndedQuery("1", asked, None, f"curl {NAME}", 1000 * yesterday, took_s, "FAILED", error=f"No '{NAME}'"))
+    log.flush()
+    folder = home.settings.logs
+    (folder / "queries.log").rename(folder / "queries.log.1")
+    os.utime(folder / "queries.log.1", (yesterday, yesterday))
+    with home.context.query_log.recorded(asked, "python") as record:
+        assert mask_texts(home.context, ["orders"], MASKS) == 2
+        record.answered(7, dict)
+    assert (folder / "queries.log.1").stat().st_mtime == yesterday
+    later, slow, old = home.queries()
+    assert later.statement == asked, "it ended after the erasure, whose certificate names such statements"
+    for entry in (slow, old):
+        assert entry.statement.startswith("select * from orders where customer = '***") and NAME not in str(entry.error)
+    log.add(EndedQuery("2", asked, None, "cli", 1000 * yesterday, 0.001, "DONE"))
+    assert mask_texts(home.context, ["orders"], MASKS) == 1, "what waits is written first"
+    assert holding(folder, NAME) == []
     home.close()
 
 

@@ -14,12 +14,12 @@ import duckdb
 import pytest
 
 from hybrid.errors import QueryError
+from hybrid.home.running_queries import RunningQueries
 from hybrid.query import execution
 from hybrid.query.deadline import _Deadlines, deadline
 from hybrid.query.engine import QueryOptions, run
 from hybrid.query.execution import Limits
 from hybrid.query.tail import NoTail
-from hybrid.serve.query_registry import RunningQueries
 from tests.query.halves import KEY, Halves, ListTail, Row, orders_spec
 from tests.query.stepped import SteppedCache
 

@@ -110,6 +110,7 @@ READING_VERBS = {
         "table_validate",
         "table_copies",
         "query",
+        "queries",
         "explain",
         "status",
     ),

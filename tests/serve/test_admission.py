@@ -15,12 +15,12 @@ from hybrid.api.hybrid import Hybrid, TableDocuments
 from hybrid.config.settings import load_settings
 from hybrid.errors import NotFoundError, QueryError
 from hybrid.home.accounts import Account, Right
+from hybrid.home.running_queries import RunningQueries
 from hybrid.progress import Silent
 from hybrid.serve.admission import Admission
 from hybrid.serve.app import build_app
 from hybrid.serve.authentication import asking, may_operate, who_asks
 from hybrid.serve.context import ServerLimits
-from hybrid.serve.query_registry import RunningQueries
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "orders"
 _RECURSIVE = "with recursive t(n) as (select 1 union all select n + 1 from t where n < {rows}) "

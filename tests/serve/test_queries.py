@@ -17,6 +17,7 @@ from starlette.testclient import TestClient
 from hybrid.api.hybrid import Hybrid, TableDocuments
 from hybrid.config.settings import load_settings
 from hybrid.errors import QueryError
+from hybrid.home.running_queries import RunningQueries
 from hybrid.operations.tables.create import _definition
 from hybrid.progress import Silent
 from hybrid.query.cache.follower import StreamStatus
@@ -25,9 +26,9 @@ from hybrid.query.cache.template import cut
 from hybrid.query.views import reads
 from hybrid.serve import queries
 from hybrid.serve.app import build_app
+from hybrid.serve.callers import Callers
 from hybrid.serve.context import ServerLimits
 from hybrid.serve.queries import ARROW
-from hybrid.serve.query_registry import Callers, RunningQueries
 from tests.query.halves import Halves
 from tests.serve.app import OFFLINE, SCHEMA, App, row
 

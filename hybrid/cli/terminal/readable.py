@@ -21,7 +21,8 @@ _NAMES = {
     "offline_rows realtime_rows offline_segments realtime_segments consuming_segments buckets_done buckets_total "
     "refreshes matching shown rows_written taken visible_rows stored_twice_rows",
     CellKind.BYTES: "bytes stored_twice_bytes",
-    CellKind.PROSE: "result sentence reason message last_task detail change meaning error comment value latest_error",
+    CellKind.PROSE: "result sentence reason message last_task detail change meaning error comment value latest_error "
+    "statement",
     CellKind.COMMAND: "hint",
 }
 _KINDS: Mapping[str, CellKind] = {name: kind for kind, names in _NAMES.items() for name in names.split()}

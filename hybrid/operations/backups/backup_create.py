@@ -45,7 +45,7 @@ _ALWAYS_LEFT_OUT = (
     "messages in Kafka, and the local broker",
     "data files of older versions: older revisions and reverts need the original home",
     "values of secrets that definitions name by reference (${env:...}, ${file:...})",
-    "logs, uploads, certificates of erasures, and files that jobs, connectors and flows read",
+    "logs, the query log among them, uploads, certificates of erasures, and files that jobs, connectors and flows read",
 )
 
 

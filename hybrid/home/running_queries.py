@@ -1,4 +1,4 @@
-"""Registry of running statements by request id, for `DELETE /query/{requestId}`, and of their callers."""
+"""Registry of running statements by request id: for the list of statements, and for `DELETE /query/{requestId}`."""
 
 from __future__ import annotations
 
@@ -6,11 +6,28 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 from hybrid.errors import NotFoundError, QueryError
 
-_ALONE_S = 0.1
 CANCELLED = 503  # Pinot's QUERY_CANCELLATION
+CLI, PYTHON = "cli", "python"  # clients of a home without a server
+_Interrupt = Callable[[], None]
+
+
+@dataclass
+class RunningQuery:
+    """A statement that runs: its text (None: it reads rows by another verb), who asked, and since when (monotonic).
+
+    `interrupt` ends it, once the engine has begun.
+    """
+
+    id: str
+    account: str | None
+    sql: str | None
+    client: str
+    began: float = field(default_factory=time.monotonic)
+    interrupt: _Interrupt | None = None
 
 
 class RunningQueries:
@@ -18,27 +35,29 @@ class RunningQueries:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        # By request id: the account, and the function that interrupts the statement once it runs.
-        self._running: dict[str, tuple[str | None, Callable[[], None] | None]] = {}
+        self._running: dict[str, RunningQuery] = {}
         self._cancelled: set[str] = set()
 
     @contextmanager
-    def running(self, request_id: str, account: str | None = None) -> Iterator[Callable[[Callable[[], None]], None]]:
+    def running(
+        self, request_id: str, account: str | None = None, sql: str | None = None, client: str = ""
+    ) -> Iterator[Callable[[_Interrupt], None]]:
         """Register a statement; the yielded function accepts its interrupt. QueryError (503) once cancelled.
 
         The interrupt is called once, so it must also affect a statement that the engine has not begun yet.
         QueryError for an id that runs already, as a cancel would be ambiguous.
         """
+        statement = RunningQuery(request_id, account, sql, client)
         with self._lock:
             if request_id in self._running:
                 raise QueryError(
                     f"A query with request id '{request_id}' runs already.", hint="Send another X-Request-Id, or none."
                 )
-            self._running[request_id] = account, None
+            self._running[request_id] = statement
 
-        def started(interrupt: Callable[[], None]) -> None:
+        def started(interrupt: _Interrupt) -> None:
             with self._lock:
-                self._running[request_id] = account, interrupt
+                statement.interrupt = interrupt
                 if request_id in self._cancelled:  # cancelled while it switched from cache to files
                     raise QueryError("The query was cancelled.", pinot_code=CANCELLED)
 
@@ -53,30 +72,18 @@ class RunningQueries:
                 self._running.pop(request_id, None)
                 self._cancelled.discard(request_id)
 
+    def list(self) -> list[RunningQuery]:
+        """The statements that run now, newest first."""
+        with self._lock:
+            statements = [statement for statement in self._running.values() if statement.sql is not None]
+        return sorted(statements, key=lambda statement: -statement.began)
+
     def cancel(self, request_id: str, account: str | None = None) -> None:
         """Interrupt a statement, of `account` if not None; NotFoundError if no such statement runs."""
         with self._lock:
-            owner, interrupt = self._running.get(request_id, (None, None))
-            if request_id not in self._running or account not in (None, owner):
+            statement = self._running.get(request_id)
+            if statement is None or account not in (None, statement.account):
                 raise NotFoundError(f"No query with request id '{request_id}' runs now.")
             self._cancelled.add(request_id)
-            if interrupt is not None:
-                interrupt()
-
-
-class Callers:
-    """The connections that statements arrive on. Use it on the event loop only."""
-
-    def __init__(self) -> None:
-        self._last: object = None
-        self._others_at = 0.0
-
-    def is_alone(self, connection: object) -> bool:
-        """Whether no other connection was active lately, so that the event loop may answer without delaying others.
-
-        With several active connections threads answer, which use all processors.
-        """
-        now = time.monotonic()
-        if connection != self._last:
-            self._last, self._others_at = connection, now
-        return now - self._others_at > _ALONE_S
+            if statement.interrupt is not None:
+                statement.interrupt()
