@@ -12,7 +12,6 @@ from hybrid.config.settings import Settings, load_settings
 from hybrid.config.table_config import TableSpec
 from hybrid.config.table_documents import TableDocuments
 from hybrid.home.home import Home
-from hybrid.home.running_queries import PYTHON
 from hybrid.operations.queries import AsOfText, Queries, record_answer
 from hybrid.operations.tables.given_documents import GivenDocument, given_documents
 from hybrid.progress import Progress, Silent
@@ -262,7 +261,7 @@ class Hybrid:
         """The answer to a statement; `began` receives the function that interrupts it."""
         from hybrid.query.engine import QueryOptions
 
-        with self.context.query_log.recorded(sql, PYTHON) as record:
+        with self.context.query_log.recorded(sql, self.context.client) as record:
             options = QueryOptions(whole=all_rows, running=began, params=params)
             result = self._queries.query(sql, options, as_of=as_of)
             record_answer(record, result)

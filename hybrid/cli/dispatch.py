@@ -47,12 +47,11 @@ def ask_statement(cli: Cli, sql: str, as_of: str | None = None, params: Mapping[
         return client.call("query", statement_arguments(sql, as_of, params))
     require_right(cli, "read", "'query'")
     from hybrid.cli.cancellation import Started, cancellable
-    from hybrid.home.running_queries import CLI
     from hybrid.operations.queries import record_answer
     from hybrid.query.engine import QueryOptions
     from hybrid.rpc.json_views import query_view
 
-    with dispatcher(cli) as home, home.context.query_log.recorded(sql, CLI) as record:
+    with dispatcher(cli) as home, home.context.query_log.recorded(sql, home.context.client) as record:
 
         def answer(started: Started) -> Any:
             result = home.query(sql, params, options=QueryOptions(running=started), as_of=as_of)
@@ -123,7 +122,10 @@ def dispatcher(cli: Cli, *, may_create: bool = False) -> Iterator[Hybrid]:
 
     if not may_create:
         require_home(cli)
+    from hybrid.home.running_queries import CLI
+
     home = Hybrid(cli.settings, cli.progress)
+    home.context.client = CLI
     try:
         yield home
     finally:

@@ -56,7 +56,6 @@ def _exported(cli: Cli, statement: dict[str, Any], output: OutputStream, fmt: Re
 
             return export_from(client, statement, output, fmt, progress)
         require_right(cli, "read", "'query'")
-        from hybrid.home.running_queries import CLI
         from hybrid.operations.exports import export_to
 
         with dispatcher(cli) as home:
@@ -68,7 +67,6 @@ def _exported(cli: Cli, statement: dict[str, Any], output: OutputStream, fmt: Re
                     fmt,
                     progress=progress,
                     running=started,
-                    client=CLI,
                     **statement,
                 )
             )

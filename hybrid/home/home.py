@@ -14,6 +14,7 @@ from hybrid.clock import wall_clock_ms
 from hybrid.config.settings import Settings, missing_home
 from hybrid.config.table_config import TableSpec
 from hybrid.errors import NotFoundError
+from hybrid.home.running_queries import PYTHON
 from hybrid.home.table_ref import TableRef
 from hybrid.lake.commit_context import CommitContext, new_act_id
 from hybrid.lake.layout import TableLayout
@@ -75,6 +76,8 @@ class Home:
         self.now_ms = now_ms
         # Whether Spark's JVM gets a session of its own, whose priority can be changed.
         self.jvm_in_own_session = False
+        # Who asks its statements, for the query log.
+        self.client = PYTHON
         self._task = task
         self._specs: dict[str, tuple[Hashable, TableSpec]] = {}
 

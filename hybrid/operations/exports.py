@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from hybrid.files.results.output_file import OutputStream, open_output
 from hybrid.files.results.result_format import ResultFormat, format_of_file
 from hybrid.files.results.result_sink import ExportReport, ResultSink, abandoned_on_error
-from hybrid.home.running_queries import PYTHON
 from hybrid.operations.queries import AsOfText, Queries, record_answer
 from hybrid.progress import Progress
 
@@ -50,16 +49,15 @@ def export_to(
     progress: Progress,
     running: Callable[[Callable[[], None]], None] = lambda interrupt: None,
     params: Parameters | None = None,
-    client: str = PYTHON,
 ) -> ExportReport:
     """Writes the rows of a statement to an output, as `export_to_file` does.
 
-    `running` receives the function that interrupts the statement, `client` is who asks.
+    `running` receives the function that interrupts the statement.
     """
     from hybrid.query.engine import QueryOptions
 
     with (
-        home.query_log.recorded(sql, client) as record,
+        home.query_log.recorded(sql, home.client) as record,
         abandoned_on_error(ResultSink(output, fmt, progress)) as sink,
     ):
         options = QueryOptions(

@@ -136,11 +136,10 @@ def query(
 
     `all_rows`: without Pinot's default LIMIT. `params`: the values of its parameters, by name or in order.
     """
-    from hybrid.home.running_queries import CLI
     from hybrid.operations.queries import record_answer
     from hybrid.query.engine import QueryOptions
 
-    with home.context.query_log.recorded(sql, CLI) as record:
+    with home.context.query_log.recorded(sql, home.context.client) as record:
         result = home.query(sql, params, options=QueryOptions(whole=all_rows), as_of=as_of)
         record_answer(record, result)
     return views.query_view(result)
