@@ -23,6 +23,7 @@ from hybrid.lake.log import open_half
 from hybrid.lake.table_context import TableContext
 from hybrid.operations.tables.create import check_stream, create_halves, creation_lock, settle_boundary_mode
 from hybrid.operations.tables.creation import Creation
+from hybrid.operations.tables.retention_preview import retention_words
 from hybrid.schema.secrets import hides, opens_options, value_without_secrets
 from hybrid.table.rollup_rules import refuse_rolled_otherwise
 
@@ -69,8 +70,9 @@ def _applied(home: Home, known: Definition, wanted: TableSpec, dry_run: bool, ka
         return Creation(known.name, (), {}, wanted.warnings, f"Nothing to change: table '{known.name}' is as given.")
     _check_boundary_mode(home, before, after)
     count = "1 change" if len(changes) == 1 else f"{len(changes)} changes"
+    effects = "".join(f" {words}" for words in retention_words(home, before, after))
     if dry_run:
-        sentence = f"Would change table '{known.name}': {count}. Nothing was changed."
+        sentence = f"Would change table '{known.name}': {count}. Nothing was changed.{effects}"
         return Creation(known.name, changes, {}, wanted.warnings, sentence)
     if before.stream is not None and after.stream != before.stream:
         check_stream(after)
@@ -81,7 +83,7 @@ def _applied(home: Home, known: Definition, wanted: TableSpec, dry_run: bool, ka
     # The definition is replaced last, so that every half it names exists.
     starts = create_halves(home.layout(known.name), after, home.now_ms(), added) if added else {}
     home.definitions.replace(definition)
-    return Creation(known.name, changes, starts, wanted.warnings, f"Changed table '{known.name}': {count}.")
+    return Creation(known.name, changes, starts, wanted.warnings, f"Changed table '{known.name}': {count}.{effects}")
 
 
 def evolve_halves(home: Home, spec: TableSpec, halves: Collection[Half] = tuple(Half)) -> None:
