@@ -2,7 +2,9 @@
 
 QUEUED -> RUNNING -> DONE | NOTHING (there was nothing to do) | FAILED
           |-> QUEUED again, when the server's process crashed: its successor resumes the run
-          `-> INTERRUPTED, when a process of the command line crashed
+          |-> INTERRUPTED, when a process of the command line crashed
+          |-> DRY_RUN, when it was to change nothing: it is listed, and is no run of the table
+          `-> REJECTED, when the request was wrong: who asked gets the error, and it is not listed
 """
 
 from __future__ import annotations
@@ -14,18 +16,32 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from hybrid.catalog.schema import RUNS
+from hybrid.catalog.schema import RUN_COUNTS, RUNS
 from hybrid.clock import wall_clock_ms
-from hybrid.errors import HybridError, MachineError, error_document
+from hybrid.errors import (
+    HybridError,
+    MachineError,
+    NotFoundError,
+    QueryError,
+    RightError,
+    SpecError,
+    UsageError,
+    error_document,
+)
 from hybrid.jvm.spark_errors import short_words
-from hybrid.runtime.json_values import stamp, without_samples
+from hybrid.runtime.json_values import epoch_ms, stamp, without_samples
 
 _LOG = logging.getLogger(__name__)
 _INCOMPLETE = ("QUEUED", "RUNNING")
+DRY_RUN, REJECTED = "DRY_RUN", "REJECTED"
+# What no person asks for: there a missing file or a wrong definition is a failure of the work.
+_OF_ITSELF, _INGEST = frozenset({"connector", "flow"}), "ingest"
+# Pinot's codes of statements that are wrong: parse, unknown table, validation, unknown column.
+_WRONG_STATEMENTS = frozenset({150, 190, 700, 710})
 # The arguments that are kept once a run has ended. Documents, specs, statements and conditions may hold secrets.
 _KEPT_ARGUMENTS = frozenset(
     {"table", "type", "name", "flow", "kind", "entry", "backfill", "erasure", "max_buckets", "dry_run"}
@@ -64,6 +80,11 @@ class RunRequest:
     only_one: bool = False
     queued_version: int | None = None
 
+    @property
+    def is_dry(self) -> bool:
+        """Whether it is to change nothing."""
+        return self.arguments.get("dry_run") is True
+
 
 @dataclass(frozen=True)
 class RunRecord:
@@ -88,6 +109,7 @@ class RunRecord:
     report: Any = None
     error: Mapping[str, Any] | None = None
     queued_version: int | None = None
+    dry_run: bool = False
 
     @property
     def incomplete(self) -> bool:
@@ -106,6 +128,13 @@ class RunOutcome:
         """Set the sentence, and the state by whether something was done."""
         self.sentence = sentence
         self.state = "DONE" if did_something else "NOTHING"
+
+
+class Queue(NamedTuple):
+    """The runs that wait: how many, and since when the oldest (epoch ms; None without any)."""
+
+    length: int
+    oldest_ms: int | None
 
 
 class Runs:
@@ -127,9 +156,9 @@ class Runs:
         try:
             yield outcome
         except BaseException as error:
-            interrupted = not isinstance(error, Exception)
+            state = failed_state(error, kind) if isinstance(error, Exception) else "INTERRUPTED"
             document = error_document(error) if isinstance(error, HybridError) else None  # with its hint
-            self.finish(run_id, "INTERRUPTED" if interrupted else "FAILED", short_words(error), error=document)
+            self.finish(run_id, state, short_words(error), error=document)
             raise
         self.finish(run_id, outcome.state, outcome.sentence)
 
@@ -146,6 +175,7 @@ class Runs:
             "source": request.source,
             "attempts": 0,
             "queued_version": request.queued_version,
+            "dry_run": request.is_dry,
             "only_one": f"{request.table_name}/{request.type}" if request.only_one else None,
         }
         try:
@@ -201,7 +231,7 @@ class Runs:
     def finish(
         self, run_id: str, state: str, sentence: str, report: Any = None, error: Mapping[str, Any] | None = None
     ) -> None:
-        """Record the end of a run."""
+        """Record the end of a run. A dry run ends as DRY_RUN, unless the request was wrong."""
         _LOG.info("%s %s: %s", run_id, state, sentence)
         values = {
             "state": state,
@@ -211,11 +241,22 @@ class Runs:
             "report": None if report is None else json.dumps(report),
             "error": None if error is None else json.dumps(dict(error)),
         }
+        columns = RUNS.c.table_name, RUNS.c.type, RUNS.c.state, RUNS.c.arguments, RUNS.c.dry_run
         with self._engine.begin() as connection:
+            # The update first: it takes SQLite's lock for writing, which a read cannot raise to.
+            ended = connection.execute(
+                RUNS.update().where(RUNS.c.id == run_id, RUNS.c.state.in_(_INCOMPLETE)).values(state=state)
+            )
+            run = connection.execute(sa.select(*columns).where(RUNS.c.id == run_id)).first()
+            if run is None:
+                return
+            if run.dry_run and state != REJECTED:
+                values["state"] = DRY_RUN
+            values["arguments"] = json.dumps(public_arguments(json.loads(run.arguments or "{}")))
             connection.execute(RUNS.update().where(RUNS.c.id == run_id).values(**values))
-            text = connection.execute(sa.select(RUNS.c.arguments).where(RUNS.c.id == run_id)).scalar()
-            kept_arguments = json.dumps(public_arguments(json.loads(text or "{}")))
-            connection.execute(RUNS.update().where(RUNS.c.id == run_id).values(arguments=kept_arguments))
+            # Its end is recorded again where the first time seemed to fail; then it counts once.
+            if ended.rowcount and values["state"] not in (DRY_RUN, REJECTED):
+                _count_end(connection, run.table_name, run.type, state)
 
     def queued_by(self, source: str) -> int:
         """The number of queued runs of a source."""
@@ -229,8 +270,9 @@ class Runs:
         The newest of each type stays, because schedules depend on it.
         """
         before = stamp(now_ms - days * 86_400_000)
+        is_of_table = sa.and_(RUNS.c.dry_run.is_not(True), RUNS.c.state != REJECTED)
         place = sa.func.row_number().over(
-            partition_by=(RUNS.c.table_name, RUNS.c.type), order_by=(RUNS.c.created_at.desc(), RUNS.c.id)
+            partition_by=(RUNS.c.table_name, RUNS.c.type, is_of_table), order_by=(RUNS.c.created_at.desc(), RUNS.c.id)
         )
         ended = sa.select(RUNS.c.id, RUNS.c.created_at, RUNS.c.state, place.label("place")).subquery()
         gone = sa.select(ended.c.id).where(
@@ -271,23 +313,61 @@ class Runs:
         *,
         kind: str | None = None,
         states: Sequence[str] | None = None,
+        dry_runs: bool = True,
     ) -> list[RunRecord]:
-        """The newest runs, newest first. A run whose process has ended without recording its end is INTERRUPTED."""
+        """The newest runs, newest first. A run whose process has ended without recording its end is INTERRUPTED.
+
+        Rejected requests are no runs, and without `dry_runs` dry runs are left out too.
+        """
         statement = sa.select(RUNS).order_by(RUNS.c.created_at.desc(), RUNS.c.id).limit(limit)
         for column, value in ((RUNS.c.table_name, table), (RUNS.c.type, kind)):
             if value is not None:
                 statement = statement.where(column == value)
-        if states is not None:
-            statement = statement.where(RUNS.c.state.in_(states))
+        statement = statement.where(RUNS.c.state != REJECTED if states is None else RUNS.c.state.in_(states))
+        if not dry_runs:
+            statement = statement.where(RUNS.c.dry_run.is_not(True))
         with self._engine.connect() as connection:
             return [_record(dict(row._mapping)) for row in connection.execute(statement)]
+
+    def ended_counts(self) -> dict[tuple[str, str, str], int]:
+        """The number of runs that have ever ended, by (table, type, state)."""
+        with self._engine.connect() as connection:
+            return {(row[0], row[1], row[2]): row[3] for row in connection.execute(sa.select(RUN_COUNTS))}
+
+    def queue(self) -> Queue:
+        """The runs that wait."""
+        found = sa.select(sa.func.count(), sa.func.min(RUNS.c.created_at)).where(RUNS.c.state == "QUEUED")
+        with self._engine.connect() as connection:
+            length, oldest = connection.execute(found).one()
+        return Queue(length, None if oldest is None else epoch_ms(oldest))
 
     def counts(self) -> dict[tuple[str, str, str], int]:
         """The number of runs by (table, type, state)."""
         by = (RUNS.c.table_name, RUNS.c.type, RUNS.c.state)
         with self._engine.connect() as connection:
-            rows = connection.execute(sa.select(*by, sa.func.count()).group_by(*by))
+            runs = sa.select(*by, sa.func.count()).where(RUNS.c.state != REJECTED).group_by(*by)
+            rows = connection.execute(runs)
             return {(row[0], row[1], row[2]): row[3] for row in rows}
+
+
+def failed_state(error: Exception, kind: str, *, is_scheduled: bool = False) -> str:
+    """The state of a run of this type that ends with this error: FAILED, or REJECTED for a request that was wrong.
+
+    A schedule asks for what the definition says, so its runs are never wrong requests.
+    """
+    is_wrong = isinstance(error, UsageError)
+    if kind not in _OF_ITSELF:
+        is_wrong |= isinstance(error, SpecError | RightError)
+        is_wrong |= isinstance(error, NotFoundError) and kind != _INGEST  # it is a topic then
+        is_wrong |= isinstance(error, QueryError) and error.pinot_code in _WRONG_STATEMENTS
+    return REJECTED if is_wrong and not is_scheduled else "FAILED"
+
+
+def _count_end(connection: sa.Connection, table: str, kind: str, state: str) -> None:
+    columns = RUN_COUNTS.c
+    here = sa.and_(columns.table_name == table, columns.type == kind, columns.state == state)
+    if not connection.execute(RUN_COUNTS.update().where(here).values(number=columns.number + 1)).rowcount:
+        connection.execute(RUN_COUNTS.insert().values(table_name=table, type=kind, state=state, number=1))
 
 
 def public_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -304,7 +384,7 @@ def _record(row: dict[str, Any]) -> RunRecord:
         row["result"] = "Its process ended before it could tell; what it committed is in the segments, run it again."
     for name, nothing in (("arguments", {}), ("report", None), ("error", None)):
         row[name] = nothing if row[name] is None else json.loads(row[name])
-    row["attempts"] = row["attempts"] or 0
+    row["attempts"], row["dry_run"] = row["attempts"] or 0, bool(row["dry_run"])
     return RunRecord(**row)
 
 

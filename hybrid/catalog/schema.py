@@ -36,10 +36,21 @@ RUNS = sa.Table(
     sa.Column("only_one", sa.String),
     # The version of the half that the run commits to, at the time of queueing.
     sa.Column("queued_version", sa.BigInteger),
+    sa.Column("dry_run", sa.Boolean),
 )
 sa.Index("runs_only_one", RUNS.c.only_one, unique=True)
 sa.Index("runs_newest", RUNS.c.table_name, RUNS.c.type, RUNS.c.created_at)
 sa.Index("runs_created_at", RUNS.c.created_at)
+
+# How many runs have ended so far; their rows go after a while.
+RUN_COUNTS = sa.Table(
+    "run_counts",
+    METADATA,
+    sa.Column("table_name", sa.String, primary_key=True),
+    sa.Column("type", sa.String, primary_key=True),
+    sa.Column("state", sa.String, primary_key=True),
+    sa.Column("number", sa.BigInteger, nullable=False),
+)
 
 ROLES = sa.Table(
     "roles",

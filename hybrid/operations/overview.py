@@ -72,7 +72,7 @@ class TableOverview:
 def overview_of_all(home: Home) -> list[TableOverview]:
     """The overview of every table, by name. Rows that queries see are not counted."""
     runs: dict[str, list[RunRecord]] = defaultdict(list)
-    for run in home.catalog.runs.list(limit=_RUNS_MAX):
+    for run in home.catalog.runs.list(limit=_RUNS_MAX, dry_runs=False):
         runs[run.table_name].append(visible_run(run))
     return [_overview(home, status, runs[status.table]) for status in status_of_all(home)]
 

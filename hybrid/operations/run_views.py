@@ -27,7 +27,7 @@ def visible_run(run: RunRecord) -> RunRecord:
     error = None if run.error is None else {**run.error, "error": HIDDEN_ERROR, "hint": None}
     if error is not None:
         error.pop("errors", None)
-    result = HIDDEN_ERROR if run.state == "FAILED" else run.result
+    result = HIDDEN_ERROR if run.state == "FAILED" or run.error is not None else run.result
     if run.type == _BACKUP:
         hidden = None if run.result is None else HIDDEN_BACKUP
         return replace(run, result=hidden, report=None, error=error, progress=None)

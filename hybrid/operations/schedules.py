@@ -37,7 +37,7 @@ def schedules_of(home: Home, spec: TableSpec) -> list[Schedule]:
 
 
 def _schedule(home: Home, spec: TableSpec, kind: str, cron: Cron) -> Schedule:
-    newest = home.catalog.runs.list(spec.name, 1, kind=kind)
+    newest = home.catalog.runs.list(spec.name, 1, kind=kind, dry_runs=False)
     last = visible_run(newest[0]) if newest else None
     if last is None:
         state, result = "WAITING", "It has not run yet."

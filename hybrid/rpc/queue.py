@@ -20,7 +20,15 @@ from pathlib import Path
 from typing import Any
 
 from hybrid.api.hybrid import Hybrid
-from hybrid.catalog.runs import ARGUMENT_BYTES_MAX, QUEUED_MAX, RunOutcome, RunRecord, RunRequest, Runs
+from hybrid.catalog.runs import (
+    ARGUMENT_BYTES_MAX,
+    QUEUED_MAX,
+    RunOutcome,
+    RunRecord,
+    RunRequest,
+    Runs,
+    failed_state,
+)
 from hybrid.clock import wall_clock_ms
 from hybrid.config.input_rules import InputRules
 from hybrid.config.table_config import Half
@@ -105,7 +113,8 @@ def carry_out(home: Hybrid, run: RunRecord, is_alive: Any, verbs: Mapping[str, V
             if not isinstance(error, HybridError):
                 _LOG.exception("Unexpected error in run %s", run.id)
                 error = HybridError(unexpected_words(error), hint="hybrid logs")
-            runs.finish(run.id, "FAILED", str(error), error=error_document(error))
+            state = failed_state(error, run.type, is_scheduled=run.source == SCHEDULE)
+            runs.finish(run.id, state, str(error), error=error_document(error))
             return
         runs.finish(run.id, outcome.state, outcome.sentence or _sentence(report), report)
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query, Request
 
 from hybrid.api.hybrid import Hybrid
-from hybrid.catalog.runs import RunRecord, public_arguments
+from hybrid.catalog.runs import DRY_RUN, REJECTED, RunRecord, public_arguments
 from hybrid.config.table_keys import TASKS
 from hybrid.config.upsert_json import MOVE_TASK
 from hybrid.errors import ConflictError, SpecError
@@ -30,6 +30,8 @@ STATES = {
     "NOTHING": "COMPLETED",
     "FAILED": "FAILED",
     "INTERRUPTED": "STOPPED",
+    DRY_RUN: "COMPLETED",
+    REJECTED: "FAILED",
 }
 _RUNS_MAX = 1000
 _LENGTH_MAX = 200
@@ -122,7 +124,7 @@ def show_debug(request: Request, task: TaskId) -> Any:
 @router.get("/tasks/{type}/state", summary="Show the state of a task type", responses=shown("COMPLETED"))
 def show_type_state(request: Request, type: TypeName) -> str:
     """Returns IN_PROGRESS if any task of the type is incomplete, else the newest task's state, or NOT_STARTED."""
-    runs = _runs(context_of(request).home, _known(type).name)
+    runs = [run for run in _runs(context_of(request).home, _known(type).name) if not run.dry_run]
     if any(run.incomplete for run in runs):
         return "IN_PROGRESS"
     return STATES[runs[0].state] if runs else "NOT_STARTED"

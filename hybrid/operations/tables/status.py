@@ -93,7 +93,7 @@ def status_of(
     if pause is not None and state == "OK":
         why = f" ({pause.comment})" if pause.comment else ""
         state, hint = f"Ingestion of '{table.name}' is paused{why}.", f"hybrid connector start {table.name}"
-    runs = home.catalog.runs.list(table.name, limit=1)
+    runs = home.catalog.runs.list(table.name, limit=1, dry_runs=False)
     effective = table.effective_boundary()
     realtime = table.half(Half.REALTIME) if Half.REALTIME in table.spec.halves else None
     twice = _stored_twice(table.spec, realtime, effective) if realtime is not None and effective is not None else []
