@@ -84,10 +84,7 @@ class QueryRecord:
 
     def failed(self, error: BaseException) -> None:
         """The statement has no result."""
-        code = error.pinot_code if isinstance(error, HybridError) else None
-        if isinstance(error, KeyboardInterrupt | GeneratorExit):
-            code = CANCELLED
-        ended = self._ended(FAILED if code is None else _STATES.get(code, FAILED))
+        ended, code = self._ended(state_of(error)), _code_of(error)
         ended.code, ended.error = code, str(error)[:_ERROR_MAX] or type(error).__name__
         self._log.add(ended)
 
@@ -252,6 +249,18 @@ class QueryLog:
         if query.details is not None:
             fields |= query.details()
         return _encoded({name: value for name, value in fields.items() if value is not None})
+
+
+def state_of(error: BaseException) -> str:
+    """How a statement with this error has ended."""
+    code = _code_of(error)
+    return FAILED if code is None else _STATES.get(code, FAILED)
+
+
+def _code_of(error: BaseException) -> int | None:
+    if isinstance(error, KeyboardInterrupt | GeneratorExit):
+        return CANCELLED
+    return error.pinot_code if isinstance(error, HybridError) else None
 
 
 class _Writer:

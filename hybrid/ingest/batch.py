@@ -125,6 +125,7 @@ def _commit_batch(table: TableContext, snapshot: HalfSnapshot, plan: BatchPlan, 
             filtered=state.filtered + counts.filtered,
             deletes=state.deletes + sum(piece.deletes for piece in counts.good.values()),
             complete_ms=complete_ms,
+            ingested=state.ingested + counts.rows,
         )
         _check_still_the_log(table.spec, after)
         return Written(files, after)

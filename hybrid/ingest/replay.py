@@ -188,6 +188,7 @@ def _commit(table: TableContext, found: _Found, act_id: str) -> ReplayReport:
         rejected=tally.left,
         filtered=state.filtered + tally.filtered,
         deletes=state.deletes + sum(piece.deletes for piece in tally.pieces),
+        ingested=state.ingested + tally.rows,
     )
     frame = _frame(table, found, [(keys[piece], piece, names[piece]) for piece in tally.pieces])
     places = (columns.rejected_segment(table.name), *segments)

@@ -88,7 +88,7 @@ class Client:
         if parts.scheme not in {"http", "https"} or not parts.hostname:
             raise UsageError(f"'{url}' is not a server's address.", hint="Write it like http://127.0.0.1:9000")
         self._parts, self._url, self._progress = parts, url, progress
-        self._headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        self._headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "hybrid"}
         if parts.username is not None and secret is None:
             pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
             self._headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"

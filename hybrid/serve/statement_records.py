@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from starlette.requests import Request
 
 from hybrid.errors import HybridError, QueryError
-from hybrid.home.query_log import QueryRecord
+from hybrid.home.query_log import QueryRecord, state_of
 from hybrid.home.running_queries import CANCELLED
 from hybrid.operations.queries import record_answer
 from hybrid.query.engine import QueryResult
@@ -41,13 +41,15 @@ class StatementRecord:
 
     def failed(self, error: BaseException) -> None:
         """The statement has no result."""
-        if isinstance(error, HybridError):
-            self._context.metrics.query_failed(error.pinot_code)
+        code = error.pinot_code if isinstance(error, HybridError) else None
+        self._context.metrics.query_failed(state_of(error), code)
         self._record.failed(error)
 
     def abandoned(self) -> None:
         """Nobody reads the result any more: the statement was cancelled, which is no error."""
-        self._record.failed(QueryError("The client has gone.", pinot_code=CANCELLED))
+        error = QueryError("The client has gone.", pinot_code=CANCELLED)
+        self._context.metrics.query_failed(state_of(error), None)
+        self._record.failed(error)
 
 
 def _client_of(request: Request) -> str:

@@ -62,7 +62,8 @@ class RealtimeState:
 
     `topic_ids` maps `connector/topic` to Kafka's topic id. `sequences` is the next unused segment sequence.
     `timestamp_max` is the highest committed Kafka timestamp (ms). `rejected` counts rejected rows so far, `filtered`
-    messages that the table's filter dropped, `deletes` delete markers. `progress`: see `HalfState`.
+    messages that the table's filter dropped, `deletes` delete markers, `ingested` good rows of all of these batches and
+    replays. `progress`: see `HalfState`.
     `leader_epochs`: Kafka's leader epoch of each partition when its offset was read; absent: the broker gave none.
     `complete_ms` is an instant (epoch ms) up to which all that the stream held is committed; None: not known.
     """
@@ -79,6 +80,7 @@ class RealtimeState:
     progress: Progress = field(default_factory=dict)
     leader_epochs: Offsets = field(default_factory=dict)
     complete_ms: int | None = None
+    ingested: int = 0
 
     def reads(self, stream: StreamConfig) -> bool:
         """Whether a stream is read: the table config's always, a connector's once the connector has started."""
@@ -184,6 +186,7 @@ def _realtime_json(state: RealtimeState) -> dict[str, object]:
         "progress": _plain(state.progress),
         "leader_epochs": offsets_to_json(state.leader_epochs),
         "complete_ms": state.complete_ms,
+        "ingested": state.ingested,
     }
 
 
@@ -201,6 +204,7 @@ def _realtime_state(act: Act, doc: dict[str, Any]) -> RealtimeState:
         progress=doc.get("progress", {}),
         leader_epochs=offsets_from_json(doc.get("leader_epochs", {})),  # halves of earlier versions have none
         complete_ms=doc.get("complete_ms"),  # halves of earlier versions have none
+        ingested=doc.get("ingested", 0),  # halves of earlier versions have none
     )
 
 

@@ -42,7 +42,7 @@ truncated tutorial two type under undo until up update use used user using value
 warning was watch way week went were what when where whether which while who whole whom why widen with without word
 works write written wrong year yet your
 address cluster continue continues decide directory erased restore restoring verifying
-asyncio call creating notebook
+asyncio call creating notebook alert dashboard
 bash complete dot fish interactive noun script verb zsh
 checked connect cores dbeaver exactly figure goes grafana guide happens hardening hint install know loss metabase night
 operate program says service sizing superset supervisor tested tried try unit upgrade wheel you

@@ -255,13 +255,6 @@ def test_options_and_properties_of_flows() -> None:
     assert set(options.Evolution) <= named
 
 
-def test_metrics() -> None:
-    documented = table(reference("metrics"), "Metrics").column("metric")
-    code = (ROOT / "hybrid" / "serve" / "metrics.py").read_text(encoding="utf-8")
-    names = set(re.findall(r'"(hybrid_[a-z_]+)"', code))
-    assert {spans(cell)[0] for cell in documented} == names and len(documented) == len(names)
-
-
 def test_the_index_lists_every_page() -> None:
     linked = re.findall(r"\]\(([a-z-]+\.md)\)", (REFERENCE / "README.md").read_text(encoding="utf-8"))
     assert sorted(linked) == [page.name for page in REFERENCE_PAGES]

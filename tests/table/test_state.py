@@ -29,7 +29,7 @@ SEGMENTS = st.builds(Consuming, st.text(max_size=8), *[st.integers(0, 10**12)] *
 REALTIME = st.builds(
     RealtimeState, ACTS, OFFSETS, st.dictionaries(st.text(max_size=5), st.text(max_size=5), max_size=2),
     st.dictionaries(KEYS, SEGMENTS, max_size=2), OFFSETS, st.none() | st.integers(), st.integers(0, 10**6),
-    leader_epochs=OFFSETS, complete_ms=st.none() | st.integers(),
+    leader_epochs=OFFSETS, complete_ms=st.none() | st.integers(), ingested=st.integers(0),
 )  # fmt: skip
 OFFLINE = st.builds(
     OfflineState, ACTS,

@@ -41,10 +41,14 @@ OpenStream = Callable[[QueryTable, RealtimeState], Stream]
 
 
 class StreamStatus(NamedTuple):
-    """How a table's stream is read, and the offsets taken in so far, by where their rows came from."""
+    """How a table's stream is read, and the offsets taken in so far, by where their rows came from.
+
+    `seen_ms` is the instant up to which everything is in the rows, epoch ms; 0 when unknown.
+    """
 
     mode: TailStatus
     offsets_from: Mapping[str, int]
+    seen_ms: int = 0
 
 
 class Follower:
@@ -237,7 +241,7 @@ class Follower:
         """How the stream is read; None where none is followed."""
         if self._stream is None:
             return None
-        return StreamStatus(self.mode.status(time.monotonic()), self.offsets_from)
+        return StreamStatus(self.mode.status(time.monotonic()), self.offsets_from, self._seen_ms)
 
     def is_newest(self, offline: int | None) -> bool:
         """Whether no commit to OFFLINE follows version `offline`. Costs one file system call; wakes the writer."""
