@@ -1,7 +1,7 @@
 """The JVM of the tests, lent to processes that are to die: each saves the start of one of its own.
 
-A process that dies before a commit or after it leaves a JVM that has nothing to do; whose it was changes nothing. Of
-one that dies inside, the JVM may still commit, and whoever comes next waits for that or ends it: it has its own.
+A process dies at a failpoint between two calls of its JVM, which then has nothing to do; whose it was changes nothing.
+With a JVM of its own it leaves an orphan besides, which whoever comes next ends: `own_jvm`, for a few of them.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ ROOT = Path(__file__).resolve().parents[1]
 _PORT, _SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
 
 
-def dying_at(failpoint: str, workbench: CommitContext) -> Mapping[str, str]:
+def dying_at(failpoint: str, workbench: CommitContext, *, own_jvm: bool = False) -> Mapping[str, str]:
     """The environment of a process that dies there."""
     environment = {**os.environ, "HYBRID_FAILPOINT": failpoint, "PYTHONPATH": str(ROOT)}
-    if failpoint.partition("@")[0].endswith((".before", ".after")):
+    if failpoint and not own_jvm:
         gateway = workbench.spark.sparkContext._gateway
         assert gateway is not None
         environment[_PORT] = str(gateway.gateway_parameters.port)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hybrid.errors import MachineError
 from hybrid.jvm.log4j import write_log4j
@@ -57,6 +57,7 @@ def spark_session(settings: SparkSettings) -> SparkSession:
         with _output_to(stderr_log):
             if not is_running():
                 SparkContext(conf=conf, gateway=SparkContext._gateway or _gateway(conf, settings.own_session))
+                remember_names(SparkContext._jvm)
             return SparkSession.builder.config(conf=conf).getOrCreate()
     except Exception as error:  # py4j and pyspark have no common base class; any error means that there is no session
         raise MachineError(
@@ -76,6 +77,31 @@ def _gateway(conf: SparkConf, own_session: bool) -> JavaGateway:
     from pyspark.java_gateway import launch_gateway
 
     return launch_gateway(conf, {"start_new_session": own_session})  # type: ignore[no-untyped-call]
+
+
+def remember_names(jvm: Any) -> None:
+    """Look up each class and package of the JVM once, instead of at each use.
+
+    A name such as `functions` or `org` is tried in every imported package, and each attempt searches all jars: a
+    twentieth of the JVM's processor time on small tables.
+    """
+    from py4j.java_gateway import JavaPackage
+
+    class RememberingPackage(JavaPackage):  # type: ignore[misc]
+        def __getattr__(self, name: str) -> Any:
+            return remembered(self, name, super().__getattr__(name))
+
+    class RememberingView(type(jvm)):  # type: ignore[misc]
+        def __getattr__(self, name: str) -> Any:
+            return remembered(self, name, super().__getattr__(name))
+
+    def remembered(owner: object, name: str, value: Any) -> Any:
+        if type(value) is JavaPackage:
+            value.__class__ = RememberingPackage
+        vars(owner)[name] = value
+        return value
+
+    jvm.__class__ = RememberingView
 
 
 @contextmanager
@@ -120,6 +146,11 @@ def _configuration(settings: SparkSettings) -> dict[str, str]:
         "spark.driver.extraJavaOptions": " ".join([log4j, *settings.java_options]),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        # Without a UI nobody reads the plans and tasks of earlier statements, of which a thousand would stay in memory.
+        "spark.sql.ui.retainedExecutions": "20",
+        "spark.ui.retainedJobs": "100",
+        "spark.ui.retainedStages": "100",
+        "spark.ui.retainedTasks": "1000",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",
         # Operations repeat the same plans, each of several dozen stages; by default Spark caches only 100 compiled

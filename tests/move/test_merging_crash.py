@@ -50,7 +50,7 @@ def test_killed_anywhere_the_next_run_does_the_rest(workbench: CommitContext, tm
         assert shown() == before, position
         now = closed * DAY
         bench = CommitContext(lambda: workbench.spark, lambda now=now: now, Silent(), lock_timeout_s=120.0)
-        report = run_merges(halves.context(bench))  # waits for the JVM that was left alone
+        report = run_merges(halves.context(bench))
         assert [one.start for one in report.merged] == ([] if position == "after" else [now - DAY]), position
         assert shown() == before, position
         held = {file.segment for file in open_half(halves.layout.half(Half.OFFLINE)).files}

@@ -53,7 +53,7 @@ def test_killed_anywhere_the_next_run_does_the_rest(workbench: CommitContext, tm
         assert killed.returncode == -signal.SIGKILL, killed.stdout + killed.stderr
         assert shown() in (list(days[number - 1 :]), list(days[number:])), position
         bench = CommitContext(lambda: workbench.spark, lambda now=now: now, Silent(), lock_timeout_s=120.0)
-        run_retention(halves.context(bench))  # waits for the JVM that was left alone
+        run_retention(halves.context(bench))
         assert shown() == list(days[number:]), position
         assert stored(Half.OFFLINE) == stored(Half.REALTIME) == len(days) - number
     assert open_half(halves.layout.half(Half.OFFLINE)).offline.boundary == Boundary(

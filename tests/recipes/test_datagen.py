@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from hybrid.lake import failpoints
 from tests.recipes.conftest import RecipeHome
 
 pytestmark = pytest.mark.spark
@@ -19,10 +18,6 @@ FIELDS = {
 }
 PLAN = {"limit": 60, "fields": FIELDS}
 QUERY = "select id, symbol, price, ts from trades order by id limit 1000"
-
-
-class Death(BaseException):
-    """What a killed process leaves: nothing after it runs."""
 
 
 @pytest.fixture
@@ -46,21 +41,13 @@ def connector(home):
     return home.run("connector", "list", "trades")[0]
 
 
-def test_a_killed_load_goes_on_and_ends_with_the_same_rows(make, monkeypatch):
+def test_a_killed_load_goes_on_and_ends_with_the_same_rows(make, dies):
     whole = load(make([PLAN], seed=7))
     assert [row["id"] for row in whole] == list(range(60)) and len({row["price"] for row in whole}) > 40
     home = make([PLAN], seed=7, more='"max_batch_size": 20,')
     for point in ("history.commit.before@2", "history.commit.after"):
-
-        def die():
-            raise Death
-
-        with monkeypatch.context() as patch:
-            patch.setenv("HYBRID_FAILPOINT", point)
-            patch.setattr(failpoints, "_die", die)
-            patch.setattr(failpoints, "_passed", {})
-            with pytest.raises(Death):
-                home.run("ingest", "trades", "--until-caught-up")
+        with dies(point):
+            home.run("ingest", "trades", "--until-caught-up")
         assert connector(home)["records"] in (20, 40)
     assert load(home) == whole
     found = connector(home)

@@ -186,8 +186,8 @@ def test_a_gap_and_an_overlap_are_said_before_anything_is_loaded(home, broker, t
 
 @pytest.mark.slow
 @pytest.mark.timeout(400)
-def test_kills_in_the_middle_of_history_and_of_live(home, broker, tmp_path):
-    """Three partitions; the process dies at every point of both kinds of commit, and is started again."""
+def test_kills_in_the_middle_of_history_and_of_live(home, broker, tmp_path, dies):
+    """Three partitions; the process dies at every point of both kinds of commit, first by kill -9, and starts again."""
     topic = f"li-{os.urandom(4).hex()}"
     create_topic(broker, topic, partitions=3)
     history, live = lineitems(90), lineitems(30, 1000)
@@ -197,14 +197,21 @@ def test_kills_in_the_middle_of_history_and_of_live(home, broker, tmp_path):
     config = f"/connectors/{LIVE}/transport/config"
     create(home, broker, topic, tmp_path / "history", more=[f'{config}/start_from={{"offsets":[0,0,0]}}'])
     command = [sys.executable, "-m", "hybrid.cli", "--home", str(home.home), "ingest", "lineitem", "--until-caught-up"]
-    points = ["history.commit.inside", "history.commit.after", "start.commit.before", "ingest.commit.inside"]
-    for point in points:
-        died = subprocess.run(command, env={**os.environ, "HYBRID_FAILPOINT": point}, capture_output=True, text=True)
-        assert died.returncode == -signal.SIGKILL, (point, died.stderr)
-        found = seen(home)
-        assert len(found) == len(set(found)) and set(found) <= set(comments(history + live)), point
+    environment = {**os.environ, "HYBRID_FAILPOINT": "history.commit.inside"}
+    died = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert died.returncode == -signal.SIGKILL, died.stderr
+    check_no_row_twice(home, history + live)
+    for point in ("history.commit.after", "start.commit.before", "ingest.commit.inside"):
+        with dies(point):
+            home.run("ingest", "lineitem", "--until-caught-up")
+        check_no_row_twice(home, history + live)
     home.run("ingest", "lineitem", "--until-caught-up")
     assert seen(home) == comments(history + live)
+
+
+def check_no_row_twice(home, rows):
+    found = seen(home)
+    assert len(found) == len(set(found)) and set(found) <= set(comments(rows))
 
 
 @pytest.mark.timeout(300)

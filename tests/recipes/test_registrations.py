@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from hybrid.cli.main import run
-from hybrid.lake import failpoints
 from tests.recipes.conftest import ROOT, RecipeHome
 from tests.recipes.registrations import registration, write_day, write_year
 
@@ -195,29 +194,6 @@ def test_every_spelling_gives_the_same_table(recipe, tmp_path):
         assert recipe.by_year() == expected
         found.append(recipe.rows(f"select {columns} from {TABLE} order by registration_id limit 1000"))
     assert all(rows == found[0] for rows in found) and len(found[0]) == 80
-
-
-class Death(BaseException):
-    """What a killed process leaves: nothing after it runs."""
-
-
-@pytest.fixture
-def dies(monkeypatch):
-    """`dies("flow.commit.after@2")`: the process dies there, the next one finds what it left."""
-
-    @contextlib.contextmanager
-    def at(point: str):
-        def die() -> None:
-            raise Death(point)
-
-        with monkeypatch.context() as patch:
-            patch.setenv("HYBRID_FAILPOINT", point)
-            patch.setattr(failpoints, "_die", die)
-            patch.setattr(failpoints, "_passed", {})
-            with pytest.raises(Death):
-                yield
-
-    return at
 
 
 def damaged(recipe, folder):

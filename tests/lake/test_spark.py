@@ -1,0 +1,55 @@
+"""The session's view of its JVM: each name is looked up once."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+from py4j import protocol
+from py4j.java_gateway import JavaClass, JVMView
+from py4j.protocol import Py4JError
+
+from hybrid.lake.spark import remember_names
+
+
+class Client:
+    """A gateway that knows one class, and counts what it is asked."""
+
+    gateway_property = SimpleNamespace(pool=None)
+    converters: tuple[object, ...] = ()
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def send_command(self, command: str) -> str:
+        name = command.split("\n")[2]
+        self.asked.append(name)
+        if name == "nothing":
+            return f"{protocol.ERROR}{protocol.STRING_TYPE}nothing"
+        return f"{protocol.SUCCESS}{protocol.CLASS_TYPE}a.b.C" if name.endswith("C") else protocol.SUCCESS_PACKAGE
+
+
+@pytest.fixture
+def client() -> Client:
+    return Client()
+
+
+@pytest.fixture
+def jvm(client: Client) -> JVMView:
+    view = JVMView(client, "default", id="rj")
+    remember_names(view)
+    return view
+
+
+def test_a_class_is_looked_up_once_by_any_path(client: Client, jvm: JVMView) -> None:
+    for _ in range(3):
+        assert isinstance(jvm.a.b.C, JavaClass) and isinstance(jvm.C, JavaClass)
+    assert client.asked == ["a", "a.b", "a.b.C", "C"]
+    assert jvm.a.b is jvm.a.b and jvm.a.other is not jvm.a.b
+
+
+def test_what_is_not_there_is_asked_for_again(client: Client, jvm: JVMView) -> None:
+    for _ in range(2):
+        with pytest.raises(Py4JError, match="nothing does not exist in the JVM"):
+            _ = jvm.nothing
+    assert client.asked == ["nothing", "nothing"]
