@@ -23,6 +23,7 @@ _SHOWN = View(
         *("bytes", "stored_twice_rows", "stored_twice_bytes"),
         *("offline_segments", "realtime_segments", "consuming_segments"),
     ),
+    notes=("hint",),
 )
 _EVERY_S = 2.0
 

@@ -232,6 +232,7 @@ def status_view(table: TableStatus) -> Json:
         "stored_twice_rows": table.stored_twice_rows,
         "stored_twice_bytes": table.stored_twice_bytes,
         "bytes": table.bytes,
+        "hint": table.hint,
     }
 
 
