@@ -16,6 +16,15 @@ function shownState() {
 
 document.addEventListener("changed", () => setTimeout(() => refresh(...PARTS), SETTLE_MS));
 
+// What an action says may be below the screen, where it would not be updated either.
+
+const grown = new ResizeObserver((entries) => {
+  for (const { target } of entries) {
+    if (target.childElementCount) target.scrollIntoView({ block: "nearest" });
+  }
+});
+for (const place of document.querySelectorAll("#planned, #done")) grown.observe(place);
+
 // A run in `done` or `planned` that has ended: its plan is opened, or the page shows what it did.
 
 let state = shownState();
@@ -26,9 +35,7 @@ function follow(made) {
   else refresh(...PARTS);
 }
 
-document.addEventListener("htmx:after:swap", (event) => {
-  // What an action says may be below the screen, where it would not be updated either.
-  event.detail?.ctx?.target?.closest?.("#planned, #done")?.scrollIntoView({ block: "nearest" });
+document.addEventListener("htmx:after:swap", () => {
   const made = document.querySelector("#planned [data-made], #done [data-made]");
   if (made && made !== followed) {
     followed = made;
