@@ -15,6 +15,9 @@ from hybrid.operations.connectors.run import TableConnectors
 from hybrid.operations.erasures import Erasures
 from hybrid.operations.maintenance import Upkeep
 from hybrid.operations.segment_replacement import Replacing
+from hybrid.rpc.local_only import LocalOnly
+from hybrid.rpc.remote_hybrid import RemoteHybrid
+from hybrid.rpc.remote_table import RemoteTable
 from tests.docs import pages
 
 PYTHON = pages.reference("python")
@@ -54,3 +57,11 @@ def test_the_parts_of_a_home_and_of_a_table_are_documented() -> None:
         documented = {found[1] for text in texts if (found := re.match(r"(?:hybrid.*backups)?\.(\w+)\(", text))}
         public = {method for method in vars(kind) if not method.startswith("_")}
         assert documented <= public and public - documented <= INTERNAL, name
+
+
+def test_what_needs_a_home_of_this_machine_is_listed(tmp_path: Path) -> None:
+    text = PYTHON.read_text(encoding="utf-8").partition("These work on a home only")[2].partition("\n\n")[0]
+    here: Any = hybrid.connect(tmp_path)
+    for name, local, remote in (("hy", here, RemoteHybrid), ("table", Table.__new__(Table), RemoteTable)):
+        refused = {method for method in dir(local) if isinstance(vars(remote).get(method), LocalOnly)}
+        assert set(re.findall(rf"`{name}\.(\w+)`", text)) == refused
