@@ -1,0 +1,84 @@
+"""Pages in Chromium that watch themselves: no request leaves the host, no violation of the policy, no script error."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+
+
+class Browsing:
+    """Opens pages of a browser, each in a context of its own. `problems` are what must not happen."""
+
+    def __init__(self, browser: Any) -> None:
+        self._browser, self._contexts = browser, list[Any]()
+        self.problems: list[str] = []
+
+    def open(
+        self, url: str, *, scheme: str = "light", width: int = 1280, scripts: bool = True, for_axe: bool = False
+    ) -> Any:
+        """A page at an address. `for_axe`: without the policy, which forbids what axe injects."""
+        context = self._browser.new_context(
+            color_scheme=scheme,
+            viewport={"width": width, "height": 900},
+            java_script_enabled=scripts,
+            bypass_csp=for_axe,
+        )
+        context.grant_permissions(["clipboard-read", "clipboard-write"])
+        self._contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(10_000)
+        host = urlsplit(url).netloc
+        page.on("request", lambda request: self._watch(request.url, host))
+        page.on("pageerror", lambda error: self.problems.append(f"script: {error}"))
+        page.on("console", lambda message: self._read(message.type, message.text))
+        page.goto(url)
+        return page
+
+    def close(self) -> None:
+        """Closes the pages."""
+        for context in self._contexts:
+            context.close()
+
+    def _watch(self, url: str, host: str) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("blob", "data") and parts.netloc != host:
+            self.problems.append(f"foreign request: {url}")
+
+    def _read(self, kind: str, text: str) -> None:
+        if "Content Security Policy" in text or (kind == "error" and "Failed to load resource" not in text):
+            self.problems.append(f"console: {text}")
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    """Debian's Chromium, started once for the tests of a module."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+    if CHROMIUM is None:
+        pytest.skip("Chromium is not installed")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def browsing(chromium: Any) -> Iterator[Browsing]:
+    """Opens pages; at the end none may have had a problem."""
+    made = Browsing(chromium)
+    yield made
+    made.close()
+    assert made.problems == []
+
+
+def violations_of(page: Any) -> list[str]:
+    """What axe finds wrong with a page, by rule and element."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    found = Axe().run(page).response["violations"]
+    return [f"{rule['id']}: {node['html'][:160]}" for rule in found for node in rule["nodes"]]

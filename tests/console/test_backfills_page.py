@@ -1,0 +1,176 @@
+"""The pages of backfills in Chromium, over a server that carries out its queue: plan, compare, run, revert."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from hybrid.lake.commit_context import CommitContext
+from hybrid.progress import Silent
+from hybrid.serve.context import ServerLimits
+from tests.console.browsing import Browsing, violations_of
+from tests.console.browsing import browsing as browsing
+from tests.console.browsing import chromium as chromium
+from tests.serve.app import App, Worker
+from tests.serve.test_jobs import table, total
+from tests.serve.test_replacing import push
+
+pytestmark = [pytest.mark.browser, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
+EVIL = '<img src=x onerror="window.hacked=1">'
+HOUR_MS = 3_600_000
+PATH = "/ui/tables/orders/backfills"
+DONE_MS = 150_000  # a first run of Spark on a busy machine
+
+
+@pytest.fixture(scope="module")
+def served(workbench: CommitContext, tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
+    """A server whose queue is carried out, over orders of 48 hours; names of customers are hostile."""
+    folder = tmp_path_factory.mktemp("backfills")
+    app = App(folder / "home", ServerLimits(run_wait_s=DONE_MS / 1000))
+    vars(app.home)["bench"] = CommitContext(lambda: workbench.spark, app.home.context.now_ms, Silent())
+    with Worker(app.home):
+        table(app)
+        rows = [
+            {"order_id": number, "customer": EVIL if number % 2 else "ada", "amount": 1.5, "ts": number * HOUR_MS}
+            for number in range(48)
+        ]
+        push(app, folder / "in", "history", rows, reason="first load", user="ada")
+        yield app
+    app.close()
+
+
+def press(page: Any, *keys: str) -> None:
+    for key in keys:
+        page.keyboard.press(key)
+
+
+def tab_to(page: Any, name: str, keys_max: int = 60) -> None:
+    """Press Tab until an element has the focus: the label, the text or the test id is `name`."""
+    for _ in range(keys_max):
+        page.keyboard.press("Tab")
+        found = page.evaluate(
+            "() => { const e = document.activeElement;"
+            " return [e.dataset.testid, e.labels?.[0]?.textContent.trim(), e.textContent.trim()]; }"
+        )
+        if name in found:
+            return
+    raise AssertionError(f"Tab does not reach {name}")
+
+
+def test_a_backfill_by_keyboard_only(served: App, browsing: Browsing) -> None:
+    """From a range of the timeline to its revert, and everything on the way."""
+    page = browsing.open(f"{served.url}{PATH}?start=1970-01-01T01:00:00Z&end=1970-01-02T00:00:00Z")
+    before = total(served)
+    assert page.get_by_label("From", exact=True).input_value() == "1970-01-01T01:00:00Z"
+    tab_to(page, "Update")
+    page.keyboard.type("amount = amount * 2, customer = 'eve'")
+    tab_to(page, "Where")
+    page.keyboard.type("order_id > 10")
+    tab_to(page, "Reason")
+    page.keyboard.type(f"net prices {EVIL}")
+    tab_to(page, "Your name")
+    page.keyboard.type("Eve")
+    press(page, "Enter")
+    page.wait_for_url(re.compile(rf"{PATH}/backfill-"), timeout=DONE_MS)
+
+    page.get_by_test_id("plan-diff").wait_for()
+    page.locator(".result-said").get_by_text("1 changed").wait_for()
+    row = page.locator("#result tbody tr").inner_text()
+    assert "72.0 → 91.5" in row and "+19.5 (+27.1%)" in row, row
+    assert page.locator("#samples-heading").is_visible() and EVIL in page.locator(".differences").last.inner_text()
+    assert page.get_by_test_id("bucket").first.locator("td").last.inner_text().startswith("○ Waiting")
+    assert total(served) == before
+
+    tab_to(page, "run-backfill")
+    press(page, "Enter")
+    page.locator("#work[data-state=DONE]").wait_for(timeout=DONE_MS)
+    assert total(served) == [48, before[1] + 19.5]
+    page.locator("[data-testid=bucket] .state-good").first.wait_for()
+    assert (
+        page.get_by_test_id("bucket")
+        .first.get_by_role("link", name="Run")
+        .get_attribute("href")
+        .startswith("/ui/runs/")
+    )
+    assert page.evaluate("document.activeElement.closest('#work') !== null || document.activeElement === document.body")
+
+    tab_to(page, "confirm", 80)
+    page.keyboard.type("order")
+    assert page.get_by_test_id("revert").is_disabled()
+    page.keyboard.type("s")
+    tab_to(page, "revert")
+    press(page, "Enter")
+    page.locator("#work[data-state=REVERTED]").wait_for(timeout=DONE_MS)
+    assert total(served) == before
+    page.locator("#result .state-good").get_by_text("Equal").wait_for()
+    trail = page.locator("#trail").inner_text()
+    assert "Revert" in trail and "net prices" in trail and "Eve" in trail
+    assert page.evaluate("window.hacked") is None
+
+
+def test_pause_and_cancel(served: App, browsing: Browsing) -> None:
+    plan = served.ok("POST", "/backfills", {"table": "orders", "from": "0", "to": "7200000", "update": "amount = 9"})
+    page = browsing.open(f"{served.url}{PATH}/{plan['id']}")
+    served.ok("POST", f"/backfills/{plan['id']}/pause")
+    page.reload()
+    page.locator("#work[data-state=PAUSED]").wait_for()
+    page.get_by_test_id("run-backfill").get_by_text("Resume").wait_for()
+    page.get_by_test_id("cancel-backfill").click()
+    page.locator("#work[data-state=CANCELLED]").wait_for()
+    assert "Cancelled" in page.locator("#done").inner_text()
+    assert page.get_by_test_id("run-backfill").count() == 0
+
+
+def test_errors_are_shown_in_place(served: App, browsing: Browsing) -> None:
+    page = browsing.open(f"{served.url}{PATH}")
+    page.get_by_label("Update", exact=True).fill(f"nothing = '{EVIL}'")
+    page.get_by_test_id("plan-backfill").click()
+    page.locator("#planned").get_by_test_id("error").wait_for(timeout=DONE_MS)
+    assert "nothing" in page.get_by_test_id("error").inner_text()
+    assert page.get_by_label("Update", exact=True).input_value().startswith("nothing")
+    page.get_by_label("Where", exact=True).fill("a")
+    page.get_by_label("Delete where", exact=True).fill("b")
+    page.get_by_test_id("plan-backfill").click()
+    page.get_by_text("leave one of them empty").wait_for()
+
+    plan = served.ok(
+        "POST", "/backfills", {"table": "orders", "to": "7200000", "delete": True, "where": "order_id = 1"}
+    )
+    page = browsing.open(f"{served.url}{PATH}/{plan['id']}?sql=select+nothing+from+orders")
+    page.locator("#result").get_by_test_id("error").wait_for()
+    page.get_by_label("Statement").fill("select customer, count(*) as n from orders group by customer")
+    page.get_by_role("button", name="Compare").click()
+    page.locator("#result .differences").wait_for()
+    assert "sql=select+customer" in page.url
+    assert page.evaluate("window.hacked") is None
+
+
+def test_a_file_is_uploaded_and_planned(served: App, browsing: Browsing) -> None:
+    page = browsing.open(f"{served.url}{PATH}")
+    page.get_by_text("Rows of a statement, files").click()
+    content = b'{"order_id": 1, "customer": "zoe", "amount": 7.0, "ts": 3600000}\n'
+    page.get_by_label("Files").set_input_files({"name": "fix.jsonl", "mimeType": "text/plain", "buffer": content})
+    page.get_by_test_id("plan-backfill").click()
+    page.wait_for_url(re.compile(rf"{PATH}/backfill-"), timeout=DONE_MS)
+    assert "fix.jsonl" in page.get_by_role("heading", level=1).inner_text()
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 1280), ("light", 320)])
+def test_nothing_is_wrong_for_axe(scheme: str, width: int, served: App, browsing: Browsing) -> None:
+    """Each page, in both schemes and on a small screen; none is wider than the screen."""
+    found = served.get("/backfills?table=orders")
+    entry = served.get("/tables/orders/replacements")[0]["id"]
+    places = (
+        PATH,
+        f"{PATH}/{found[0]['id']}",
+        "/ui/tables/orders/replacements",
+        f"/ui/tables/orders/replacements/{entry}",
+    )
+    for place in places:
+        page = browsing.open(f"{served.url}{place}", scheme=scheme, width=width, for_axe=True)
+        page.wait_for_load_state("networkidle")
+        assert violations_of(page) == [], place
+        assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"), place
