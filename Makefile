@@ -12,7 +12,7 @@ WORKERS ?= 2
 STAMP := $(VENV)/.installed
 JARS := $(VENV)/.jars
 
-.PHONY: help setup run serve unit coverage test integration fuzz check format bench bench-serving lock clean
+.PHONY: help setup run serve unit coverage test integration fuzz check format bench bench-serving screenshots lock clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -74,6 +74,9 @@ bench: setup ## Measure everything; see benchmarks/
 # For example: make bench-serving ARGS="--rows 200000 --parts latency". Fetches the other systems the first time.
 bench-serving: setup ## The server against Apache Pinot, QuestDB, chdb and DuckDB (ARGS="--help" tells how to measure less)
 	@$(BIN)/python -m benchmarks.serving $(ARGS)
+
+screenshots: setup ## Pictures of the console for README and docs (needs Chromium)
+	@$(BIN)/python -m tests.console.screenshots
 
 lock: ## Write requirements.lock anew from pyproject.toml (needs pip-tools and network)
 	@env -u PIP_FIND_LINKS pip-compile --quiet --generate-hashes --extra dev --no-strip-extras --allow-unsafe --no-header \

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hybrid.lake.log_entries import DataFile
 
 TREND_BUCKETS, TREND_BUCKET_MS = 30, 120_000
-_RUNS_MAX = 500
+_RUNS_MAX = 300
 _INCOMPLETE = ("QUEUED", "RUNNING")
 
 

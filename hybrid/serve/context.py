@@ -25,6 +25,7 @@ from hybrid.home.running_queries import RunningQueries
 from hybrid.operations.backups.backup_create import check_directory
 from hybrid.operations.overview import TableOverview, overview_of_all
 from hybrid.operations.rejected_rows import Bounds
+from hybrid.operations.timeline import TimelineSource
 from hybrid.query.engine import QueryOptions
 from hybrid.query.memory_budget import MemoryBudget, default_total
 from hybrid.rpc.queue import enqueue
@@ -35,15 +36,19 @@ from hybrid.serve.authentication import who_asks
 from hybrid.serve.callers import Callers
 from hybrid.serve.commit_waits import CommitWaits
 from hybrid.serve.export_slots import ExportSlots
+from hybrid.serve.kept_values import KeptValues
 from hybrid.serve.lag_history import LagHistory
 from hybrid.serve.metrics import Metrics
 from hybrid.serve.status_cache import StatusCache
 from hybrid.serve.uploads import Uploads
+from hybrid.table.timeline_marks import Work
 
 _POLL_S = (0.01, 0.2)
 _MESSAGE_CHARACTERS = 10_000  # of a rejected message, shown in a response
 _BEAT_S_MAX = 5.0
-_PAGE_THREADS = 2
+_PAGE_THREADS = 4
+_TIMELINES = 4  # of as many tables; one of 100,000 segments takes about 50 MB
+_MARKS = 16  # windows of timelines
 
 
 class GoesOn(HybridError):
@@ -87,6 +92,9 @@ class ServerContext:
     commit_waits: CommitWaits = field(default_factory=CommitWaits)
     exports: ExportSlots = field(default_factory=ExportSlots)
     lag: LagHistory = field(default_factory=LagHistory)
+    timelines: KeptValues[tuple[TimelineSource, Any]] = field(default_factory=lambda: KeptValues(_TIMELINES))
+    works: KeptValues[list[Work]] = field(default_factory=lambda: KeptValues(_TIMELINES))
+    marks: KeptValues[dict[str, Any]] = field(default_factory=lambda: KeptValues(_MARKS))
 
     @cached_property
     def query_log(self) -> QueryLog:

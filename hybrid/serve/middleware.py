@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hybrid.errors import AccessError, RightError
@@ -22,6 +23,7 @@ from hybrid.home.accounts import Account, Right
 from hybrid.logs import Audit, Later, Sampler, log_context
 from hybrid.serve.authentication import Authentication, asking, may_pass
 from hybrid.serve.authorization import RouteRights
+from hybrid.serve.console.page import error_page
 from hybrid.serve.context import ServerLimits
 from hybrid.serve.error_responses import error_answer, hybrid_answer
 from hybrid.serve.metrics import Metrics
@@ -132,6 +134,8 @@ def _refusal(error: AccessError, scope: Scope, headers: Headers) -> ASGIApp:
         answer = sign_in_answer(scope["method"], scope["path"], query, headers)
         if answer is not None:
             return answer
+    if b"hx-request" in headers:
+        return error_page(Request(scope), error, "Not allowed")
     refusal = hybrid_answer(error, scope["path"])
     if is_script_of_page(headers) and "www-authenticate" in refusal.headers:
         del refusal.headers["www-authenticate"]

@@ -10,7 +10,6 @@ import base64
 import hashlib
 import hmac
 from collections.abc import Iterable, Mapping
-from http.cookies import CookieError, SimpleCookie
 from urllib.parse import quote
 
 from starlette.responses import RedirectResponse, Response
@@ -41,13 +40,10 @@ def session_cookie(headers: Headers) -> str | None:
     cookies = headers.get(b"cookie")
     if cookies is None:
         return None
-    name = cookie_name(headers.get(b"host", b"").decode("latin-1"))
-    jar: SimpleCookie = SimpleCookie()
-    try:
-        jar.load(cookies.decode("latin-1"))
-    except CookieError:
-        return None
-    return jar[name].value if name in jar else None
+    wanted = cookie_name(headers.get(b"host", b"").decode("latin-1"))
+    # Not `http.cookies`: it drops all cookies when one, of another server on this host, is not well-formed.
+    pairs = (part.partition("=") for part in cookies.decode("latin-1").split(";"))
+    return next((value.strip() for name, _, value in pairs if name.strip() == wanted), None)
 
 
 def session_value(account: Account, key: str, now_s: float) -> str:
@@ -89,15 +85,14 @@ def proves_same_origin(method: str, path: str, headers: Headers, by_cookie: bool
 
 def sign_in_answer(method: str, path: str, query: str, headers: Headers) -> Response | None:
     """The way to the sign-in page, for a browser that opens a page without an account; None for other clients."""
-    if method not in _SAFE_METHODS or not (path == "/" or path.startswith("/ui/")) or path.endswith(".json"):
+    if not (path == "/" or path.startswith("/ui/")) or path.endswith(".json"):
         return None
-    if b"text/html" not in headers.get(b"accept", b"") and b"hx-request" not in headers:
-        return None
-    place = f"{path}?{query}" if query else path
-    target = f"{SIGN_IN}?next={quote(place, safe='')}"
     if b"hx-request" in headers:
         return Response(status_code=401, headers={"HX-Redirect": SIGN_IN})
-    return RedirectResponse(target, status_code=303)
+    if b"text/html" not in headers.get(b"accept", b""):
+        return None
+    place = (f"{path}?{query}" if query else path) if method in _SAFE_METHODS else "/"
+    return RedirectResponse(f"{SIGN_IN}?next={quote(place, safe='')}", status_code=303)
 
 
 def is_script_of_page(headers: Headers) -> bool:

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.console.browser import CHROMIUM, LiveConsole
 from tests.serve.app import App, lay_orders
+from tests.serve.server import Server
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 
 @pytest.fixture
@@ -23,3 +29,24 @@ def orders(app: App) -> App:
     """Over a home with the table orders."""
     lay_orders(app.home)
     return app
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    """Debian's Chromium. Mark tests that use it with `browser`."""
+    if not CHROMIUM.exists():
+        pytest.skip(f"{CHROMIUM} is missing: apt-get install chromium")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def console(broker: str, chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveConsole]:
+    """One live server for the tests of all pages; mark them `browser`, `kafka` and `spark`."""
+    home = tmp_path_factory.mktemp("console") / ".hybrid"
+    with Server(home, broker) as server:
+        yield LiveConsole(server, broker, chromium)

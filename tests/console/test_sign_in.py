@@ -48,6 +48,8 @@ def test_cookies_of_ports_differ() -> None:
     assert sessions.cookie_name("localhost:9000") != sessions.cookie_name("localhost:8099")
     headers = {b"host": b"localhost:9000", b"cookie": b"a=b; hybrid_session_9000=x.y.z; hybrid_session_1=q"}
     assert sessions.session_cookie(headers) == "x.y.z"
+    odd = {**headers, b"cookie": b'\xff;=;;other={"a": [1]}; hybrid_session_9000=x.y.z'}
+    assert sessions.session_cookie(odd) == "x.y.z"
     assert sessions.session_cookie({b"host": b"localhost:9000", b"cookie": b"\xff;=;;"}) is None
 
 

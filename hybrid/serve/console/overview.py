@@ -10,6 +10,7 @@ from fastapi import APIRouter
 from hybrid.operations.overview import TREND_BUCKET_MS, TableOverview
 from hybrid.rpc import json_views as views
 from hybrid.runtime.json_values import instant
+from hybrid.serve.console.copies import copies_of
 from hybrid.serve.console.page import Json, PageRequest, page
 from hybrid.serve.console.sparkline import sparkline
 from hybrid.serve.health import checks
@@ -25,6 +26,7 @@ def overview_page(ask: PageRequest) -> Json:
     """Every table as `hybrid status` has it, with its runs, schedules and problems."""
     found = ask.context.overview.get()
     return {
+        "copies": copies_of(ask.url, "status", {}, cli=("status",), python="hy.status()"),
         "tables": [card_view(table, ask.context.lag.catch_up_s(table.status.table)) for table in found],
         "problems": [
             {"sentence": f"{check['name'].capitalize()}: {check['detail']}.", "command": _COMMANDS[check["name"]]}

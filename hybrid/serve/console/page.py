@@ -27,7 +27,7 @@ from fastapi import APIRouter, Request
 from starlette.datastructures import FormData, UploadFile
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
-from hybrid.errors import HybridError, RightError, UsageError, error_document
+from hybrid.errors import RightError, UsageError
 from hybrid.home.accounts import ASKING_RIGHT
 from hybrid.home.input_access import UPLOAD
 from hybrid.rpc.client import STATEMENT_VERBS
@@ -37,6 +37,7 @@ from hybrid.serve.authentication import who_asks
 from hybrid.serve.authorization import needs
 from hybrid.serve.console.rendering import MAIN_BLOCK, render, templates_hash
 from hybrid.serve.context import ServerContext, context_of
+from hybrid.serve.error_responses import answer_of
 from hybrid.serve.uploads import remove_stored, store_files
 from hybrid.serve.verbs import answer_statement, run_checked
 
@@ -69,6 +70,11 @@ class PageRequest:
         if VERBS[verb].is_heavy(self.context.home, arguments):
             raise UsageError(f"{verb} with these arguments is heavy work, which a page cannot wait for.")
         return json_value(VERBS[verb].call(self.context.home, **arguments))
+
+    @property
+    def url(self) -> str:
+        """The address by which the client reached the server."""
+        return str(self.request.base_url)
 
     def parameter(self, name: str, default: str = "") -> str:
         """A parameter of the URL."""
@@ -114,7 +120,7 @@ class Page:
         call = partial(self.view, asked, **request.path_params)
         try:
             model = await run_sync(call, limiter=asked.context.page_threads)
-        except HybridError as error:
+        except Exception as error:
             if as_json:
                 raise
             return error_page(request, error, self.title)
@@ -194,7 +200,7 @@ async def _changed(
             arguments = await run_sync(partial(arguments_of, asked, **request.path_params))
         source = UPLOAD if stored_of(request) is not None else "console"
         outcome = await run_sync(partial(run_checked, context, verb, arguments, source))
-    except HybridError as error:
+    except Exception as error:
         await _discard_stored(request)
         if accepts_json(request):
             raise
@@ -229,12 +235,13 @@ def _status(outcome: Mapping[str, Any]) -> int:
     return 200 if outcome["run"] is None else 202
 
 
-def error_page(request: Request, error: HybridError, title: str) -> Response:
-    """An error with its hint: in place of what htmx updates, else as a page."""
-    status = error.http_status if error.http_status >= 400 else 400
-    values = {"error": error_document(error), "title": title, "status": status, "path": request.url.path, "poll_ms": 0}
+def error_page(request: Request, error: Exception, title: str) -> Response:
+    """An error with its hint: in place of what htmx updates, else as a page. Unexpected ones are logged."""
+    answer = answer_of(request, error)
+    document = json.loads(bytes(answer.body))
+    values = {"error": document, "title": title, "path": request.url.path, "poll_ms": 0}
     in_place = "hx-request" in request.headers
-    return html_response(render("_error.html" if in_place else "error.html", values), status=status)
+    return html_response(render("_error.html" if in_place else "error.html", values), status=answer.status_code)
 
 
 def html_response(

@@ -11,7 +11,8 @@ from hybrid.serve.console import (
     sign_in,
     static_files,
     table_changes,
+    timeline,
 )
 
-_PAGES = (static_files, sign_in, overview, run_page, table_changes, backfills, backfill_page, replacements)
+_PAGES = (static_files, sign_in, overview, run_page, table_changes, timeline, backfills, backfill_page, replacements)
 ROUTERS = tuple(module.router for module in _PAGES)

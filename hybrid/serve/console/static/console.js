@@ -73,18 +73,20 @@ export function toast(text, kind = "plain") {
   setTimeout(() => note.remove(), TOAST_MS);
 }
 
-// JSON of this server. Throws an Error with the server's sentence; `hint` is what to do about it.
+// JSON of this server; null for 304. Throws an Error with the server's sentence; `hint` is what to do about it.
 
 export async function fetchJson(url, options = {}) {
+  const { onAnswer: _, ...request } = options;
   const headers = { Accept: "application/json", ...options.headers };
   let answer;
   try {
-    answer = await fetch(url, { ...options, headers, cache: options.cache ?? "no-cache" });
+    answer = await fetch(url, { cache: "no-cache", ...request, headers });
   } catch {
     setOnline(false);
     throw Object.assign(new Error("The server does not answer."), { offline: true });
   }
   setOnline(true);
+  options.onAnswer?.(answer);
   if (answer.status === 304) return null;
   const body = await answer.json().catch(() => ({}));
   if (answer.status === 401) location.assign(`/ui/sign-in?next=${encodeURIComponent(location.pathname + location.search)}`);

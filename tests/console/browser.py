@@ -1,0 +1,151 @@
+"""A live server with real Kafka, looked at in Chromium: pages, and what must hold on each."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from hybrid.kafka.topics import create_topic, produce
+from tests.serve.server import Server
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+CHROMIUM = Path("/usr/bin/chromium")
+DATA = Path(__file__).resolve().parents[2] / "data" / "orders"
+WIDE, PHONE, NARROW = (1280, 800), (360, 740), (320, 640)
+# Texts that a page must show as they are. Names of tables and columns cannot hold them; values, reasons and errors can.
+HOSTILE = (
+    "<script>window.__injected = 1</script>",
+    '"><img src=x onerror="window.__injected = 1">',
+    "'-window.__injected--'{{7*7}}${7*7}",
+    "</script><svg onload=window.__injected=1>",
+    "javascript:window.__injected=1",
+)
+_VIOLATIONS = """
+window.__violations = [];
+document.addEventListener("securitypolicyviolation", (event) =>
+  window.__violations.push(`${event.violatedDirective}: ${event.blockedURI} ${event.sourceFile}:${event.lineNumber}`));
+"""
+_OVERFLOWING = """
+() => document.documentElement.scrollWidth <= window.innerWidth ? [] : [...document.querySelectorAll("body *")]
+  .filter((one) => one.getBoundingClientRect().right > window.innerWidth + 1 && !one.closest(".table-wrap, .tabs, pre"))
+  .slice(0, 5).map((one) => one.outerHTML.slice(0, 160))
+"""
+_EXPECTED = ("Failed to load resource",)  # the browser's own line about an answer of 4xx
+READY_S = 60.0
+
+
+class LiveConsole:
+    """The server, its broker and the browser that the tests of pages share. Each test has tables of its own."""
+
+    def __init__(self, server: Server, broker: str, browser: Browser) -> None:
+        self.server, self.broker, self._browser = server, broker, browser
+        self.url = server.url
+
+    def create_orders(self, name: str, events: int = 14, partitions: int = 1) -> str:
+        """The table of the recipe under another name, with the first of its events; returned when they are visible."""
+        create_topic(self.broker, name, partitions)
+        schema = {**json.loads((DATA / "orders_schema.json").read_text()), "schemaName": name}
+        self.ok("POST", "/schemas", schema)
+        for file in ("orders_table.json", "orders_offline_table.json"):
+            config = json.loads((DATA / file).read_text())
+            config = {**config, "tableName": name, "segmentsConfig": {**config["segmentsConfig"], "schemaName": name}}
+            streams = config.get("tableIndexConfig", {}).get("streamConfigs")
+            if streams:
+                streams.update({"stream.kafka.topic.name": name, "auto.offset.reset": "smallest"})
+            self.ok("POST", f"/tables?kafka={self.broker}", config)
+        lines = (DATA / "events.jsonl").read_bytes().splitlines()[:events]
+        self.produce(name, lines)
+        self.await_true(lambda: self.server.rows(f"select count(*) from {name}") == [[len(lines)]], "rows are visible")
+        return name
+
+    def move_all(self, table: str) -> None:
+        """Moves every closed bucket of a table."""
+        status, queued = self.server.call("POST", "/verbs/move", {"table": table, "max_buckets": None})
+        assert status == 202, queued
+        assert self.server.await_task(queued["run"])["state"] == "DONE"
+
+    def produce(self, topic: str, values: list[bytes]) -> None:
+        """Messages to a topic."""
+        produce(self.broker, topic, values)
+
+    def ok(self, method: str, path: str, body: Any = None) -> Any:
+        """The JSON of a request that must succeed."""
+        return self.server.ok(method, path, body)
+
+    def await_true(self, look: Callable[[], bool], what: str, timeout_s: float = READY_S) -> None:
+        """Waits until something holds."""
+        deadline = time.monotonic() + timeout_s
+        while not look():
+            assert time.monotonic() < deadline, f"not within {timeout_s} s: {what}\n{self.server.logged()}"
+            time.sleep(0.1)
+
+    @contextmanager
+    def page(
+        self,
+        path: str,
+        *,
+        size: tuple[int, int] = WIDE,
+        scheme: str = "light",
+        cookies: Mapping[str, str] | None = None,
+        loses_server: bool = False,
+    ) -> Iterator[Page]:
+        """A page in a browser of its own. At its end nothing has violated the policy, failed, or left the host.
+
+        `loses_server`: requests fail, which the browser's console may tell.
+        """
+        width, height = size
+        context = self._browser.new_context(
+            viewport={"width": width, "height": height}, color_scheme=scheme, reduced_motion="reduce"
+        )
+        context.add_init_script(_VIOLATIONS)
+        for name, value in (cookies or {}).items():
+            context.add_cookies([{"name": name, "value": value, "url": self.url}])
+        page, errors, requests = context.new_page(), list[str](), list[str]()
+        page.on("console", lambda line: errors.append(line.text) if line.type == "error" else None)
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.on("request", lambda request: requests.append(request.url))
+        try:
+            page.goto(self.url + path)
+            yield page
+            assert page.evaluate("window.__violations") == []
+            assert page.evaluate("window.__injected === undefined"), "text of users ran as a script"
+            assert loses_server or [error for error in errors if not error.startswith(_EXPECTED)] == []
+            host = urlsplit(self.url).netloc
+            foreign = [url for url in requests if urlsplit(url).scheme not in {"data", "blob"}]
+            assert [url for url in foreign if urlsplit(url).netloc != host] == []
+        finally:
+            context.close()
+
+
+def axe_violations(page: Page) -> list[str]:
+    """What axe-core finds wrong on a page, by rule and element."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    found = Axe().run(page).response["violations"]
+    return [
+        f"{rule['id']}: {node['html'][:200]} {node.get('failureSummary', '')[:300]}"
+        for rule in found
+        for node in rule["nodes"]
+    ]
+
+
+def overflowing(page: Page) -> list[str]:
+    """Elements that make the page wider than its window."""
+    found: list[str] = page.evaluate(_OVERFLOWING)
+    return found
+
+
+def check_accessibility(console: LiveConsole, path: str, prepare: Callable[[Page], None] = lambda page: None) -> None:
+    """No violation in light, dark and at 320 px, where nothing is wider than the window."""
+    for scheme, size in (("light", WIDE), ("dark", WIDE), ("light", NARROW)):
+        with console.page(path, scheme=scheme, size=size) as page:
+            prepare(page)
+            assert axe_violations(page) == [], (path, scheme, size)
+            assert overflowing(page) == [], (path, scheme, size)

@@ -1,0 +1,108 @@
+"""The page of a table: its timeline's model, windows, and what it shows of hostile names."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from hybrid.operations.timeline import _written_by, timeline_source, timeline_works
+from hybrid.replace.lineage import EntryState, ReplacementEntry
+from hybrid.table.boundary import Boundary
+from hybrid.table.lineage import Lineage
+from hybrid.table.state import Consuming
+from tests.console.test_foundation import HTML, fetched
+from tests.query.halves import KEY
+from tests.serve.app import CONSUMING, MOVED, SEALED, App, lay_orders, row
+
+
+def model_of(app: App, query: str = "") -> dict:
+    status, _, body = fetched(app, "GET", f"/ui/tables/orders.json{query}")
+    assert status == 200, body
+    return json.loads(body)
+
+
+def test_both_halves_with_their_boundary(orders: App) -> None:
+    """Two moved rows offline, a realtime segment whose rows all moved, and one that consumes."""
+    model = model_of(orders)
+    assert model["boundary"]["limit_ms"] == 2001 and model["frontier"] == {"0": 2}
+    (mark,) = model["offline"]
+    assert (mark["state"], mark["rows"], mark["names"]) == ("present", 2, [MOVED])
+    (row,) = model["realtime"]
+    assert row["partitions"] == ["0"] and row["watermark"] == 2
+    states = {mark["names"][0]: mark["state"] for mark in row["marks"]}
+    assert states == {SEALED: "moved", CONSUMING: "consuming"}
+    assert model["reach"][0] <= 1000 and model["reach"][1] > 4000 and model["window"] == model["reach"]
+
+
+def test_late_rows_are_marked_until_a_move_takes_them(app: App) -> None:
+    halves = lay_orders(app.home)
+    assert not any(segment.is_late for segment in timeline_source(app.home.context.table("orders")).realtime)
+    consuming = Consuming(CONSUMING, 1, 2, 3, 100, 1_632_463_351_000)
+    halves.commit_realtime([row(5, 500, 4, CONSUMING)], offsets={KEY: 5}, consuming={KEY: consuming})
+    late = [segment.name for segment in timeline_source(app.home.context.table("orders")).realtime if segment.is_late]
+    assert late == [CONSUMING]
+    assert [mark["late_segments"] for mark in model_of(app)["realtime"][0]["marks"]] == [1, 0]
+    halves.commit_offline([row(5, 500, 4, "orders_500_500_1")], Boundary(2001, {KEY: 5}))
+    assert not any(segment.is_late for segment in timeline_source(app.home.context.table("orders")).realtime)
+
+
+def test_a_segment_is_corrected_by_the_newest_entry_in_effect() -> None:
+    def entry(entry_id: str, kind: str, to: str, state: EntryState = EntryState.ACTIVE) -> ReplacementEntry:
+        lineage = Lineage((), (to,), 1, 0, 0, 0, 0, 0, "Replaced.")
+        return ReplacementEntry(entry_id, kind, "2026-01-01T00:00:00Z", 2, state, lineage)
+
+    entries = [  # newest first
+        entry("r3", "replace", "a"), entry("v1", "revert", "c"), entry("b1", "backfill", "b"),
+        entry("m1", "merge", "d"), entry("r2", "replace", "e", EntryState.REVERTED), entry("r1", "replace", "a"),
+    ]  # fmt: skip
+    assert _written_by(entries) == {"a": "r3", "b": "b1"}
+
+
+def test_work_on_buckets_is_shown(orders: App) -> None:
+    """A move that was queued, then one that failed: the bucket after the boundary."""
+    table = orders.home.context.table("orders")
+    own = {"Sec-Fetch-Site": "same-origin", "Content-Type": "application/x-www-form-urlencoded"}
+    assert fetched(orders, "POST", "/ui/tables/orders/move", own, "")[0] == 303
+    (work,) = timeline_works(orders.home.context, table, timeline_source(table))
+    assert (work.start_ms, work.end_ms, work.state.value) == (2001, 7_200_000, "running")
+    assert [mark["state"] for mark in model_of(orders)["offline"]] == ["running"]
+    orders.home.context.catalog.runs.finish(work.id, "FAILED", "<b>The disk is full.</b>")
+    orders.app.state.context.works._values.clear()  # kept for two seconds
+    (mark,) = model_of(orders)["offline"]
+    assert mark["state"] == "failed" and mark["works"][0]["why"] == "<b>The disk is full.</b>"
+    assert b"<b>The disk" not in fetched(orders, "GET", "/ui/tables/orders", HTML)[2]
+
+
+def test_a_window_is_given_by_times_or_milliseconds(orders: App) -> None:
+    window = model_of(orders, "?start=1970-01-01T00:00:01Z&end=3500")
+    assert window["window"] == [1000, 3500] and window["reach"] == model_of(orders)["reach"]
+    assert model_of(orders, "?start=90000000&end=90000001")["offline"] == []
+    for query, words in (
+        ("?start=tomorrow", "ISO 8601"),
+        ("?start=5&end=5", "not before"),
+        ("?start=1970-01-01T00:00:01", "ISO 8601"),
+        (f"?end={10**30}", "out of range"),
+        ("?start=--5", "ISO 8601"),
+    ):
+        status, error = orders.refused("GET", f"/ui/tables/orders.json{query}")
+        assert status == 400 and words in error, error
+
+
+@pytest.mark.parametrize("name", ["none", "orders%27%3B", "%3Cscript%3E"])
+def test_an_unknown_table_is_an_error_in_place(orders: App, name: str) -> None:
+    status, _, body = fetched(orders, "GET", f"/ui/tables/{name}", HTML)
+    assert status == 404 and b'data-testid="error"' in body and b"<script>" not in body
+
+
+def test_the_page_carries_its_model(orders: App) -> None:
+    body = fetched(orders, "GET", "/ui/tables/orders", HTML)[2].decode()
+    assert 'data-testid="timeline"' in body and 'type="application/json"' in body
+    carried = body.split('type="application/json" data-part="model">')[1].split("</script>")[0]
+    assert json.loads(carried)["offline"] == model_of(orders)["offline"]
+    assert "Move next bucket" in body
+
+
+def test_an_unchanged_timeline_is_not_sent_again(orders: App) -> None:
+    headers = fetched(orders, "GET", "/ui/tables/orders.json")[1]
+    assert fetched(orders, "GET", "/ui/tables/orders.json", {"If-None-Match": headers["etag"]})[0] == 304
