@@ -154,17 +154,24 @@ class RightError(AccessError):
 class QueryError(HybridError):
     """A statement cannot be parsed, planned or run. `pinot_code` is Pinot's error code for it.
 
-    `column` is the name of a column that does not exist, if that is the error.
+    `column` is the name of a column that does not exist, if that is the error. `place` is a column or a text of the
+    statement that the error is about, which names where it stands.
     """
 
     code = "query"
     http_status = 200
 
     def __init__(
-        self, message: str, *, pinot_code: int = 200, hint: str | None = None, column: str | None = None
+        self,
+        message: str,
+        *,
+        pinot_code: int = 200,
+        hint: str | None = None,
+        column: str | None = None,
+        place: str | None = None,
     ) -> None:
         super().__init__(message, hint=hint)
-        self.pinot_code, self.column = pinot_code, column
+        self.pinot_code, self.column, self.place = pinot_code, column, place
 
 
 class MachineError(HybridError):

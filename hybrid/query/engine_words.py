@@ -31,10 +31,11 @@ _OPERATORS = {"+", "-", "*", "/", "%", "//", "**", "^", "||", "&", "|", "<<", ">
 
 
 class EngineMessage(NamedTuple):
-    """A sentence with Pinot's error code."""
+    """A sentence with Pinot's error code. `place` is the column or the text of the statement that it is about."""
 
     text: str
     code: int = EXECUTION
+    place: str | None = None
 
 
 def said_of(text: str) -> EngineMessage | None:
@@ -46,8 +47,11 @@ def said_of(text: str) -> EngineMessage | None:
     for pattern, rule in _RULES:
         match = pattern.search(plain)
         if match is not None:
-            words = rule(match.groupdict(""))
-            return words if isinstance(words, EngineMessage) else EngineMessage(f"{words.removesuffix('.')}{where}.")
+            found = match.groupdict("")
+            words, place = rule(found), found.get("name") or found.get("value")
+            if isinstance(words, EngineMessage):
+                return words._replace(place=place)
+            return EngineMessage(f"{words.removesuffix('.')}{where}.", place=place)
     if plain.startswith(_REGEX_WORDS):
         return EngineMessage(f"The regular expression is wrong: {plain.rstrip('.!')}.")
     return None

@@ -59,7 +59,7 @@ def query_error(error: Exception, columns: Iterable[str], timeout_ms: int | None
     plain = _clean(text)
     words = said_of(plain)
     if words is not None:
-        return QueryError(words.text, pinot_code=words.code)
+        return QueryError(words.text, pinot_code=words.code, place=words.place)
     return QueryError(f"{without_inner_words(plain).rstrip('.')}.", pinot_code=EXECUTION)
 
 

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from hybrid.errors import MachineError
 from hybrid.runtime.folder_setting import FolderSetting
 
 _THREADS = 8
@@ -116,11 +117,21 @@ def make_folder(path: Path) -> None:
 
 
 def make_private(path: Path) -> None:
-    """Make a folder that only its user may enter, with its parents. An existing folder keeps its mode."""
-    if not path.exists():
+    """Make a folder that only its user may enter, with its parents. An existing folder keeps its mode.
+
+    MachineError where no folder can be made; an OSError of a full disk is left to `runtime.disk`.
+    """
+    if path.exists():
+        return
+    try:
         make_folder(path.parent)
         path.mkdir(mode=0o700, exist_ok=True)
-        sync(path.parent)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        message = f"The folder {path} cannot be made: {error.strerror}."
+        raise MachineError(message, hint="Name another folder, for a home with --home DIR or HYBRID_HOME.") from error
+    sync(path.parent)
 
 
 def _sync_all(paths: list[Path]) -> None:

@@ -15,6 +15,7 @@ from hybrid.sql.arity import is_wrong, takes, wrong_number
 from hybrid.sql.calls import call, cast, is_made, number, text
 from hybrid.sql.casts import rewrite_casts
 from hybrid.sql.constants import fold_constants
+from hybrid.sql.gapfill import put_defaults
 from hybrid.sql.infer import DOUBLE, set_type, type_of
 from hybrid.sql.lists import rewrite_lists
 from hybrid.sql.nulls import order_nulls
@@ -40,6 +41,7 @@ def rewrite_functions(tree: exp.Query, context: times.TimeContext) -> None:
     fold_constants(tree)
     if not context.rows:
         note_column_types(tree, context.types)
+        put_defaults(tree, context.types)
     rewrite_lists(tree, context.lists)
     arithmetic.rewrite_arithmetic(tree, context.types, rows=context.rows)
     rewrite_casts(tree, context.types, rows=context.rows)

@@ -15,6 +15,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from hybrid.errors import QueryError
 from hybrid.schema.dialect import PinotReader
 from hybrid.sql.arity import unread_call
+from hybrid.sql.gapfill import rewrite_gapfill
 from hybrid.sql.parameters import BoundValues, Mark, mark_at, misplaced, put_values, with_marks
 from hybrid.sql.tokens import PARSE_ERROR, check_text, error_at, tokens_of
 
@@ -58,6 +59,8 @@ def parse_statement(sql: str, values: BoundValues | None = None) -> Statement:
     tree = _parse(sql, body)
     if values:
         put_values(sql, tree, body, values)
+    if "gapfill" in sql.lower().replace("_", ""):
+        tree = rewrite_gapfill(tree)
     return Statement(tree, sql, options, explain)
 
 

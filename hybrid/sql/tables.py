@@ -12,6 +12,7 @@ from sqlglot import exp
 
 from hybrid.config.table_config import Half
 from hybrid.errors import QueryError, suggestion
+from hybrid.sql.series import is_series, settle_series
 from hybrid.sql.tokens import PARSE_ERROR, VIRTUAL
 
 NO_SUCH_TABLE, NO_SUCH_COLUMN = 190, 710
@@ -49,6 +50,9 @@ def resolve_tables(tree: exp.Query, names: Collection[str]) -> list[TableMention
     """
     _refuse_reserved(tree)
     nodes = [node for node in tree.find_all(exp.Table, bfs=False) if not _is_cte(node)]
+    for series in filter(is_series, nodes):
+        settle_series(series)
+    nodes = [node for node in nodes if not is_series(node)]
     refs = [_resolve(node, place, names) for place, node in enumerate(nodes)]
     for ref in refs:
         _put_relation(ref)
@@ -71,7 +75,7 @@ def _resolve(node: exp.Table, place: int, names: Collection[str]) -> TableMentio
         raise QueryError(
             f"Only tables can be used in FROM; '{node.sql()}' is a function.",
             pinot_code=PARSE_ERROR,
-            hint="UNNEST of a multi-value column is the one exception.",
+            hint="UNNEST of a multi-value column, generate_series and range are the exceptions.",
         )
     if node.args.get("catalog") or (node.db and node.db.lower() != _DATABASE):
         raise QueryError(f"Table '{_qualified(node)}' does not exist: {_KNOWN_PLAIN}", pinot_code=NO_SUCH_TABLE)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from hybrid.sql.series import is_series
+
 
 def only_shown(tree: exp.Query) -> frozenset[str]:
     """Lower-case names of the columns that are only shown, counted, grouped and sorted by.
@@ -56,4 +58,5 @@ def _goes_by_all(node: exp.Expr) -> bool:
         return not (isinstance(node.parent, exp.Anonymous) and node.parent.name.lower() == "count")
     if isinstance(node, exp.Join):
         return bool(node.method)  # for example NATURAL
-    return isinstance(node, exp.Pivot) or bool(node.alias_column_names)
+    is_numbers = isinstance(node, exp.Table) and is_series(node)
+    return isinstance(node, exp.Pivot) or (bool(node.alias_column_names) and not is_numbers)

@@ -86,7 +86,11 @@ def refused(ask: Ask, halves: Halves, sql: str) -> QueryError:
         ("greatest(order_id, customer)", 200, "INT and STRING cannot be used together here."),
         ("case when customer then 1 else 2 end", 200, "'c0' is no BOOLEAN"),
         ("sum(customer)", 200, "SUM cannot take (STRING); it takes (BIG_DECIMAL) or (BOOLEAN) or (INT) or (LONG) or "),
-        ("order_id, count(*)", 200, "Column 'order_id' must be in GROUP BY or in an aggregate function."),
+        (
+            "order_id, count(*)",
+            200,
+            "Column 'order_id' must be in GROUP BY or in an aggregate function at line 1, column 8.",
+        ),
         ("(select order_id from orders)", 200, "gives more than one row"),
         ("frombase64('***')", 200, "The text is no Base64."),
         ("unhex('zz')", 200, "'z' is no hex digit"),
@@ -103,18 +107,41 @@ def test_values_and_types(ask: Ask, halves: Halves, expression: str, code: int, 
 @pytest.mark.parametrize(
     ("rest", "words"),
     [
-        ("where price = 'x'", "'x' is no number."),
-        ("where at > 'yesterday'", "'yesterday' is no TIMESTAMP."),
+        ("where price = 'x'", "'x' is no number: column 'price' is BIG_DECIMAL at line 1, column 35."),
+        ("where at > 'yesterday'", "'yesterday' is no TIMESTAMP: column 'at' is TIMESTAMP at line 1, column 35. Times"),
+        ("where ts > '2021-09-24'", "'2021-09-24' is no LONG: column 'ts' is LONG at line 1, column 35."),
+        ("where order_id in (1, 'x')", "'x' is no INT: column 'order_id' is INT at line 1, column 35."),
+        ("where order_id >= 0 and 'x' <= big", "'x' is no LONG: column 'big' is LONG at line 1, column 60."),
         ("where raw = 'zz'", "'z' is no hex digit"),
         ("where sum(order_id) > 1", "WHERE cannot hold aggregates"),
         ("order by 99", "ORDER BY names a column by a number that is not from 1 to 1."),
         ("limit order_id", "Column 'order_id' cannot be used here"),
         ("limit 'x'", "'x' is no LONG."),
-        ("join orders b on true", "Column 'order_id' is in several tables: write orders.order_id or b.order_id."),
+        (
+            "join orders b on true",
+            "Column 'order_id' is in several tables: write orders.order_id or b.order_id at line 1, column 8.",
+        ),
     ],
 )
 def test_clauses(ask: Ask, halves: Halves, rest: str, words: str) -> None:
     assert words in str(refused(ask, halves, f"select order_id from orders {rest}"))
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("2021-09-24", "'ts' holds numbers: 2021-09-24 (UTC) is 1632441600000."),
+        ("2021-09-24 10:00:00", "'ts' holds numbers: 2021-09-24 10:00:00 (UTC) is 1632477600000."),
+        ("2021-09-24T10:00:00+02:00", "'ts' holds numbers: 2021-09-24T10:00:00+02:00 (UTC) is 1632470400000."),
+        ("yesterday", None),
+    ],
+)
+def test_a_date_beside_epoch_milliseconds(ask: Ask, halves: Halves, text: str, hint: str | None) -> None:
+    assert refused(ask, halves, f"select count(*) from orders where ts >= '{text}'").hint == hint
+    sql = "select count(*) from orders where ts >= :since"
+    with pytest.raises(QueryError, match="column 'ts' is LONG at line 1, column 35") as raised:
+        ask(halves, sql, params={"since": text})
+    assert raised.value.hint == hint
 
 
 def test_names_of_columns_are_no_words_of_errors() -> None:

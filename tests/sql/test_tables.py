@@ -39,7 +39,7 @@ def test_a_cte_hides_a_table_where_it_is_in_scope(sql: str, tables: list[str]) -
     [
         ("select * from evnts", 190, "Table 'evnts' does not exist."),
         ("select * from order", 190, "Did you mean 'orders'?"),
-        ("select $1 from orders", 710, "Column '$1'"),
+        ("select $1 from orders", 700, "Parameter '1' has no value."),
         ("select $segmentNam from orders", 710, "Did you mean '$segmentName'?"),
         ("select * from ordrs", 190, "Did you mean 'orders'?"),
         ("select * from ordrs_REALTIME", 190, "Did you mean 'orders_REALTIME'?"),
@@ -49,7 +49,7 @@ def test_a_cte_hides_a_table_where_it_is_in_scope(sql: str, tables: list[str]) -
         ("select * from information_schema.tables", 190, "'information_schema.tables'"),
         ("select * from a.b.orders", 190, "'a.b.orders'"),
         ("select * from read_csv('x')", 150, "is a function"),
-        ("select * from range(3)", 150, "is a function"),
+        ("select * from glob(3)", 150, "is a function"),
         ("select * from orders _hy_rel_1", 150, "reserved"),
         ("with _hy_rel_0 as (select 1) select * from orders", 150, "reserved"),
     ],
