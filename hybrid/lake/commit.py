@@ -4,8 +4,8 @@ The fence is one txnAppId per half, with txnVersion = the operation's number. A 
 fails, before the commit or in it. Every commit is a Delta transaction in three steps: write the files, sync them to
 disk, write and sync the log entry (ADR 24).
 
-Commits that only add a state, or files that workers wrote, are made by delta-rs (`hybrid.lake.transaction`). All others
-remove files, change columns or let Spark write rows: they are transactions of Delta's own in the JVM (ADR 43).
+delta-rs commits states and files, whoever wrote the files (`hybrid.lake.transaction`). Changes of columns, and commits
+to halves or segments that delta-rs must not touch, are transactions of Delta's own in the JVM (ADR 43, 58).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import unquote
 
-from hybrid.errors import OvertakenError
+from hybrid.errors import DataError, OvertakenError
 from hybrid.lake.delta_errors import is_conflict, is_schema_mismatch
 from hybrid.lake.failpoints import failpoint, failpoint_inside
 from hybrid.lake.layout import ddl_of, fence_of
@@ -25,7 +25,7 @@ from hybrid.lake.log import ADDED, WIDENED, listed_columns
 from hybrid.lake.log_entries import fence_at, state_at
 from hybrid.lake.log_sync import sync_log
 from hybrid.lake.transaction import (
-    AppendTransaction,
+    LogTransaction,
     changed_by_others,
     conflict_with,
     other_columns,
@@ -55,6 +55,20 @@ def commit_act(
     """
     act = state.act
     failpoint(act.kind, "before")
+    log = LogTransaction(half, planned=planned)
+    if log.is_plain and log.files_of(replacing) is not None:
+        log.require_columns(frame.dtypes)
+        log.require_replaceable(replacing, planned)
+        adds = _write_files(frame, half, replacing)
+        failpoint(act.kind, "inside")
+        try:
+            version = log.commit(state, adds, replacing)
+        except OvertakenError:  # after any other error the files stay: the commit may have succeeded
+            for path in _paths(half, adds):
+                path.unlink(missing_ok=True)
+            raise
+        failpoint(act.kind, "after")
+        return version
     transaction = _start(frame.sparkSession, half)
     if any(state_at(half, version) is not None for version in range(planned + 1, transaction.readVersion() + 1)):
         raise conflict_with(half)  # fail before files are written in vain
@@ -74,7 +88,7 @@ def commit_state(
     Only a half whose Delta features ask for Spark's own writer needs one: `start_spark` returns the session then, whose
     JVM the lock has to name (`LockedHalf`).
     """
-    transaction = AppendTransaction(half, planned=planned)
+    transaction = LogTransaction(half, planned=planned)
     if not transaction.is_plain:
         if start_spark is None:
             raise changed_by_others(half, "it has Delta features that only Spark can commit to")
@@ -97,6 +111,34 @@ def _start(spark: SparkSession, half: Path) -> Any:
     jvm: Any = spark._jvm
     jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(spark._jsparkSession)
     return jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, str(half)).startTransaction()
+
+
+def _write_files(frame: DataFrame, half: Path, replaced: Collection[str]) -> list[Mapping[str, Any]]:
+    """Write and sync files of rows by Delta's writer, in a transaction that is not committed. Returns their entries.
+
+    DataError when a row lies outside the segments that are replaced, unless none is.
+    """
+    spark = frame.sparkSession
+    jvm: Any = spark._jvm
+    no_options, no_constraints = jvm.scala.Option.empty(), jvm.PythonUtils.toSeq([])
+    try:
+        written = _start(spark, half).writeFiles(frame._jdf, no_options, False, no_constraints)
+    except Exception as error:
+        if is_schema_mismatch(error):
+            raise other_columns(half) from error
+        raise
+    actions = jvm.scala.jdk.javaapi.CollectionConverters.asJava(written)
+    entries = [json.loads(action.json()) for action in actions]
+    _store(half, _paths(half, entries))
+    outside = {entry["add"]["partitionValues"][SEGMENT] for entry in entries} - set(replaced)
+    if replaced and outside:
+        raise DataError(f"{half}: rows of segment '{min(outside)}', which is not replaced. Nothing was committed.")
+    return entries
+
+
+def _paths(half: Path, entries: Iterable[Mapping[str, Any]]) -> list[Path]:
+    """The files of log entries that add them."""
+    return [half / unquote(entry["add"]["path"]) for entry in entries]
 
 
 def _write(frame: DataFrame, half: Path, transaction: Any, replaced: str | None) -> list[Any]:
@@ -169,9 +211,8 @@ def commit_files(spark: SparkSession, act: FileAct, write: Callable[[], Written]
     try:
         commit = _files_committer(spark, act)
         written = write()
-        adds = (cast("Mapping[str, str]", entry["add"]) for entry in written.files)
         # The workers have already synced the bytes of their files.
-        durable.sync_folders([act.half / unquote(add["path"]) for add in adds], act.half)
+        durable.sync_folders(_paths(act.half, written.files), act.half)
     except BaseException:
         _remove_files(act)
         raise
@@ -187,10 +228,13 @@ def commit_files(spark: SparkSession, act: FileAct, write: Callable[[], Written]
 
 def _files_committer(spark: SparkSession, act: FileAct) -> Callable[[Written], int]:
     """Begin a transaction on the newest version. Returns the function that commits the written files in it."""
-    if not act.replacing:
-        appending = AppendTransaction(act.half, act.columns, takes_narrower=act.takes_narrower)
-        if appending.is_plain:
-            return lambda written: appending.commit(written.state, written.files)
+    log = LogTransaction(act.half, act.columns, takes_narrower=act.takes_narrower)
+    replaced = log.files_of(act.replacing) if log.is_plain else None
+    if replaced is not None:
+        log.require_replaceable(act.replacing)
+        if replaced != {path for paths in act.replacing.values() for path in paths}:
+            raise conflict_with(act.half)
+        return lambda written: log.commit(written.state, written.files, act.replacing)
     transaction = _begin(spark, act)
     gone = _replaced_files(spark, act, transaction)
     return lambda written: _commit_files(spark, act, transaction, written, gone)

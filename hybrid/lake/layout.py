@@ -75,9 +75,18 @@ def spark_columns(schema: str) -> dict[str, str]:
 
 def _spark_type(kind: Any) -> str:
     """The Spark type for a type in a Delta schema."""
-    if isinstance(kind, dict):
-        return f"array<{_spark_type(kind.get('elementType'))}>" if kind.get("type") == "array" else json.dumps(kind)
-    return {"integer": "int", "long": "bigint"}.get(kind, str(kind))
+    if not isinstance(kind, dict):
+        return {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}.get(kind, str(kind))
+    match kind.get("type"):
+        case "array":
+            return f"array<{_spark_type(kind['elementType'])}>"
+        case "map":
+            return f"map<{_spark_type(kind['keyType'])},{_spark_type(kind['valueType'])}>"
+        case "struct":
+            return (
+                "struct<" + ",".join(f"{field['name']}:{_spark_type(field['type'])}" for field in kind["fields"]) + ">"
+            )
+    return json.dumps(kind)
 
 
 def ddl_of(fields: Iterable[tuple[str, str]]) -> str:

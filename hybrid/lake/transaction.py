@@ -1,19 +1,22 @@
-"""Delta transactions that only add files and state, by delta-rs: one log entry directly behind a checked version.
+"""Delta transactions by delta-rs: one log entry with state, added and removed files, directly behind a checked version.
 
 delta-rs writes the entry only if no other commit has that version; on local disks by a hard link. So what was checked
-still holds when the entry exists. After a foreign commit it is checked again on its version (docs/adr/0043).
+still holds when the entry exists. After a foreign commit it is checked again on its version (docs/adr/0043, 0058).
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+import re
+import time
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
-from deltalake.transaction import AddAction
+from deltalake.transaction import AddAction, RemoveAction
 
 from hybrid.errors import ConflictError, DataError, OvertakenError
 from hybrid.lake.checkpoint import last_checkpoint, write_checkpoint
@@ -21,19 +24,22 @@ from hybrid.lake.layout import fence_of, spark_columns
 from hybrid.lake.log import WIDENED, listed_columns
 from hybrid.lake.log_entries import absolute_path, fence_at, newest_version, read_commit, state_at
 from hybrid.lake.log_sync import sync_log
+from hybrid.table.columns import SEGMENT
 from hybrid.table.state import HalfState, to_user_metadata
 
 # Each foreign commit that comes first costs one attempt.
 _ATTEMPTS = 20
 # As in Delta: readers read the entries since the last checkpoint.
 _CHECKPOINT_EVERY = 10
-# Writer features that need nothing of a commit without columns, constraints and removed rows.
+# Writer features that need nothing of a commit without columns and constraints, which removes whole files at most.
 _FEATURES = frozenset({"appendOnly", "invariants", "timestampNtz"})
 _WRITER_VERSIONS = (1, 2, 7)
 _FOREIGN = ("delta.constraints.", "delta.columnMapping.")
+# Paths below a half that every writer of a log spells alike: readers match a removal to its file by this text.
+_PLAIN_PATH = re.compile(r"[A-Za-z0-9_.=/-]+")
 
 
-class AppendTransaction:
+class LogTransaction:
     """A transaction on the newest version of a half. Call it under the half's lock.
 
     `columns` are (name, Spark type) of the rows to write; without them only a state is committed. `takes_narrower`: a
@@ -58,8 +64,7 @@ class AppendTransaction:
         if any(state_at(half, version) is not None for version in since):
             raise conflict_with(half)
         if columns:
-            settings = self._table.metadata().configuration
-            refuse_columns(half, self._table.schema().to_json(), settings, columns, takes_narrower=takes_narrower)
+            self.require_columns(columns, takes_narrower=takes_narrower)
 
     @property
     def is_plain(self) -> bool:
@@ -68,19 +73,58 @@ class AppendTransaction:
         features = {*(protocol.writer_features or []), *(protocol.reader_features or [])}
         return protocol.min_writer_version in _WRITER_VERSIONS and features <= _FEATURES
 
-    def commit(self, state: HalfState, added: Sequence[Mapping[str, Any]]) -> int:
+    def require_columns(self, columns: Sequence[tuple[str, str]], *, takes_narrower: bool = False) -> None:
+        """ConflictError unless rows with these columns, (name, Spark type), fit the half."""
+        settings, schema = self._table.metadata().configuration, self._table.schema().to_json()
+        refuse_columns(self._half, schema, settings, columns, takes_narrower=takes_narrower)
+
+    def require_replaceable(self, segments: Collection[str], planned: int | None = None) -> None:
+        """OvertakenError when somebody has changed rows of these segments since version `planned`, where it is given.
+
+        ConflictError when the half takes new rows only.
+        """
+        if segments and self._table.metadata().configuration.get("delta.appendOnly", "").lower() == "true":
+            raise changed_by_others(self._half, "it has delta.appendOnly")
+        if planned is not None:
+            self._refuse_touched(segments, planned, self._table.version())
+
+    def files_of(self, segments: Collection[str]) -> set[str] | None:
+        """The paths below the half of these segments' files. None when delta-rs must not remove them.
+
+        It spells the paths of removals in its own way in the log, where other writers may have used other codes.
+        """
+        removals = self._removals(segments)
+        return None if removals is None else {removal.path for removal in removals}
+
+    def _removals(self, segments: Collection[str]) -> list[RemoveAction] | None:
+        if not segments:
+            return []
+        names, now_ms = set(segments), time.time_ns() // 1_000_000
+        files = pa.table(self._table.get_add_actions(flatten=True)).select(
+            ["path", "size_bytes", f"partition.{SEGMENT}"]
+        )
+        rows = zip(*(column.to_pylist() for column in files.columns), strict=True)
+        removals = [
+            RemoveAction(path, True, now_ms, size, {SEGMENT: segment})
+            for path, size, segment in rows
+            if segment in names
+        ]
+        return removals if all(_PLAIN_PATH.fullmatch(removal.path) for removal in removals) else None
+
+    def commit(self, state: HalfState, added: Sequence[Mapping[str, Any]], replacing: Collection[str] = ()) -> int:
         """Write the log entry with a state and the entries of `added` files, sync it, and return its version.
 
-        After an error other than OvertakenError and ConflictError the entry may exist.
+        The entry removes all files of the segments `replacing`, for which `files_of` gave paths. After an error other
+        than OvertakenError and ConflictError the entry may exist.
         """
         for _ in range(_ATTEMPTS):
             self._refuse_outdated(state)
             version = self._table.version() + 1
-            if self._write_entry(state, added):
+            if self._write_entry(state, added, replacing):
                 sync_log(self._half, version)
                 self._write_checkpoint(version)
                 return version
-            self._follow()
+            self._follow(replacing)
         raise conflict_with(self._half)
 
     def _refuse_outdated(self, state: HalfState) -> None:
@@ -92,18 +136,20 @@ class AppendTransaction:
         if newest is not None and newest >= state.act.number:
             raise conflict_with(self._half)
 
-    def _write_entry(self, state: HalfState, added: Sequence[Mapping[str, Any]]) -> bool:
+    def _write_entry(self, state: HalfState, added: Sequence[Mapping[str, Any]], replacing: Collection[str]) -> bool:
         """Write the entry behind the checked version. False when another commit has that version."""
-        before = self._table.version()
+        before, removals = self._table.version(), self._removals(replacing)
+        if removals is None:
+            raise conflict_with(self._half)
         metadata = {
             "userMetadata": to_user_metadata(state),
             "readVersion": before,
             "isolationLevel": "Serializable",
-            "isBlindAppend": True,
+            "isBlindAppend": not replacing,
         }
         try:
             self._table.create_write_transaction(
-                [_add_action(entry["add"]) for entry in added],
+                [*(_add_action(entry["add"]) for entry in added), *removals],
                 mode="append",
                 schema=self._table.schema(),
                 partition_by=[],
@@ -131,13 +177,31 @@ class AppendTransaction:
             return is_ours and {file.path for file in made.added} == paths
         return True
 
-    def _follow(self) -> None:
-        """Check the version that is the newest by now. OvertakenError unless only rows and files changed since."""
+    def _follow(self, replacing: Collection[str]) -> None:
+        """Check the version that is the newest by now.
+
+        OvertakenError unless only rows and files changed since, and none of the segments `replacing`. A foreign
+        OPTIMIZE changes no rows: its files are removed like those that they took the place of.
+        """
         known, newest = self._table.version(), newest_version(self._half, self._table.version())
         commits = [read_commit(self._half, version) for version in range(known + 1, newest + 1)]
         if any(commit is None or commit.state is not None or not commit.is_plain for commit in commits):
             raise conflict_with(self._half)
+        self._refuse_touched(replacing, known, newest)
         self._table = DeltaTable(str(self._half), version=newest)
+
+    def _refuse_touched(self, segments: Collection[str], known: int, newest: int) -> None:
+        """OvertakenError when a commit after version `known` added or removed rows of these segments."""
+        if not segments:
+            return
+        ours = {absolute_path(self._half, path) for path in self.files_of(segments) or ()}
+        folders = {f"{SEGMENT}={name}" for name in segments}
+        for version in range(known + 1, newest + 1):
+            commit = read_commit(self._half, version)
+            if commit is None or any(file.segment in segments for file in commit.added):
+                raise conflict_with(self._half)
+            if any(path in ours or Path(path).parent.name in folders for path in commit.removed):
+                raise conflict_with(self._half)
 
     def _write_checkpoint(self, version: int) -> None:
         try:
@@ -154,7 +218,7 @@ def refuse_columns(
 
     For writers that bypass Spark's own, which checks this.
     """
-    there = spark_columns(schema)
+    there = {name: kind.lower() for name, kind in spark_columns(schema).items()}
     other = [name for name, kind in columns if there.get(name) != kind.lower().replace(" ", "")]
     if other and set(other) <= set(listed_columns(settings, WIDENED)):
         if not takes_narrower:
@@ -194,5 +258,5 @@ def _add_action(add: Mapping[str, Any]) -> AddAction:
         partition_values=add["partitionValues"],
         modification_time=int(add["modificationTime"]),
         data_change=bool(add["dataChange"]),
-        stats=str(add["stats"]),
+        stats=str(add.get("stats") or "{}"),  # the user may have told Spark to collect none
     )

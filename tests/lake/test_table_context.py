@@ -52,7 +52,7 @@ def test_a_lock_names_the_jvm_that_is_needed_after_all(halves: Halves, monkeypat
     """A state is committed without Spark, unless the half has Delta features that only Spark can commit to."""
     monkeypatch.setattr("hybrid.lake.spark.is_running", lambda: False)
     monkeypatch.setattr("hybrid.lake.spark.jvm_pid", lambda spark: os.getppid())
-    monkeypatch.setattr("hybrid.lake.transaction.AppendTransaction.is_plain", False)
+    monkeypatch.setattr("hybrid.lake.transaction.LogTransaction.is_plain", False)
     path, jvms = halves.layout.lock(Half.OFFLINE), []
 
     def commit_by_spark(*_: object, **__: object) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import resource
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.create import create_half
 from hybrid.lake.layout import physical_columns, physical_ddl
 from hybrid.lake.log import open_half
-from hybrid.lake.transaction import AppendTransaction
+from hybrid.lake.transaction import LogTransaction
 from hybrid.table.columns import SEGMENT
 from hybrid.table.state import Act, RealtimeState, next_act
 from tests.every_type import every_type
@@ -61,7 +62,7 @@ def rows_of(segment: str, number: int = 0) -> list[tuple[object, ...]]:
 
 def add(half: Path, segment: str, number: int = 0) -> int:
     entry = write(half, every_type(), rows_of(segment, number))
-    return AppendTransaction(half, COLUMNS).commit(after(half), [entry])
+    return LogTransaction(half, COLUMNS).commit(after(half), [entry])
 
 
 def foreign(half: Path, *actions: AddAction) -> None:
@@ -87,7 +88,7 @@ def log_entry(half: Path, version: int) -> dict[str, dict[str, object]]:
 
 def test_it_follows_a_foreign_commit_of_rows(half: Path) -> None:
     add(half, "a")
-    transaction = AppendTransaction(half, COLUMNS)
+    transaction = LogTransaction(half, COLUMNS)
     foreign(half, foreign_file(half, "theirs"))
     assert transaction.commit(after(half), [write(half, every_type(), rows_of("b", 1))]) == 3
     assert segments(half) == ["a", "b", "theirs"]
@@ -95,7 +96,7 @@ def test_it_follows_a_foreign_commit_of_rows(half: Path) -> None:
 
 
 def test_columns_that_somebody_changes_before_the_entry_is_written(half: Path) -> None:
-    transaction = AppendTransaction(half, COLUMNS)
+    transaction = LogTransaction(half, COLUMNS)
     DeltaTable(str(half)).alter.set_table_properties({"delta.appendOnly": "false"})
     with pytest.raises(OvertakenError):
         transaction.commit(after(half), [])
@@ -105,31 +106,31 @@ def test_columns_that_somebody_changes_before_the_entry_is_written(half: Path) -
 def test_a_constraint_of_somebody_else_is_named(half: Path) -> None:
     DeltaTable(str(half)).alter.add_constraint({"positive": "i > 0"})
     with pytest.raises(ConflictError, match=r"it has delta\.constraints\.positive"):
-        AppendTransaction(half, COLUMNS)
+        LogTransaction(half, COLUMNS)
 
 
 def test_an_own_commit_before_it_is_noticed(half: Path) -> None:
-    transaction, state = AppendTransaction(half), after(half)
+    transaction, state = LogTransaction(half), after(half)
     add(half, "a")
     with pytest.raises(OvertakenError):
         transaction.commit(state, [])
     with pytest.raises(OvertakenError):
-        AppendTransaction(half).commit(state, [])
+        LogTransaction(half).commit(state, [])
     with pytest.raises(OvertakenError):
         commit_state(half, state, planned=0)
     assert open_half(half).version == 1
 
 
 def test_whoever_always_comes_first_wins(half: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    transaction, follow = AppendTransaction(half), AppendTransaction._follow
+    transaction, follow = LogTransaction(half), LogTransaction._follow
     state = after(half)
 
-    def overtake(self: AppendTransaction) -> None:
-        follow(self)
+    def overtake(self: LogTransaction, replacing: Sequence[str]) -> None:
+        follow(self, replacing)
         foreign(half)
 
     foreign(half)
-    monkeypatch.setattr(AppendTransaction, "_follow", overtake)
+    monkeypatch.setattr(LogTransaction, "_follow", overtake)
     with pytest.raises(OvertakenError):
         transaction.commit(state, [])
     assert open_half(half).state.act.number == 0
@@ -138,14 +139,14 @@ def test_whoever_always_comes_first_wins(half: Path, monkeypatch: pytest.MonkeyP
 def test_an_own_entry_that_seemed_to_fail_is_found(half: Path) -> None:
     """As when a store answers a repeated request: the entry exists, and it is ours."""
     state = after(half)
-    transaction, same = AppendTransaction(half), AppendTransaction(half)
+    transaction, same = LogTransaction(half), LogTransaction(half)
     assert same.commit(state, []) == 1
-    assert transaction._write_entry(state, [])
-    assert not transaction._write_entry(replace(state, act=replace(state.act, id="another")), [])
+    assert transaction._write_entry(state, [], ())
+    assert not transaction._write_entry(replace(state, act=replace(state.act, id="another")), [], ())
 
 
 def test_an_error_of_the_disk_is_told_and_nothing_is_committed(half: Path) -> None:
-    transaction, state = AppendTransaction(half), after(half)
+    transaction, state = LogTransaction(half), after(half)
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))  # as a full disk, for files of over 100 bytes
     try:
@@ -154,12 +155,12 @@ def test_an_error_of_the_disk_is_told_and_nothing_is_committed(half: Path) -> No
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert open_half(half).version == 0
-    assert AppendTransaction(half).commit(state, []) == 1
+    assert LogTransaction(half).commit(state, []) == 1
 
 
 def test_checkpoints_come_every_ten_commits_and_keep_the_fence(half: Path) -> None:
     for _ in range(21):
-        AppendTransaction(half).commit(after(half), [])
+        LogTransaction(half).commit(after(half), [])
     log = half / "_delta_log"
     assert sorted(path.name[:20] for path in log.glob("*.checkpoint.parquet")) == [f"{n:020d}" for n in (10, 20)]
     for version in range(21):
@@ -167,8 +168,8 @@ def test_checkpoints_come_every_ten_commits_and_keep_the_fence(half: Path) -> No
     (log / f"{21:020d}.json").write_text(json.dumps({"commitInfo": {"timestamp": 1, "operation": "theirs"}}))
     outdated = RealtimeState(Act("late", 20, "ingest", "x"))
     with pytest.raises(OvertakenError):
-        AppendTransaction(half).commit(outdated, [])
-    assert AppendTransaction(half).commit(replace(outdated, act=replace(outdated.act, number=21)), []) == 22
+        LogTransaction(half).commit(outdated, [])
+    assert LogTransaction(half).commit(replace(outdated, act=replace(outdated.act, number=21)), []) == 22
 
 
 def test_a_checkpoint_that_fails_leaves_the_commit_and_is_made_up_for(
@@ -180,9 +181,9 @@ def test_a_checkpoint_that_fails_leaves_the_commit_and_is_made_up_for(
     with monkeypatch.context() as patched:
         patched.setattr(module, "write_checkpoint", fail)
         for _ in range(10):
-            AppendTransaction(half).commit(after(half), [])
+            LogTransaction(half).commit(after(half), [])
     assert open_half(half).version == 10 and module.last_checkpoint(half) == 0
-    AppendTransaction(half).commit(after(half), [])
+    LogTransaction(half).commit(after(half), [])
     assert module.last_checkpoint(half) == 11
 
 
@@ -190,7 +191,7 @@ def test_the_newest_checkpoint_is_the_hinted_one_where_that_is_there(
     half: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for _ in range(10):
-        AppendTransaction(half).commit(after(half), [])
+        LogTransaction(half).commit(after(half), [])
     log = half / "_delta_log"
     hint, checkpoint = log / "_last_checkpoint", log / f"{10:020d}.checkpoint.parquet"
     with monkeypatch.context() as patched:
@@ -209,9 +210,116 @@ def test_the_newest_checkpoint_is_the_hinted_one_where_that_is_there(
     assert module.last_checkpoint(half) == 0, "a purge has deleted it"
 
 
-@pytest.mark.spark
+def test_segments_are_replaced_in_one_entry(half: Path) -> None:
+    add(half, "a", 1)
+    add(half, "b__2021-09-24_00.x", 2)
+    add(half, "c", 3)
+    transaction = LogTransaction(half, COLUMNS)
+    gone = transaction.files_of(["b__2021-09-24_00.x", "c", "never"])
+    assert gone is not None and {path.split("/")[0] for path in gone} == {
+        f"{SEGMENT}=b__2021-09-24_00.x",
+        f"{SEGMENT}=c",
+    }
+    entry = write(half, every_type(), rows_of("c", 4))
+    assert transaction.commit(after(half), [entry], ["b__2021-09-24_00.x", "c", "never"]) == 4
+    assert segments(half) == ["a", "c"]
+    text = (half / "_delta_log" / f"{4:020d}.json").read_text().splitlines()
+    actions = [json.loads(line) for line in text]
+    assert {action["remove"]["path"] for action in actions if "remove" in action} == gone
+    assert next(action["commitInfo"] for action in actions if "commitInfo" in action)["isBlindAppend"] is False
+
+
+@pytest.mark.parametrize("written", [f"{SEGMENT}%3Da/p%2D1.parquet", f"x y/{SEGMENT}=a/p.parquet"])
+def test_paths_that_others_spelled_otherwise_are_left_to_spark(half: Path, written: str) -> None:
+    add(half, "a")
+    entry = half / "_delta_log" / f"{1:020d}.json"
+    lines = [json.loads(line) for line in entry.read_text().splitlines()]
+    for line in lines:
+        if "add" in line:
+            line["add"]["path"] = written
+    entry.write_text("\n".join(json.dumps(line) for line in lines))
+    assert LogTransaction(half).files_of(["a"]) is None
+
+
+def test_a_half_that_takes_new_rows_only(half: Path) -> None:
+    add(half, "a")
+    DeltaTable(str(half)).alter.set_table_properties({"delta.appendOnly": "true"})
+    transaction = LogTransaction(half)
+    transaction.require_replaceable([])
+    with pytest.raises(ConflictError, match=r"has delta\.appendOnly"):
+        transaction.require_replaceable(["a"])
+
+
+def test_foreign_rows_since_the_plan_are_not_replaced_unseen(half: Path) -> None:
+    add(half, "a")
+    planned = open_half(half).version
+    foreign(half, foreign_file(half, "b"))
+    LogTransaction(half, planned=planned).require_replaceable(["a"], planned)
+    foreign(half, foreign_file(half, "a"))
+    with pytest.raises(OvertakenError):
+        LogTransaction(half, planned=planned).require_replaceable(["a"], planned)
+
+
+def test_a_commit_that_replaces_nothing_removes_nothing(half: Path) -> None:
+    add(half, "a")
+    LogTransaction(half).commit(after(half), [], [])
+    assert segments(half) == ["a"]
+
+
+def test_rows_are_removed_without_new_ones(half: Path) -> None:
+    add(half, "a")
+    add(half, "b")
+    LogTransaction(half).commit(after(half), [], ["a"])
+    assert segments(half) == ["b"]
+
+
+def test_a_replacement_goes_on_behind_foreign_rows_of_other_segments(half: Path) -> None:
+    add(half, "a")
+    transaction = LogTransaction(half, COLUMNS)
+    foreign(half, foreign_file(half, "b"))
+    assert transaction.commit(after(half), [write(half, every_type(), rows_of("a", 2))], ["a"]) == 3
+    assert segments(half) == ["a", "b"]
+
+
+def test_a_replacement_gives_way_to_foreign_rows_of_its_segments(half: Path) -> None:
+    add(half, "a")
+    transaction, state = LogTransaction(half, COLUMNS), after(half)
+    foreign(half, foreign_file(half, "a"))
+    with pytest.raises(OvertakenError):
+        transaction.commit(state, [write(half, every_type(), rows_of("a", 2))], ["a"])
+    assert segments(half) == ["a", "a"]
+
+
+def test_a_replacement_gives_way_to_a_foreign_removal_from_its_segments(half: Path) -> None:
+    add(half, "a")
+    add(half, "b")
+    transaction, state = LogTransaction(half, COLUMNS), after(half)
+    DeltaTable(str(half)).delete(f"{SEGMENT} = 'a'")
+    with pytest.raises(OvertakenError):
+        transaction.commit(state, [], ["a"])
+    assert segments(half) == ["b"]
+
+
+def test_a_replacement_removes_what_a_foreign_rewrite_made_of_its_segments(half: Path) -> None:
+    add(half, "a", 1)
+    add(half, "a", 2)
+    add(half, "b", 3)
+    transaction, state = LogTransaction(half, COLUMNS), after(half)
+    DeltaTable(str(half)).optimize.compact([(SEGMENT, "=", "a")])
+    assert segments(half) == ["a", "b"]
+    transaction.commit(state, [], ["a"])
+    assert segments(half) == ["b"]
+
+
 @pytest.mark.parametrize("segment", ODD_NAMES)
-def test_segments_of_any_name_are_replaced_by_spark(half: Path, workbench: CommitContext, segment: str) -> None:
+def test_odd_names_are_left_to_spark(half: Path, segment: str) -> None:
+    add(half, segment)
+    assert LogTransaction(half).files_of([segment]) is None
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("segment", ["plain-1_x.y", *ODD_NAMES])
+def test_segments_of_any_name_are_replaced(half: Path, workbench: CommitContext, segment: str) -> None:
     """A remove must write the path exactly as the add before it."""
     add(half, segment)
     (file,) = open_half(half).files
@@ -238,9 +346,29 @@ def test_both_ways_of_committing_follow_each_other(half: Path, workbench: Commit
 
 
 @pytest.mark.spark
+def test_columns_of_others_stay_in_what_is_rewritten(half: Path, workbench: CommitContext) -> None:
+    spark = workbench.spark
+    add(half, "a")
+    kinds = "tiny TINYINT, small SMALLINT, both STRUCT<Q: BIGINT, l: ARRAY<SMALLINT>>, pairs MAP<STRING, INT>"
+    spark.sql(f"ALTER TABLE delta.`{half}` ADD COLUMNS ({kinds})")
+    rows = spark.read.format("delta").load(str(half))
+    commit_act(rows.where("false"), half, after(half), planned=open_half(half).version, replacing=["a"])
+    assert segments(half) == []
+
+
+@pytest.mark.spark
+def test_rows_outside_of_what_is_replaced_are_refused(half: Path, workbench: CommitContext) -> None:
+    add(half, "a")
+    frame = workbench.spark.createDataFrame(rows_of("b"), physical_ddl(every_type(), Half.REALTIME))
+    with pytest.raises(DataError, match="segment 'b', which is not replaced"):
+        commit_act(frame, half, after(half), planned=open_half(half).version, replacing=["a"])
+    assert segments(half) == ["a"]
+
+
+@pytest.mark.spark
 def test_features_that_ask_more_of_a_writer_are_left_to_spark(half: Path, workbench: CommitContext) -> None:
     workbench.spark.sql(f"ALTER TABLE delta.`{half}` SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')")
-    assert not AppendTransaction(half, COLUMNS).is_plain
+    assert not LogTransaction(half, COLUMNS).is_plain
     with pytest.raises(ConflictError, match="only Spark can commit to"):
         commit_state(half, after(half), planned=open_half(half).version)
     started: list[str] = []
