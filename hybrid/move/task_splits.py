@@ -17,10 +17,8 @@ from hybrid.config.table_config import BucketConfig, TableSpec
 from hybrid.lake.files import LaidFile
 from hybrid.lake.log_entries import DataFile
 from hybrid.schema.rounding import rounded_down
-from hybrid.table.boundary import INFINITE, Boundary, Offsets
 from hybrid.table.buckets import Bucket, bucket_of
-from hybrid.table.columns import OFFSET, PARTITION, TIME, TIMESTAMP
-from hybrid.table.coverage_sql import lowest_waiting
+from hybrid.table.columns import TIME, TIMESTAMP
 from hybrid.table.names import exact_time, offline_segment
 
 # The rows that a task sorts in memory.
@@ -44,23 +42,6 @@ def stretches(files: Sequence[DataFile], column: str) -> list[SplitRange]:
     """The distribution of a column's values in files with statistics for it."""
     ranges = ((file.low.get(column), file.high.get(column), file.rows) for file in files)
     return [SplitRange(low, high, rows) for low, high, rows in ranges if isinstance(low, int) and isinstance(high, int)]
-
-
-def waiting_files(files: Sequence[DataFile], boundary: Boundary, committed: Offsets) -> list[DataFile]:
-    """The files that may hold rows which the boundary does not cover, by their statistics."""
-    lowest = lowest_waiting(boundary, committed)
-
-    def may_wait(file: DataFile) -> bool:
-        if boundary.time_ms is None or (file.times is None and boundary.time_ms != INFINITE):
-            return True
-        if file.times is not None and file.times[1] >= boundary.time_ms:
-            return True
-        first, last, offset = file.low.get(PARTITION), file.high.get(PARTITION), file.high.get(OFFSET)
-        if not (isinstance(first, int) and isinstance(last, int) and isinstance(offset, int)):
-            return True
-        return any(first <= number <= last and offset >= lowest[number] for number in lowest)
-
-    return [file for file in files if may_wait(file)]
 
 
 def borders(

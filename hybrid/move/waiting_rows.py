@@ -12,10 +12,10 @@ from hybrid.errors import DataError
 from hybrid.lake.layout import physical_columns, spark_columns
 from hybrid.lake.log import HalfSnapshot
 from hybrid.lake.log_entries import DataFile
+from hybrid.lake.waiting_files import waiting_files
 from hybrid.lake.workers import run_numbered
 from hybrid.move.file_reader import FileRows, TaskLimits, bucket_sql, worker_database
 from hybrid.move.plan import MovePlan, Slots, WaitingBuckets, until
-from hybrid.move.task_splits import waiting_files
 from hybrid.schema.rounding import rounded_down
 from hybrid.table import columns
 from hybrid.table.boundary import Boundary

@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 
 from hybrid.lake.files import LaidFile
 from hybrid.lake.log_entries import DataFile
-from hybrid.move.task_splits import SplitRange, borders, borders_of_all, stretches, task_splits_of, waiting_files
-from hybrid.table.boundary import INFINITE, Boundary, PartitionKey
+from hybrid.move.task_splits import SplitRange, borders, borders_of_all, stretches, task_splits_of
 from hybrid.table.buckets import bucket_of
-from hybrid.table.columns import OFFSET, PARTITION, TIME, TIMESTAMP
+from hybrid.table.columns import OFFSET, TIME, TIMESTAMP
 
 times_lists = st.lists(st.integers(-500, 500), min_size=1, max_size=60)
 
@@ -61,23 +60,6 @@ def test_without_buckets_the_whole_stretch_is_divided():
 def test_files_whose_statistics_do_not_tell_are_left_out():
     known = DataFile("a", "s", 5, 1, 0, {TIME: 1}, {TIME: 9})
     assert stretches([known, DataFile("b", "s", 5, 1, 0)], TIME) == [SplitRange(1, 9, 5)]
-
-
-def test_files_that_are_taken_over_are_not_looked_at():
-    first, second = PartitionKey("kafka", "t", 0, 0), PartitionKey("kafka", "t", 0, 1)
-    before = Boundary(100, {first: 10, second: 20})
-
-    def file(partition: int, offset: int, last: int) -> DataFile:
-        low = {TIME: 0, PARTITION: partition, OFFSET: 0}
-        return DataFile(f"{partition}-{offset}", "s", 5, 1, 0, low, {TIME: last, PARTITION: partition, OFFSET: offset})
-
-    moved, late, fresh = file(0, 9, 99), file(1, 20, 99), file(0, 9, 100)
-    unknown = DataFile("x", "s", 5, 1, 0)
-    files = [moved, late, fresh, unknown]
-    assert waiting_files(files, before, {first: 10, second: 21}) == [late, fresh, unknown]
-    assert waiting_files(files, before, {first: 11, second: 20}) == [fresh, unknown]
-    assert waiting_files(files, Boundary(), {first: 11, second: 20}) == files
-    assert waiting_files(files, Boundary(INFINITE, before.frontier), {first: 10, second: 21})[:1] == [late]
 
 
 def laid(name: str, rows: int, low: int, high: int, column: str = TIME) -> LaidFile:

@@ -18,8 +18,10 @@ from hybrid.lake.lineage_archive import kept_acts
 from hybrid.lake.log import HalfSnapshot
 from hybrid.lake.log_entries import DataFile, own_states
 from hybrid.lake.spark_upsert_order import best, key_struct
+from hybrid.lake.waiting_files import waiting_files
 from hybrid.replace.diff import order_of
 from hybrid.table import columns
+from hybrid.table.boundary import Boundary
 from hybrid.table.correction_window import CorrectionWindow
 from hybrid.table.coverage_sql import visible_offline_sql, visible_realtime_sql
 from hybrid.table.effective import EffectiveBoundary
@@ -149,11 +151,15 @@ def unmoved(
     offline, realtime = halves
     if realtime is None:
         return 0
-    files = [file for file in realtime.files if window is None or file.may_reach(window.start, window.end)]
+    effective = offline.effective_boundary(spec.boundary_lag_ms)
+    committed = {} if effective.time_alone else realtime.realtime.offsets
+    rows_of_table = [file for file in realtime.files if file.segment not in columns.bookkeeping(spec.name)]
+    visible = waiting_files(rows_of_table, Boundary(effective.limit_ms, effective.frontier), committed)
+    files = [file for file in visible if window is None or file.may_reach(window.start, window.end)]
     if not files:
         return 0
     rows = stored_rows(bench.spark, realtime, files).where(columns.rows_sql(spec.name))
-    rows = rows.where(visible_realtime_sql(offline.effective_boundary(spec.boundary_lag_ms)))
+    rows = rows.where(visible_realtime_sql(effective))
     if window is not None:
         rows = rows.where(f"{columns.TIME} >= {window.start} AND {columns.TIME} < {window.end}")
     return rows.count()
