@@ -164,17 +164,18 @@ class Run:
         return {"one": one, "mixed": eight}
 
     def _freshness(self, system: Product | Pinot) -> Json:
-        table = Table("fresh", f"fresh_{system.name}", upsert=False, seal_rows=100_000)
-        create_topic(self._brokers, table.topic, PARTITIONS)
-        system.create(table)
-        found = freshness(system.endpoint, self._brokers, table.name, table.topic, self.plan.samples)
-        say(f"{system.name}: {found}")
-        plan = self.plan
-        found["sustained"] = sustained(
-            system.endpoint, self._brokers, table.name, table.topic, plan.flood, plan.flood_seconds
-        )
-        say(f"{system.name}: sustained: {found['sustained']}")
-        system.drop(table)
+        plan, found = self.plan, {}
+        for mode, is_upsert in _MODES.items():
+            table = Table(f"fresh_{mode}", f"fresh_{mode}_{system.name}", is_upsert, seal_rows=100_000)
+            create_topic(self._brokers, table.topic, PARTITIONS)
+            system.create(table)
+            of = found[mode] = freshness(system.endpoint, self._brokers, table.name, table.topic, plan.samples)
+            say(f"{system.name}: {table.name}: {of}")
+            of["sustained"] = sustained(
+                system.endpoint, self._brokers, table.name, table.topic, plan.flood, plan.flood_seconds
+            )
+            say(f"{system.name}: {table.name}: sustained: {of['sustained']}")
+            system.drop(table)
         return found
 
     def _scenes(self, system: Product | Pinot) -> Json:
