@@ -1,9 +1,10 @@
 """Ingestion, moves and corrections while readers query in a closed loop, beside the same without readers, in one go.
 
     .venv/bin/python -m benchmarks.fairness [--seconds 120] [--readers 3] [--parts warm,start] [--rounds 2]
+                                            [--correct-every 20]
 
 warm    2,000 events a second arrive; closed buckets are moved one by one, and offline buckets are corrected one by one
-        (`--update`, one bucket each). First without readers, then with them, on one warm server: what was finished, and
+        (`--update`, one bucket each), without a pause or every so many seconds. First without readers, then with them, on one warm server: what was finished, and
         how far commits lag. Then the readers alone: the median of their statements with and without other work.
 start   a server that starts on 100,000 uncommitted events: seconds to its first commit and to its first move, without
         and with readers, in turn.
@@ -227,13 +228,16 @@ class Mover(Work):
 
 
 class Corrector(Work):
-    """Corrects one bucket after the other."""
+    """Corrects one bucket after the other, `every` so many seconds, or later where one takes longer."""
 
-    def __init__(self, product: Product, done: Done) -> None:
+    def __init__(self, product: Product, done: Done, every: float) -> None:
         super().__init__("corrector")
-        self._product, self._all = product, done
+        self._product, self._all, self._every, self._due = product, done, every, time.monotonic()
 
     def once(self) -> bool:
+        if time.monotonic() < self._due:
+            return False
+        self._due += self._every
         rounds, hour = divmod(self._all.corrected, BASE_HOURS - 1)
         low, status = START_MS + hour * HOUR_MS, STATUSES[1 + rounds % 2]
         self._all.corrected += 1
@@ -260,10 +264,12 @@ def _status(product: Product) -> dict[str, Any]:
 # Parts
 
 
-def phase(product: Product, brokers: str, done: Done, seconds: float, number: int) -> tuple[dict[str, float], Readers]:
+def phase(
+    product: Product, brokers: str, done: Done, seconds: float, number: int, every: float
+) -> tuple[dict[str, float], Readers]:
     """What was finished while further events arrived, and the readers' figures."""
     with Feeder(brokers, TABLE.topic, partial(_later, first=done.sent), RATE) as feeder:
-        mover, corrector = Mover(product, done, feeder), Corrector(product, done)
+        mover, corrector = Mover(product, done, feeder), Corrector(product, done, every)
         mover.start()
         corrector.start()
         with readers(product.endpoint, BASE_HOURS * HOUR_ROWS, number) as found:
@@ -280,13 +286,13 @@ def phase(product: Product, brokers: str, done: Done, seconds: float, number: in
     return figures, found
 
 
-def warm(product: Product, brokers: str, seconds: float, number: int) -> None:
+def warm(product: Product, brokers: str, seconds: float, number: int, every: float) -> None:
     """Prints both phases and the readers alone."""
     done = Done(sent=BASE_HOURS * HOUR_ROWS, moved=BASE_HOURS - 1)
     _run(product, "move", {"table": TABLE.name, "max_buckets": done.moved})
-    phase(product, brokers, done, WARM_S, number)
-    alone, _ = phase(product, brokers, done, seconds, 0)
-    beside, busy = phase(product, brokers, done, seconds, number)
+    phase(product, brokers, done, WARM_S, number, every)
+    alone, _ = phase(product, brokers, done, seconds, 0, every)
+    beside, busy = phase(product, brokers, done, seconds, number, every)
     time.sleep(5)
     with readers(product.endpoint, BASE_HOURS * HOUR_ROWS, number) as idle:
         time.sleep(ALONE_S)
@@ -373,6 +379,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=120.0)
     parser.add_argument("--readers", type=int, default=3)
     parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--correct-every", type=float, default=0.0, help="seconds; 0: one after the other")
     parser.add_argument("--parts", default="warm,start")
     asked = parser.parse_args()
     print(f"{platform.machine()}, {os.cpu_count()} processors, {asked.readers} readers, {RATE:,} events a second")
@@ -389,7 +396,7 @@ def main() -> None:
                 with Product(place, brokers) as product:
                     product.create(TABLE)
                     product.await_rows(TABLE, BASE_HOURS * HOUR_ROWS)
-                    warm(product, brokers, asked.seconds, asked.readers)
+                    warm(product, brokers, asked.seconds, asked.readers, asked.correct_every)
             if "start" in asked.parts:
                 start(folder, brokers, asked.rounds, asked.readers)
         finally:
