@@ -4,8 +4,9 @@
                                             [--correct-every 20]
 
 warm    2,000 events a second arrive; closed buckets are moved one by one, and offline buckets are corrected one by one
-        (`--update`, one bucket each), without a pause or every so many seconds. First without readers, then with them, on one warm server: what was finished, and
-        how far commits lag. Then the readers alone: the median of their statements with and without other work.
+        (`--update`, one bucket each), without a pause or every so many seconds. First without readers, then with them,
+        on one warm server: what was finished, and how far commits lag. Then the readers alone: the median of their
+        statements with and without other work.
 start   a server that starts on 100,000 uncommitted events: seconds to its first commit and to its first move, without
         and with readers, in turn.
 
