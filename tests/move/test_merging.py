@@ -12,11 +12,11 @@ import pytest
 
 from hybrid.config.table_config import BoundaryMode, Half, MergeLevel, MergeType, UpsertConfig
 from hybrid.errors import DataError, OvertakenError, SpecError
-from hybrid.lake import commit as lake_commit
 from hybrid.lake import plans
 from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.log import open_half
 from hybrid.lake.table_context import TableContext
+from hybrid.lake.transaction import LogTransaction
 from hybrid.move.merging import rewrite
 from hybrid.move.merging import run as merging_run
 from hybrid.move.merging.merge_exclusions import HIDDEN
@@ -240,7 +240,7 @@ def test_a_commit_that_is_overtaken_removes_its_own_files_alone(
 ) -> None:
     table = make()
     table.add(row(1, 5, 0, "a"), row(2, 6, 1, "b"), row(3, DAY, 2, "c"), row(4, DAY + 1, 3, "d"))
-    before, commit, calls = table.ask(), lake_commit._commit_files, []
+    before, commit, calls = table.ask(), LogTransaction.commit, []
 
     def second_is_overtaken(*arguments: Any) -> int:
         calls.append(arguments)
@@ -248,7 +248,7 @@ def test_a_commit_that_is_overtaken_removes_its_own_files_alone(
             raise OvertakenError("first")
         return commit(*arguments)
 
-    monkeypatch.setattr(lake_commit, "_commit_files", second_is_overtaken)
+    monkeypatch.setattr(LogTransaction, "commit", second_is_overtaken)
     report = table.run()
     assert [one.start for one in report.merged] == [0, DAY] and len(calls) == 3
     assert table.ask() == before
