@@ -73,7 +73,8 @@ def browsing(chromium: Any) -> Iterator[Browsing]:
     made = Browsing(chromium)
     yield made
     made.close()
-    assert made.problems == []
+    if made.problems:
+        pytest.fail("; ".join(made.problems))
 
 
 def violations_of(page: Any) -> list[str]:

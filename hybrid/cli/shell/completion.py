@@ -13,9 +13,10 @@ from prompt_toolkit.document import Document
 from hybrid.cli.output import FORMATS
 from hybrid.cli.shell.commands import COMMANDS, SWITCHES, find_command
 from hybrid.cli.shell.lexer import Lexeme, LexemeKind, lexemes
-from hybrid.cli.shell.names import KEYWORDS, SET_OPTIONS, CatalogNames, function_names
+from hybrid.cli.shell.names import CatalogNames
 from hybrid.cli.shell.statements import split_inputs
 from hybrid.sql.tokens import VIRTUAL
+from hybrid.sql.vocabulary import KEYWORDS, SET_OPTIONS, function_names
 
 _TABLE_KEYWORDS = frozenset({"FROM", "JOIN"})
 _PLAIN = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")

@@ -11,7 +11,7 @@ from prompt_toolkit.lexers import Lexer
 from prompt_toolkit.styles import Style
 
 from hybrid.cli.shell.lexer import Lexeme, LexemeKind, lexemes
-from hybrid.cli.shell.names import KEYWORDS
+from hybrid.sql.vocabulary import KEYWORDS
 
 _CLASSES = {
     LexemeKind.STRING: "class:sql.string",

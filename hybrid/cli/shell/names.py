@@ -1,39 +1,19 @@
-"""The names that completion and highlighting know: tables and columns of the catalog, functions, keywords."""
+"""The tables and columns of the catalog, for completion."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
 
 from hybrid.config.table_config import Half
 from hybrid.errors import HybridError, QueryError
-from hybrid.sql.allowed import word_set
 from hybrid.sql.tables import table_and_half
 
-KEYWORDS = word_set(
-    """
-    ALL AND ANY AS ASC BETWEEN BY CASE CAST CROSS DESC DISTINCT ELSE END EXCEPT EXISTS EXPLAIN FALSE FILTER FIRST FOR
-    FROM FULL GROUP HAVING IN INNER INTERSECT INTERVAL IS JOIN LAST LEFT LIKE LIMIT NOT NULL NULLS OFFSET ON OPTION OR
-    ORDER OUTER OVER PARTITION PLAN QUALIFY RESET RIGHT ROWS SELECT SET THEN TRUE UNION USING VALUES WHEN WHERE WINDOW
-    WITH
-    """
-)
-SET_OPTIONS = ("asOf", "dropResults", "plan", "timeoutMs")
 _HALVES = (Half.OFFLINE, Half.REALTIME)
 _FRESH_S = 10.0
 _ALL_TABLES_MAX = 20  # without a FROM the columns of so many tables are offered
 
 Ask = Callable[..., object]
-
-
-@cache
-def function_names() -> tuple[str, ...]:
-    """The functions of statements: Pinot's and those of DuckDB that are allowed, in order."""
-    from hybrid.sql import aggregates, arithmetic, functions, times
-    from hybrid.sql.allowed import CALLABLE
-
-    return tuple(sorted({*CALLABLE, *aggregates.RULES, *times.RULES, *functions.SCALARS, *arithmetic.NAMES}))
 
 
 class CatalogNames:

@@ -6,6 +6,7 @@ from hybrid.serve.console import (
     backfill_page,
     backfills,
     overview,
+    query_page,
     replacements,
     run_page,
     sign_in,
@@ -14,5 +15,16 @@ from hybrid.serve.console import (
     timeline,
 )
 
-_PAGES = (static_files, sign_in, overview, run_page, table_changes, timeline, backfills, backfill_page, replacements)
+_PAGES = (
+    static_files,
+    sign_in,
+    overview,
+    query_page,
+    run_page,
+    table_changes,
+    timeline,
+    backfills,
+    backfill_page,
+    replacements,
+)
 ROUTERS = tuple(module.router for module in _PAGES)

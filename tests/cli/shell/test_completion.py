@@ -11,8 +11,9 @@ from prompt_toolkit.document import Document
 
 from hybrid.cli.shell.completion import ShellCompleter
 from hybrid.cli.shell.highlighting import SqlHighlighter
-from hybrid.cli.shell.names import CatalogNames, function_names
+from hybrid.cli.shell.names import CatalogNames
 from hybrid.errors import MachineError
+from hybrid.sql.vocabulary import function_names
 
 TABLES = {
     "orders": (["REALTIME", "OFFLINE"], ["order_id", "customer", "order", "unit price"]),

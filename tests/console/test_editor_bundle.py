@@ -1,0 +1,56 @@
+"""The editor's bundle: its size, its licences, its lock file, and that the sources build the same bytes."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+CONSOLE = Path(__file__).resolve().parents[2] / "hybrid" / "serve" / "console"
+SOURCES, STATIC = CONSOLE / "assets" / "editor", CONSOLE / "static"
+BUILT = ("editor.js", "editor.LICENSES.txt")
+EDITOR_BYTES_MAX = 143_000
+
+
+def test_the_bundle_is_small_and_names_its_licences() -> None:
+    bundle = (STATIC / "editor.js").read_bytes()
+    assert len(gzip.compress(bundle, 9)) <= EDITOR_BYTES_MAX
+    assert b"eval(" not in bundle and b"new Function" not in bundle
+    licences = (STATIC / "editor.LICENSES.txt").read_text(encoding="utf-8")
+    locked = json.loads((SOURCES / "package-lock.json").read_text(encoding="utf-8"))["packages"]
+    bundled = {
+        path.removeprefix("node_modules/"): entry for path, entry in locked.items() if path and not entry.get("dev")
+    }
+    for name, entry in bundled.items():
+        assert f"{name} {entry['version']} (MIT)" in licences, name
+    assert licences.count("Permission is hereby granted") == len(bundled)
+
+
+def test_versions_are_pinned_and_the_lock_names_no_host() -> None:
+    text = (SOURCES / "package-lock.json").read_text(encoding="utf-8")
+    assert '"resolved"' not in text and text.count('"integrity"') > 10
+    package = json.loads((SOURCES / "package.json").read_text(encoding="utf-8"))
+    versions = {**package["dependencies"], **package["devDependencies"]}
+    assert all(re.fullmatch(r"\d+\.\d+\.\d+", version) for version in versions.values()), versions
+
+
+@pytest.mark.process
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("npm") is None, reason="npm is not installed")
+def test_the_sources_build_the_same_bytes(tmp_path: Path) -> None:
+    copy, target = tmp_path / "editor", tmp_path / "static"
+    shutil.copytree(SOURCES, copy, ignore=shutil.ignore_patterns("node_modules"))
+    target.mkdir()
+    installed = subprocess.run(["npm", "ci"], cwd=copy, capture_output=True, text=True, timeout=150)
+    if installed.returncode:
+        pytest.skip(f"npm could not install the locked packages: {installed.stderr.strip()[:200]}")
+    subprocess.run(["node", "build.mjs", str(target)], cwd=copy, check=True, timeout=60)
+    for name in BUILT:
+        built, committed = ((folder / name).read_bytes() for folder in (target, STATIC))
+        assert hashlib.sha256(built).hexdigest() == hashlib.sha256(committed).hexdigest(), f"{name}: npm run build"
