@@ -55,10 +55,12 @@ def freshness(endpoint: Endpoint, brokers: str, table: str, topic: str, samples:
     return {"ms": figures, "never": never, "twice": twice, "arriving_per_s": round(rate)}
 
 
-def sustained(endpoint: Endpoint, brokers: str, table: str, topic: str, rate: int, seconds: float) -> Json:
+def sustained(
+    endpoint: Endpoint, brokers: str, table: str, topic: str, rate: int, seconds: float, *, upsert: bool
+) -> Json:
     """How old rows are when they are first seen while `rate` events a second arrive: a probe about every half second.
 
-    `all_seen_s` is how long after the flood every row of it was counted.
+    `all_seen_s` is how long after the flood every row of it was counted; of an upsert table only keys could be.
     """
     client = Client(endpoint)
     producer = KafkaProducer(bootstrap_servers=brokers, acks="all", linger_ms=0)
@@ -80,9 +82,9 @@ def sustained(endpoint: Endpoint, brokers: str, table: str, topic: str, rate: in
         passed_s = time.perf_counter() - began
         arrived = flood.sent / passed_s
     ended, expected = time.perf_counter(), before + flood.sent + number
-    while _count(client, table) != expected and time.perf_counter() < ended + _SETTLE_S:
+    while not upsert and _count(client, table) != expected and time.perf_counter() < ended + _SETTLE_S:
         time.sleep(0.1)
-    settled = _count(client, table) == expected
+    settled = not upsert and _count(client, table) == expected
     producer.close()
     client.close()
     return {
@@ -92,6 +94,7 @@ def sustained(endpoint: Endpoint, brokers: str, table: str, topic: str, rate: in
         "arriving_per_s": round(arrived),
         "seconds": round(passed_s, 1),
         "all_seen_s": round(time.perf_counter() - ended, 1) if settled else None,
+        "upsert": upsert,
     }
 
 

@@ -265,6 +265,7 @@ def _freshness(part: Json) -> list[str]:
         flood = found["sustained"]
         times = f"{_ms(flood['ms'].get('median'))} | {_ms(flood['worst_ms'])}"
         after = "not within 120" if flood["all_seen_s"] is None else flood["all_seen_s"]
+        after = "keys only" if flood.get("upsert") else after
         lines.append(f"| {name} | {flood['arriving_per_s']:,} | {times} | {flood['never']} | {after} |")
     return lines
 

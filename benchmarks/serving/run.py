@@ -172,7 +172,13 @@ class Run:
             of = found[mode] = freshness(system.endpoint, self._brokers, table.name, table.topic, plan.samples)
             say(f"{system.name}: {table.name}: {of}")
             of["sustained"] = sustained(
-                system.endpoint, self._brokers, table.name, table.topic, plan.flood, plan.flood_seconds
+                system.endpoint,
+                self._brokers,
+                table.name,
+                table.topic,
+                plan.flood,
+                plan.flood_seconds,
+                upsert=is_upsert,
             )
             say(f"{system.name}: {table.name}: sustained: {of['sustained']}")
             system.drop(table)
