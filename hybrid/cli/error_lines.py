@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
-from hybrid.schema.jsonplaces import parse_placed
+from hybrid.schema.jsonplaces import lines_of, nearest_line
 
 # `orders_schema.json: dimensionFieldSpecs[1].dataType: ...`; paths have no spaces.
 _PLACED = re.compile(r"(?P<file>[^\n]{1,500}?\.(?:json|ya?ml)): (?P<path>[\w.\[\]-]{1,300}): ")
@@ -27,21 +27,10 @@ def _line_of(file: Path, path: str) -> int | None:
         if not file.is_file() or file.stat().st_size > _BYTES_MAX:
             return None
         text = file.read_text(encoding="utf-8-sig")
-        places = dict(_yaml_lines(text)) if file.suffix != ".json" else _json_lines(text)
+        lines = dict(_yaml_lines(text)) if file.suffix != ".json" else lines_of(text)
     except (OSError, ValueError, RecursionError):
         return None
-    while path and path not in places:
-        path = path[: max(path.rfind("."), path.rfind("["), 0)]
-    return places.get(path)
-
-
-def _json_lines(text: str) -> dict[str, int]:
-    offsets = parse_placed(text, "", _unreadable)[1]
-    return {path.removeprefix("."): text.count("\n", 0, offset) + 1 for path, offset in offsets.items() if path}
-
-
-def _unreadable(offset: int, message: str) -> NoReturn:
-    raise ValueError(message)
+    return nearest_line(lines, path)
 
 
 def _yaml_lines(text: str) -> Iterator[tuple[str, int]]:

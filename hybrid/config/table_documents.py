@@ -63,17 +63,31 @@ class TableDocuments:
         cls, path: Path, kafka: str | None = None, overrides: Sequence[str] = (), default_kafka: str | None = None
     ) -> list[DdlDocuments]:
         """The documents of every table in a file of CREATE TABLE statements, changed by `overrides`, with warnings."""
+        from hybrid.config.overrides import read_text
+
+        return cls.from_statements(read_text(path), str(path), kafka, overrides, default_kafka)
+
+    @classmethod
+    def from_statements(
+        cls,
+        text: str,
+        source: str,
+        kafka: str | None = None,
+        overrides: Sequence[str] = (),
+        default_kafka: str | None = None,
+    ) -> list[DdlDocuments]:
+        """The documents of every table in CREATE TABLE statements that were read from `source`."""
         from hybrid.config.ddl import parse_ddl
-        from hybrid.config.overrides import apply_sets, read_text
+        from hybrid.config.overrides import apply_sets
 
         # A table that exists has brokers already, so that missing brokers are no error yet.
-        tables = parse_ddl(read_text(path), str(path), kafka or default_kafka or _ANY_BROKERS)
-        documents = [(config, f"{path}: {table.name}") for table in tables for config in table.configs]
+        tables = parse_ddl(text, source, kafka or default_kafka or _ANY_BROKERS)
+        documents = [(config, f"{source}: {table.name}") for table in tables for config in table.configs]
         changed = iter(apply_sets(documents, list(overrides)))
         return [
             DdlDocuments(
                 cls(
-                    (table.schema_doc, f"{path}: {table.name}"),
+                    (table.schema_doc, f"{source}: {table.name}"),
                     [next(changed) for _ in table.configs],
                     kafka,
                     default_kafka=default_kafka,

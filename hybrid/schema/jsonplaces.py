@@ -60,6 +60,23 @@ def parse_placed(text: str, path: str, fail: Fail) -> tuple[object, dict[str, in
     return value, places
 
 
+def lines_of(text: str) -> dict[str, int]:
+    """The line of every key and element of a JSON text by its path, counted from 1. ValueError for invalid JSON."""
+    offsets = parse_placed(text, "", _raise)[1]
+    return {path.removeprefix("."): text.count("\n", 0, offset) + 1 for path, offset in offsets.items() if path}
+
+
+def nearest_line(lines: Mapping[str, int], path: str) -> int | None:
+    """The line of a path, or of its nearest parent that has one; None where none has."""
+    while path and path not in lines:
+        path = path[: max(path.rfind("."), path.rfind("["), 0)]
+    return lines.get(path)
+
+
+def _raise(offset: int, message: str) -> NoReturn:
+    raise ValueError(message)
+
+
 def _load(text: str) -> object:
     if depth(text) > DEPTH_MAX:
         raise ValueError(f"it nests deeper than {DEPTH_MAX} levels")

@@ -35,7 +35,7 @@ from hybrid.rpc.verbs import VERBS
 from hybrid.runtime.json_values import json_value
 from hybrid.serve.authentication import who_asks
 from hybrid.serve.authorization import needs
-from hybrid.serve.console.rendering import MAIN_BLOCK, render, templates_hash
+from hybrid.serve.console.rendering import MAIN_BLOCK, path_part, render, templates_hash
 from hybrid.serve.context import ServerContext, context_of
 from hybrid.serve.error_responses import answer_of
 from hybrid.serve.uploads import remove_stored, store_files
@@ -84,6 +84,15 @@ class PageRequest:
         """A text field of the form; None when it is empty or missing."""
         value = self.form.get(name)
         return value.strip() or None if isinstance(value, str) else None
+
+    def pasted(self, name: str) -> str:
+        """A text field of the form as it was written, so that lines are counted as its author sees them."""
+        value = self.form.get(name)
+        return value.replace("\r\n", "\n") if isinstance(value, str) else ""
+
+    def warn(self, warnings: Sequence[str]) -> None:
+        """Show warnings with what a change did, which its verb does not give."""
+        self.request.state.warnings = [*_warnings_of(self.request), *warnings]
 
     def file(self, name: str) -> UploadFile | None:
         """A file of the form; None when none was chosen."""
@@ -172,17 +181,19 @@ def page(
 
 
 def change(
-    router: APIRouter, path: str, *, verb: str, then: str, template: str = "change.html"
+    router: APIRouter, path: str, *, verb: str, then: str, template: str = "change.html", stays: bool = False
 ) -> Callable[[Callable[..., Json]], Callable[..., Json]]:
     """Register a function that turns a form into a verb's arguments. The verb's right is needed.
 
-    Afterwards a browser goes on to the page `then`; htmx gets `template`, rendered from the verb's `result` or from the
-    `run` that was queued.
+    Afterwards a browser goes on to the page `then`, whose place may name parts of the path and of the result. htmx gets
+    `template`, rendered from the verb's `result` or from the `run` that was queued, and from the texts of the `form`.
+    `stays`: a browser gets `template` as a page, because the result is what was asked for.
     """
+    shown = _Shown(verb, then, template, stays)
 
     def declare(arguments_of: Callable[..., Json]) -> Callable[..., Json]:
         async def post(request: Request) -> Response:
-            return await _changed(request, arguments_of, verb, then, template)
+            return await _changed(request, arguments_of, shown)
 
         router.add_api_route(path, needs(VERBS[verb].right)(post), methods=["POST"], response_model=None)
         return arguments_of
@@ -190,22 +201,35 @@ def change(
     return declare
 
 
-async def _changed(
-    request: Request, arguments_of: Callable[..., Json], verb: str, then: str, template: str
-) -> Response:
+@dataclass(frozen=True)
+class _Shown:
+    """How the outcome of a change is shown: see `change`."""
+
+    verb: str
+    then: str
+    template: str
+    stays: bool
+
+
+async def _changed(request: Request, arguments_of: Callable[..., Json], shown: _Shown) -> Response:
     context = context_of(request)
     try:
         async with request.form() as form:
             asked = PageRequest(request, context, form)
             arguments = await run_sync(partial(arguments_of, asked, **request.path_params))
+            texts = {name: asked.pasted(name) for name in form}
         source = UPLOAD if stored_of(request) is not None else "console"
-        outcome = await run_sync(partial(run_checked, context, verb, arguments, source))
+        outcome = await run_sync(partial(run_checked, context, shown.verb, arguments, source))
     except Exception as error:
         await _discard_stored(request)
         if accepts_json(request):
             raise
         return error_page(request, error, "Not done")
-    return _outcome_response(request, outcome, verb, then, template)
+    return _outcome_response(request, outcome, shown, texts)
+
+
+def _warnings_of(request: Request) -> list[str]:
+    return list(getattr(request.state, "warnings", ()))
 
 
 def stored_of(request: Request) -> Path | None:
@@ -221,14 +245,22 @@ async def _discard_stored(request: Request) -> None:
         await run_sync(remove_stored, stored)
 
 
-def _outcome_response(request: Request, outcome: Mapping[str, Any], verb: str, then: str, template: str) -> Response:
+def _outcome_response(
+    request: Request, outcome: Mapping[str, Any], shown: _Shown, texts: Mapping[str, str]
+) -> Response:
+    result, run = outcome["result"], outcome["run"]
     if accepts_json(request):
-        return JSONResponse(outcome["result"] if outcome["run"] is None else {"run": outcome["run"]}, _status(outcome))
-    place = then.format(**request.path_params)
-    if "hx-request" not in request.headers:
-        return RedirectResponse(place if outcome["run"] is None else f"/ui/runs/{outcome['run']}", status_code=303)
-    values = {"verb": verb, "then": place, **outcome}
-    return html_response(render(template, values), headers={"HX-Trigger": "changed"})
+        return JSONResponse(result if run is None else {"run": run}, _status(outcome))
+    parts = {**(result if isinstance(result, Mapping) else {}), **request.path_params}
+    place = shown.then.format(**{name: path_part(part) for name, part in parts.items() if isinstance(part, str)})
+    in_place = "hx-request" in request.headers
+    if not in_place and (run is not None or not shown.stays):
+        return RedirectResponse(place if run is None else f"/ui/runs/{run}", status_code=303)
+    values = {"verb": shown.verb, "then": place, "form": texts, "warnings": _warnings_of(request), **outcome}
+    if in_place:
+        return html_response(render(shown.template, values), headers={"HX-Trigger": "changed"})
+    page_values = {"title": "Check", "path": request.url.path, "query": "", "poll_ms": 0, "part": shown.template}
+    return html_response(render("outcome.html", {**values, **page_values}))
 
 
 def _status(outcome: Mapping[str, Any]) -> int:

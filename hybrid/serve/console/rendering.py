@@ -39,6 +39,7 @@ def environment() -> Environment:
         extensions=["jinja2.ext.do"],
     )
     made.filters.update(number=number, size=size, path=path_part, compact_json=compact_json)
+    made.filters.update(indented_json=indented_json, digest=digest)
     made.globals.update(asset=asset, may=may, has_accounts=has_account, account=account_view)
     # Imports at the top of a template do not reach a block that is rendered alone; globals do.
     macros = vars(made.get_template("_macros.html").module)
@@ -105,3 +106,13 @@ def path_part(text: str) -> str:
 def compact_json(value: object) -> str:
     """A value as JSON for a `data-` attribute; the template escapes it."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def indented_json(value: object) -> str:
+    """A document as people write it: JSON, indented by two spaces."""
+    return json.dumps(value, indent=2, ensure_ascii=False)
+
+
+def digest(value: object) -> str:
+    """A digest of a JSON value, which tells whether it is the same later."""
+    return hashlib.sha256(json.dumps(value).encode()).hexdigest()

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from hybrid.serve.console import (
+    accounts_page,
     backfill_page,
     backfills,
+    definition_page,
+    new_table,
     overview,
     query_page,
     replacements,
@@ -21,8 +24,11 @@ _PAGES = (
     overview,
     query_page,
     run_page,
+    accounts_page,
+    new_table,  # before the pages of a table, for `{table}` matches `new`
     table_changes,
     timeline,
+    definition_page,
     backfills,
     backfill_page,
     replacements,
