@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 
+from hybrid.api.hybrid import Hybrid
+from hybrid.config.settings import load_settings
 from hybrid.errors import SpecError, UsageError
 from hybrid.home.home import Home
 from hybrid.operations.tables.pasted import PastedTexts, read_pasted
-from tests.serve.app import OFFLINE, REALTIME, SCHEMA, App
+from hybrid.progress import Silent
+from tests.serve.app import OFFLINE, REALTIME, SCHEMA
 
 SCHEMA_TEXT, OFFLINE_TEXT = json.dumps(SCHEMA, indent=2), json.dumps(OFFLINE, indent=2)
 DDL = "CREATE TABLE payments (\n    id BIGINT NOT NULL PRIMARY KEY,\n    ts TIMESTAMP NOT NULL\n);"
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
-    app = App(tmp_path_factory.mktemp("pasted") / "home")
-    try:
-        return app.home.context
-    finally:
-        app.close()
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
+    made = Hybrid(load_settings(home=tmp_path_factory.mktemp("pasted")), Silent())
+    yield made.context
+    made.close()
 
 
 def errors(home: Home, **texts: str) -> list[str]:
@@ -90,4 +91,3 @@ def test_missing_and_doubled_texts(home: Home) -> None:
         read_pasted(home, PastedTexts(whole=DDL, schema=SCHEMA_TEXT))
     with pytest.raises(UsageError, match="longer than"):
         read_pasted(home, PastedTexts(whole="-" * 1_000_001))
-    assert Path(home.home).exists()
