@@ -24,6 +24,7 @@ from hybrid.home.query_log import QueryLog
 from hybrid.home.running_queries import RunningQueries
 from hybrid.operations.backups.backup_create import check_directory
 from hybrid.operations.overview import TableOverview, overview_of_all
+from hybrid.operations.partitions import StreamEnds, stream_ends
 from hybrid.operations.rejected_rows import Bounds
 from hybrid.operations.timeline import TimelineSource
 from hybrid.query.engine import QueryOptions
@@ -39,7 +40,7 @@ from hybrid.serve.export_slots import ExportSlots
 from hybrid.serve.kept_values import KeptValues
 from hybrid.serve.lag_history import LagHistory
 from hybrid.serve.metrics import Metrics
-from hybrid.serve.status_cache import StatusCache
+from hybrid.serve.status_cache import StatusCache, StatusCaches
 from hybrid.serve.uploads import Uploads
 from hybrid.table.timeline_marks import Work
 
@@ -116,6 +117,11 @@ class ServerContext:
             return found
 
         return StatusCache(look)
+
+    @cached_property
+    def stream_ends(self) -> StatusCaches[StreamEnds]:
+        """Return the briefly cached end offsets of streams, by table: Kafka may take long to answer."""
+        return StatusCaches(lambda table: stream_ends(self.home.context.table(table)))
 
     @cached_property
     def memory(self) -> MemoryBudget:

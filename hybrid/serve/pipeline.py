@@ -16,22 +16,21 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from hybrid.api.hybrid import Hybrid
-from hybrid.catalog.runs import RunRecord, rests
+from hybrid.catalog.runs import RunRecord
 from hybrid.errors import ConflictError, HybridError
 from hybrid.jvm.process import Process
 from hybrid.lake.spark import jvm_pid
 from hybrid.operations.abandoned_runs import take_back_abandoned
 from hybrid.operations.clock_guard import is_clock_believed, observe_clock
 from hybrid.rpc.queue import PipelineLost, carry_out
-from hybrid.rpc.verbs import BACKFILL, INGEST, SEAL
 from hybrid.runtime import durable
 from hybrid.runtime.file_lock import try_lock
 from hybrid.serve.ingester import Ingester, SharedLooks
 from hybrid.serve.loader import Loader
 from hybrid.serve.priority import Priority, session_of
+from hybrid.serve.run_lanes import WORKERS_MAX, Lane, lane_of, may_start
 from hybrid.serve.scheduler import Scheduler
 from hybrid.serve.supervisor import BEAT_FILE
-from hybrid.table.state import RESET
 
 _LOG = logging.getLogger(__name__)
 ROLE = "pipeline"
@@ -41,7 +40,6 @@ _LOOK_S = 0.5
 _LOCK_S = 20.0
 _REMOVE_S = 3600.0
 _CLOCK_S = 60.0
-_WORKERS_MAX = 4
 _END_S = 5.0
 _JVM_END_S = 1.5
 _DYING_S = 0.2  # a killed JVM loses its connections some milliseconds before its process ends
@@ -63,7 +61,7 @@ class Pipeline:
         self._shared = SharedLooks(home.context.catalog.serving)
         self._loaders: dict[str, Loader] = {}
         self._workers: dict[str, threading.Thread] = {}
-        self._lanes: dict[str, tuple[str, str]] = {}
+        self._lanes: dict[str, Lane] = {}
         self._scheduler = Scheduler(home)
         self._unnoted: list[str] = []
         self._removed_at = time.monotonic()
@@ -136,12 +134,10 @@ class Pipeline:
         self._state = f"{what}: {type(error).__name__}"
         _LOG.error("%s: %s", what, error)
 
-    def _next_run(self, busy: set[tuple[str, str]], is_full: bool) -> RunRecord | None:
+    def _next_run(self, busy: set[Lane]) -> RunRecord | None:
         """Take a queued run that may start; None if there is none or the catalog is unavailable."""
         try:
-            return self._home.context.catalog.runs.claim(
-                lambda run: not (_lane(run) in busy or (is_full and run.type == BACKFILL) or rests(run))
-            )
+            return self._home.context.catalog.runs.claim(lambda run: may_start(run, busy))
         except sa.exc.SQLAlchemyError as error:
             self._complain("The queue cannot be read", error)
             return None
@@ -203,16 +199,13 @@ class Pipeline:
     def _start_waiting(self) -> bool:
         """Start one queued run in its own thread, if one may start."""
         self._workers = {key: thread for key, thread in self._workers.items() if thread.is_alive()}
-        if len(self._workers) >= _WORKERS_MAX:
+        if len(self._workers) >= WORKERS_MAX:
             return False
-        busy = {self._lanes[key] for key in self._workers}
-        # A backfill may take hours: one worker stays free for other runs.
-        is_full = sum(kind == BACKFILL for _, kind in busy) >= _WORKERS_MAX - 1
-        run = self._next_run(busy, is_full)
+        run = self._next_run({self._lanes[key] for key in self._workers})
         if run is None:
             return False
         thread = threading.Thread(target=self._carry_out, args=(run,), name=run.id, daemon=True)
-        self._workers[run.id], self._lanes[run.id] = thread, _lane(run)
+        self._workers[run.id], self._lanes[run.id] = thread, lane_of(run)
         thread.start()
         return True
 
@@ -257,14 +250,6 @@ class Pipeline:
         self._ending = True
         if self._jvm is not None:
             self._jvm.stop(_JVM_END_S)
-
-
-def _lane(run: RunRecord) -> tuple[str, str]:
-    """Return the lane of a run: runs of one lane execute serially.
-
-    A table has lanes for its REALTIME half, for backfills and for OFFLINE: moves continue during long backfills.
-    """
-    return run.table_name, {INGEST: INGEST, SEAL: INGEST, RESET: INGEST, BACKFILL: BACKFILL}.get(run.type, "offline")
 
 
 @contextmanager

@@ -5,12 +5,14 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Generic, TypeVar
 
 from hybrid.home.accounts import reads_only
 
 _KEPT_S = 2.0
 _SHARE = 20  # of the time that looking takes: so much longer the result is kept, which bounds the work to a twentieth
+_TABLES_MAX = 100
 Value = TypeVar("Value")
 
 
@@ -37,3 +39,20 @@ class StatusCache(Generic[Value]):
                 ended = time.monotonic()
                 self._found[key] = found = (ended + max(self._kept_s, _SHARE * (ended - began)), value)
             return found[1]
+
+
+class StatusCaches(Generic[Value]):
+    """A `StatusCache` for each table that somebody looks at. Thread-safe."""
+
+    def __init__(self, look: Callable[[str], Value]) -> None:
+        self._look = look
+        self._one_adds = threading.Lock()
+        self._caches: dict[str, StatusCache[Value]] = {}
+
+    def get(self, table: str) -> Value:
+        """Return the result for a table, not older than its cache allows."""
+        with self._one_adds:
+            if table not in self._caches and len(self._caches) >= _TABLES_MAX:
+                self._caches.clear()
+            cache = self._caches.setdefault(table, StatusCache(partial(self._look, table)))
+        return cache.get()

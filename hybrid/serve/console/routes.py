@@ -7,6 +7,7 @@ from hybrid.serve.console import (
     backfill_page,
     backfills,
     definition_page,
+    ingestion,
     new_table,
     overview,
     query_page,
@@ -15,6 +16,7 @@ from hybrid.serve.console import (
     sign_in,
     static_files,
     table_changes,
+    tasks,
     timeline,
 )
 
@@ -32,5 +34,7 @@ _PAGES = (
     backfills,
     backfill_page,
     replacements,
+    ingestion,
+    tasks,
 )
 ROUTERS = tuple(module.router for module in _PAGES)
