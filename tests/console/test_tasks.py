@@ -121,8 +121,9 @@ def test_a_page_tells_what_waits_failed_and_comes_next(tables: App) -> None:
     first, second = model["queued"]
     assert (first["id"], first["wait"]["sentence"]) == ("q1", "It starts next.") and second["wait"]["run"] == "q1"
     assert model["problem"] == "The pipeline, which carries out what is queued: has not started yet."
-    (schedule,) = model["schedules"]
-    assert (schedule["table"], schedule["type"]) == ("orders", MOVE) and schedule["next_run"]
+    schedule = next(found for found in model["schedules"] if found["type"] == MOVE)
+    assert schedule["table"] == "orders" and schedule["next_run"] and schedule["schedule"] == "0 0/5 * * * ?"
+    assert model["schedules"] == sorted(model["schedules"], key=lambda found: found["next_run"])
     failed = next(row for row in model["runs"] if row["id"] == "m1")
     assert failed["duration"] == "0.0 s" and failed["hint"] == f"hybrid move {EVIL}"
     text = page(tables, f"{PATH}?{urlencode({'table': EVIL})}")
