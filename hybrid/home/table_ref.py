@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from hybrid.config.table_config import Half, TableSpec
@@ -44,3 +44,24 @@ class TableRef:
         if len(self.spec.halves) < len(Half):
             return None
         return self.half(Half.OFFLINE).effective_boundary(self.spec.boundary_lag_ms)
+
+    def pinned(self) -> FixedTableRef:
+        """The table whose halves stay at the versions that are read first, so that each log is read once."""
+        return FixedTableRef(self.spec, self.layout)
+
+
+@dataclass(frozen=True)
+class FixedTableRef(TableRef):
+    """A table for one answer made of several parts: each half is opened once, when it is first asked for."""
+
+    _opened: dict[Half, HalfSnapshot] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def pinned(self) -> FixedTableRef:
+        """This table, which is pinned already."""
+        return self
+
+    def half(self, half: Half) -> HalfSnapshot:
+        """The state of a half when it was first asked for; NotFoundError when the table has no such half."""
+        if half not in self._opened:
+            self._opened[half] = super().half(half)
+        return self._opened[half]

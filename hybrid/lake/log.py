@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import dropwhile
 from pathlib import Path
+from typing import Any
 
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
@@ -93,8 +94,7 @@ class HalfSnapshot:
     @cached_property
     def files(self) -> tuple[DataFile, ...]:
         """The data files of this version, rejected rows' included, by segment and path."""
-        files = [_data_file(self.path, row) for row in _rows_of(self._table)]
-        return tuple(sorted(files, key=lambda file: (file.segment, file.path)))
+        return tuple(sorted(_data_files(self.path, self._table), key=lambda file: (file.segment, file.path)))
 
     @property
     def realtime(self) -> RealtimeState:
@@ -210,24 +210,38 @@ def texts(value: object) -> list[str]:
     return [str(item) for item in value] if isinstance(value, (list, tuple)) else []
 
 
-def _rows_of(table: DeltaTable) -> list[dict[str, object]]:
+def _data_files(root: Path, table: DeltaTable) -> list[DataFile]:
+    """The data files of a table, taken column by column, because a table may have 100,000 of them."""
     batch = table.get_add_actions(flatten=True)
-    columns = {name: batch.column(name).to_pylist() for name in batch.schema.names}
-    names = list(columns)
-    return [dict(zip(names, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    if not batch.num_rows:  # then columns of statistics may be missing
+        return []
+    columns: dict[str, list[Any]] = {name: list(batch.column(name).to_pylist()) for name in batch.schema.names}
+    segments, paths, modified = columns[f"partition.{SEGMENT}"], columns["path"], columns["modification_time"]
+    lows, highs = (_statistics(columns, prefix, len(paths)) for prefix in ("min.", "max."))
+    return [
+        DataFile(
+            path=absolute_path(root, str(path)),
+            segment=str(segment),
+            rows=_integer(rows),
+            bytes=_integer(size),
+            modified_ms=_integer(at) if not hasattr(at, "timestamp") else int(at.timestamp() * 1000),
+            low=low,
+            high=high,
+        )
+        for path, segment, rows, size, at, low, high in zip(
+            paths, segments, columns["num_records"], columns["size_bytes"], modified, lows, highs, strict=True
+        )
+    ]
 
 
-def _data_file(root: Path, row: Mapping[str, object]) -> DataFile:
-    def integer(value: object) -> int:
-        return int(value) if isinstance(value, (int, float)) else 0
+def _statistics(columns: Mapping[str, list[Any]], prefix: str, count: int) -> list[dict[str, object]]:
+    """One side's statistics of each file, by column."""
+    names = [name for name in columns if name.startswith(prefix)]
+    if not names:
+        return [{} for _ in range(count)]
+    short = [name[len(prefix) :] for name in names]
+    return [dict(zip(short, row, strict=True)) for row in zip(*(columns[name] for name in names), strict=True)]
 
-    modified = row["modification_time"]
-    return DataFile(
-        path=absolute_path(root, str(row["path"])),
-        segment=str(row[f"partition.{SEGMENT}"]),
-        rows=integer(row["num_records"]),
-        bytes=integer(row["size_bytes"]),
-        modified_ms=integer(modified) if not hasattr(modified, "timestamp") else int(modified.timestamp() * 1000),
-        low={name[4:]: value for name, value in row.items() if name.startswith("min.")},
-        high={name[4:]: value for name, value in row.items() if name.startswith("max.")},
-    )
+
+def _integer(value: object) -> int:
+    return int(value) if isinstance(value, (int, float)) else 0

@@ -114,6 +114,15 @@ def has_entry(path: Path, version: int) -> bool:
     return os.path.exists(f"{path}/{_entry(version)}")  # each statement calls this, and building a Path takes longer
 
 
+def entry_stamp(path: Path, version: int) -> tuple[int, int] | None:
+    """What tells the commit of `version` from one of a table created later at the same path; None without the entry."""
+    try:
+        found = os.stat(f"{path}/{_entry(version)}")
+    except FileNotFoundError:
+        return None
+    return found.st_ino, found.st_mtime_ns
+
+
 def state_at(path: Path, version: int) -> HalfState | None:
     """The state that the commit at `version` carries; None when that commit is foreign or missing."""
     return from_user_metadata(_user_metadata(path, version))

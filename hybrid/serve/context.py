@@ -39,6 +39,7 @@ from hybrid.serve.commit_waits import CommitWaits
 from hybrid.serve.export_slots import ExportSlots
 from hybrid.serve.kept_values import KeptValues
 from hybrid.serve.lag_history import LagHistory
+from hybrid.serve.log_positions import LogPositions
 from hybrid.serve.metrics import Metrics
 from hybrid.serve.status_cache import StatusCache, StatusCaches
 from hybrid.serve.uploads import Uploads
@@ -96,6 +97,7 @@ class ServerContext:
     timelines: KeptValues[tuple[TimelineSource, Any]] = field(default_factory=lambda: KeptValues(_TIMELINES))
     works: KeptValues[list[Work]] = field(default_factory=lambda: KeptValues(_TIMELINES))
     marks: KeptValues[dict[str, Any]] = field(default_factory=lambda: KeptValues(_MARKS))
+    log_positions: LogPositions = field(default_factory=LogPositions)
 
     @cached_property
     def query_log(self) -> QueryLog:
@@ -131,6 +133,11 @@ class ServerContext:
     @cached_property
     def page_threads(self) -> CapacityLimiter:
         """Return the limiter of the threads that render the console's pages."""
+        return CapacityLimiter(_PAGE_THREADS)
+
+    @cached_property
+    def overview_threads(self) -> CapacityLimiter:
+        """Return the limiter of the threads that wait for the overview, so that other pages do not."""
         return CapacityLimiter(_PAGE_THREADS)
 
     def query_options(self) -> QueryOptions:

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 
+from hybrid.lake import log
 from hybrid.operations.timeline import _written_by, timeline_source, timeline_works
 from hybrid.replace.lineage import EntryState, ReplacementEntry
 from hybrid.table.boundary import Boundary
@@ -101,6 +107,71 @@ def test_the_page_carries_its_model(orders: App) -> None:
     carried = body.split('type="application/json" data-part="model">')[1].split("</script>")[0]
     assert json.loads(carried)["offline"] == model_of(orders)["offline"]
     assert "Move next bucket" in body
+
+
+def test_the_timeline_does_not_wait_for_the_status(orders: App) -> None:
+    """The overview of all tables may take long; the page loads its own card of it afterwards, in two fragments."""
+
+    class Stuck:
+        def get(self) -> None:
+            raise AssertionError("the timeline waits for the overview")
+
+    context = orders.app.state.context
+    overview = context.overview
+    vars(context)["overview"] = Stuck()
+    body = fetched(orders, "GET", "/ui/tables/orders", HTML)[2].decode()
+    assert body.count('hx-get="/ui/tables/orders/status" hx-trigger="load, poll"') == 2
+    assert "status" not in model_of(orders)
+    vars(context)["overview"] = overview
+
+    status = json.loads(fetched(orders, "GET", "/ui/tables/orders/status.json")[2])["status"]
+    (card,) = json.loads(fetched(orders, "GET", "/.json")[2])["tables"]
+    assert status == card and status["offline_rows"] == 2
+    for block, there, absent in (("freshness", "newest row", "Offline rows"), ("stored", "Offline rows", "newest row")):
+        asked = {**HTML, "HX-Request": "true", "HX-Target": f"div#{block}"}
+        code, _, part = fetched(orders, "GET", "/ui/tables/orders/status", asked)
+        assert code == 200 and there in part.decode() and absent not in part.decode(), block
+        assert b"<html" not in part
+    assert fetched(orders, "GET", "/ui/tables/none/status", HTML)[0] == 404
+
+
+def test_many_who_wait_for_the_overview_do_not_hold_up_a_timeline(orders: App) -> None:
+    """Viewers of `/` and of statuses have threads of their own."""
+    may_end, context = threading.Event(), orders.app.state.context
+
+    class Slow:
+        def get(self) -> list[Any]:
+            assert may_end.wait(60)
+            return []
+
+    vars(context)["overview"] = Slow()
+    with ThreadPoolExecutor(12) as viewers:
+        paths = ["/.json", "/ui/tables/orders/status.json"] * 6
+        waiting = [viewers.submit(fetched, orders, "GET", path) for path in paths]
+        try:
+            assert model_of(orders)["offline"]
+            assert not any(request.done() for request in waiting)
+        finally:
+            may_end.set()
+        assert {request.result()[0] for request in waiting} == {200}
+
+
+def test_each_log_is_read_once(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For marks, boundary and corrections together; again only after a commit."""
+    halves, opened = lay_orders(app.home), list[str]()
+
+    def count(path: str, **more: Any) -> DeltaTable:
+        opened.append(Path(path).name)
+        return DeltaTable(path, **more)
+
+    monkeypatch.setattr(log, "DeltaTable", count)
+    first = model_of(app)
+    assert len(opened) == 2 == len(set(opened)), opened
+    assert model_of(app) == first and len(opened) == 2
+    assert first["boundary"] == app.ok("POST", "/verbs/boundary", {"table": "orders"})
+    halves.commit_offline([row(6, 1500, 1, "orders_1500_1500_1")], Boundary(2001, {KEY: 2}))
+    opened.clear()
+    assert model_of(app)["offline"][0]["rows"] == 3 and len(opened) == 2, opened
 
 
 def test_an_unchanged_timeline_is_not_sent_again(orders: App) -> None:

@@ -86,6 +86,7 @@ def status_of(
     home: Home, table: TableRef, silent: SilentBrokers | None = None, visible: VisibleRows | None = None
 ) -> TableStatus:
     """The status of one table."""
+    table = table.pinned()
     segments = segments_of(table)
     states = Counter(segment.state for segment in segments)
     behind, state, hint = _lag(home, table, silent)

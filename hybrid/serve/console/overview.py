@@ -21,7 +21,7 @@ _OWN_LINES = frozenset({"connectors"})  # a failed connector is told with its ta
 _COMMANDS = {"pipeline": "hybrid logs", "catalog": "hybrid doctor", "warehouse": "hybrid doctor"}
 
 
-@page(router, "/", template="overview.html", title="Overview", poll_ms=_POLL_MS)
+@page(router, "/", template="overview.html", title="Overview", poll_ms=_POLL_MS, awaits_overview=True)
 def overview_page(ask: PageRequest) -> Json:
     """Every table as `hybrid status` has it, with its runs, schedules and problems."""
     found = ask.context.overview.get()
@@ -34,6 +34,14 @@ def overview_page(ask: PageRequest) -> Json:
             if not check["ok"] and check["name"] not in _OWN_LINES
         ],
     }
+
+
+@page(router, "/ui/tables/{table}/status", template="table_status.html", title="Status", awaits_overview=True)
+def table_status_page(ask: PageRequest, table: str) -> Json:
+    """One card of the overview. The timeline loads it by itself, because it may take longer than the marks."""
+    name = ask.context.home.context.table(table).name
+    card = next((found for found in ask.context.overview.get() if found.status.table == name), None)
+    return {"table": name, "status": None if card is None else card_view(card, ask.context.lag.catch_up_s(name))}
 
 
 def card_view(table: TableOverview, catch_up_s: float | None) -> Json:

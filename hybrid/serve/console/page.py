@@ -115,20 +115,26 @@ class PageRequest:
 
 @dataclass(frozen=True)
 class Page:
-    """What a page is made of. `nonce`: it needs styles of scripts, so it is never kept by a browser."""
+    """What a page is made of. `nonce`: it needs styles of scripts, so it is never kept by a browser.
+
+    `awaits_overview`: its view may wait for all tables, and for brokers that do not answer.
+    """
 
     view: Callable[..., Json]
     template: str
     title: str
     nonce: bool = False
     poll_ms: int = 0
+    awaits_overview: bool = False
 
     async def answer(self, request: Request, as_json: bool) -> Response:
         """The response to a GET."""
         asked = PageRequest(request, context_of(request))
         call = partial(self.view, asked, **request.path_params)
         try:
-            model = await run_sync(call, limiter=asked.context.page_threads)
+            context = asked.context
+            limiter = context.overview_threads if self.awaits_overview else context.page_threads
+            model = await run_sync(call, limiter=limiter)
         except Exception as error:
             if as_json:
                 raise
@@ -159,12 +165,19 @@ class Page:
 
 
 def page(
-    router: APIRouter, path: str, *, template: str, title: str, nonce: bool = False, poll_ms: int = 0
+    router: APIRouter,
+    path: str,
+    *,
+    template: str,
+    title: str,
+    nonce: bool = False,
+    poll_ms: int = 0,
+    awaits_overview: bool = False,
 ) -> Callable[[Callable[..., Json]], Callable[..., Json]]:
     """Register a view function for a path and for its twin with `.json`. `poll_ms`: the page updates itself."""
 
     def declare(view: Callable[..., Json]) -> Callable[..., Json]:
-        made = Page(view, template, title, nonce, poll_ms)
+        made = Page(view, template, title, nonce, poll_ms, awaits_overview)
 
         async def as_json(request: Request) -> Response:
             return await made.answer(request, as_json=True)

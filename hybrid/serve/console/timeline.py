@@ -8,15 +8,16 @@ from typing import Any
 
 from fastapi import APIRouter
 
+from hybrid.api.table import Table
 from hybrid.config.table_config import Half
 from hybrid.errors import UsageError
 from hybrid.home.accounts import reads_only
-from hybrid.home.table_ref import TableRef
+from hybrid.home.table_ref import FixedTableRef
 from hybrid.operations.timeline import TimelineSource, timeline_source, timeline_works
 from hybrid.replace.lineage import ReplacementEntry
-from hybrid.runtime.json_values import epoch_ms, instant
+from hybrid.rpc.json_views import boundary_view
+from hybrid.runtime.json_values import epoch_ms, instant, json_value
 from hybrid.serve.console.copies import copies_of
-from hybrid.serve.console.overview import card_view
 from hybrid.serve.console.page import Json, PageRequest, page
 from hybrid.table import timeline_marks
 from hybrid.table.timeline_marks import OfflineMark, RealtimeMark, Work, offline_marks, partition_rows, realtime_marks
@@ -30,11 +31,9 @@ _TIMES_MAX = 2**53  # what JavaScript counts exactly
 @page(router, "/ui/tables/{table}", template="timeline.html", title="Timeline")
 def timeline_page(ask: PageRequest, table: str) -> Json:
     """The marks of a window (`start`, `end`: ISO 8601 or epoch milliseconds; all rows without them)."""
-    ref = ask.context.home.context.table(table)
-    halves = [ref.half(half) for half in Half if half in ref.spec.halves]
-    versions = (ref.name, *((half.table_id, half.version) for half in halves))
+    ref = ask.context.home.context.table(table).pinned()
+    versions = (ref.name, *(ask.context.log_positions.of(ref, half) for half in Half if half in ref.spec.halves))
     source, boundary = ask.context.timelines.get(versions, lambda: _source_and_boundary(ask, ref))
-    card = next((found for found in ask.context.overview.get() if found.status.table == ref.name), None)
     name = ref.name
     segments = copies_of(
         ask.url, "segments", {"table": name}, cli=("segment", "list", name), python=f"hy.table({name!r}).segments()"
@@ -44,7 +43,6 @@ def timeline_page(ask: PageRequest, table: str) -> Json:
         "copies": segments,
         "halves": ref.spec.half_names,
         "time_column": ref.spec.time_column,
-        "status": None if card is None else card_view(card, ask.context.lag.catch_up_s(ref.name)),
         "boundary": boundary,
         "frontier": source.frontier,
         "bucket_ms": source.bucket_ms,
@@ -79,9 +77,13 @@ def marks_view(source: TimelineSource, works: Sequence[Work], window: tuple[int,
     }
 
 
-def _source_and_boundary(ask: PageRequest, table: TableRef) -> tuple[TimelineSource, Json]:
-    """What the timeline is drawn from. It is kept for as long as neither half has a new version."""
-    boundary = ask.call("boundary", table=table.name) if len(table.spec.halves) == len(Half) else None
+def _source_and_boundary(ask: PageRequest, table: FixedTableRef) -> tuple[TimelineSource, Json]:
+    """What the timeline is drawn from. It is kept for as long as neither half has a new version.
+
+    The boundary is what the verb of that name answers, of the same versions as the marks.
+    """
+    found = Table(ask.context.home.context, table)
+    boundary = json_value(boundary_view(found)) if len(table.spec.halves) == len(Half) else None
     return timeline_source(table), boundary
 
 

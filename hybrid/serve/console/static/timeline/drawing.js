@@ -167,7 +167,7 @@ function realtime(state, place) {
     }
     if (mark.late_segments) group.append(element("path", { d: `M${box.x + Math.min(box.width / 2, 7)} ${box.y + 2}l4.500 7h-9z`, class: "tl-late" }));
   }
-  const behind = state.model.status?.behind;
+  const { behind } = state;
   const last = Math.max(...state.marks.filter((mark) => mark.lane === "realtime").map((mark) => mark.end_ms), -Infinity);
   if (behind && last > -Infinity) {
     const x = place.x(last) + 3;

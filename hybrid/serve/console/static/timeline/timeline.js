@@ -8,11 +8,14 @@ import { LONGEST, countText, momentIso, momentText, sizeText, stretchText } from
 const POLL_MS = 2000, SETTLE_MS = 140, ZOOM = 1.6, SHORTEST = 1000, CLICK_PIXELS = 4, PAN_SHARE = 0.25;
 const LEGEND = ["present", "corrected", "missing", "running", "failed", "consuming", "sealed", "moved", "late"];
 
+/** The rows in Kafka that are not committed: of the status, which comes by itself and maybe later. */
+const behindNow = () => Number(document.querySelector("[data-behind]")?.dataset.behind ?? 0);
+
 class Timeline {
   constructor(root) {
     this.root = root;
     this.parts = Object.fromEntries([...root.querySelectorAll("[data-part]")].map((part) => [part.dataset.part, part]));
-    this.state = { model: null, marks: [], view: null, unit: "rows", selection: null, focus: null, highest: 1 };
+    this.state = { model: null, marks: [], view: null, unit: "rows", selection: null, focus: null, highest: 1, behind: behindNow() };
     this.drag = "select";
     this.tag = null;
     this.asked = 0;
@@ -400,6 +403,10 @@ class Timeline {
     }
     setInterval(() => document.visibilityState === "visible" && !this.dragging && !this.waits && this.refresh(), POLL_MS);
     document.addEventListener("changed", () => setTimeout(() => this.refresh(), 100));
+    document.addEventListener("htmx:after:swap", () => {
+      this.state.behind = behindNow();
+      this.redraw();
+    });
   }
 
   wheel(event) {
