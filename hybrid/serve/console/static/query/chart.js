@@ -1,6 +1,6 @@
 // The result as a chart: lines or bars of columns over one column. Its settings are kept when the statement runs again.
 
-import uPlot from "../vendor/uPlot.esm.js";
+import uPlot from "../vendor/uPlot.esm.min.js";
 import { element, emptyNote } from "./dom.js";
 import { axisOf, isNumeric, numberOf, secondsOf, textOf } from "./values.js";
 
