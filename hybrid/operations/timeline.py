@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -9,11 +10,13 @@ from typing import TYPE_CHECKING
 from hybrid.catalog.runs import RunRecord
 from hybrid.config.table_config import Half
 from hybrid.config.upsert_json import MOVE_TASK
+from hybrid.lake.log_entries import DataFile
 from hybrid.operations.backfill_status import FAILED, INTERRUPTED, RUNNING, BackfillStatus
 from hybrid.operations.run_views import visible_error, visible_run
 from hybrid.operations.segments import Segment, segments_of
 from hybrid.replace.lineage import EntryState, ReplacementEntry, entries_of
 from hybrid.table.boundary import INFINITE
+from hybrid.table.columns import OFFSET, TIME
 from hybrid.table.lineage import MERGE
 from hybrid.table.timeline_marks import BucketCondition, OfflineSegment, RealtimeSegment, SegmentCondition, Work
 
@@ -85,7 +88,7 @@ def timeline_source(table: TableRef) -> TimelineSource:
             for found in segments
             if found.half == Half.OFFLINE and found.start_ms is not None and found.end_ms is not None
         ),
-        realtime=tuple(_realtime(segments, effective, frontier)),
+        realtime=tuple(_realtime(table, segments, effective, frontier)),
         entries={entry.id: entry for entry in entries},
         timeless=sum(found.start_ms is None for found in segments),
     )
@@ -115,14 +118,18 @@ def _frontier(spec: TableSpec, boundary: Boundary | None) -> dict[str, int]:
 
 
 def _realtime(
-    segments: Sequence[Segment], effective: EffectiveBoundary | None, frontier: Mapping[str, int]
+    table: TableRef, segments: Sequence[Segment], effective: EffectiveBoundary | None, frontier: Mapping[str, int]
 ) -> Iterator[RealtimeSegment]:
+    files = defaultdict[str, list[DataFile]](list)
+    if Half.REALTIME in table.spec.halves:
+        for file in table.half(Half.REALTIME).files:
+            files[file.segment].append(file)
     for found in segments:
         if found.half != Half.REALTIME or found.start_ms is None or found.end_ms is None:
             continue
         partition = str(found.partition if found.partition is not None else "?")
         name = f"{found.topic}/{partition}" if found.topic is not None else partition
-        is_old, is_late = _relation(found, effective, frontier.get(name, 0))
+        is_old, is_late = _relation(found, files[found.name], effective, frontier.get(name, 0))
         state = SegmentCondition.CONSUMING if found.state == "CONSUMING" else SegmentCondition.SEALED
         yield RealtimeSegment(
             found.name, name, found.start_ms, found.end_ms, found.rows, found.bytes, found.start_offset,
@@ -130,15 +137,27 @@ def _realtime(
         )  # fmt: skip
 
 
-def _relation(found: Segment, effective: EffectiveBoundary | None, watermark: int) -> tuple[bool, bool]:
-    """Whether the offline half answers for all rows of a segment; whether the segment holds late rows."""
+def _relation(
+    found: Segment, files: Sequence[DataFile], effective: EffectiveBoundary | None, watermark: int
+) -> tuple[bool, bool]:
+    """Whether the offline half answers for all rows of a segment; whether the segment holds late rows.
+
+    A file holds them if all its offsets are above the watermark and its first time is below the limit. A segment that
+    reaches over both was in part taken by a move, so its own extremes do not tell.
+    """
     if effective is None or effective.limit_ms is None or found.start_ms is None or found.end_ms is None:
         return False, False
     before = found.end_ms < effective.limit_ms
     if effective.time_alone:
         return before, False
     end_offset = found.end_offset or 0
-    return before and end_offset <= watermark, found.start_ms < effective.limit_ms and end_offset > watermark
+    limit_ms = effective.limit_ms
+    return before and end_offset <= watermark, any(_is_late(file, limit_ms, watermark) for file in files)
+
+
+def _is_late(file: DataFile, limit_ms: int, watermark: int) -> bool:
+    first, offset = file.low.get(TIME), file.low.get(OFFSET)
+    return isinstance(first, int) and isinstance(offset, int) and first < limit_ms and offset >= watermark
 
 
 def timeline_works(home: Home, table: TableRef, source: TimelineSource) -> list[Work]:

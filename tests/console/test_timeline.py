@@ -53,6 +53,18 @@ def test_late_rows_are_marked_until_a_move_takes_them(app: App) -> None:
     assert not any(segment.is_late for segment in timeline_source(app.home.context.table("orders")).realtime)
 
 
+def test_a_segment_that_a_move_took_in_part_is_not_late(app: App) -> None:
+    """Its first time is below the boundary and its last offset above, but no row is both."""
+    halves = lay_orders(app.home)
+    halves.commit_offline([row(3, 3000, 2, "orders_3000_4000_1")], Boundary(4500, {KEY: 4}))
+    for count, (number, time_ms, late) in enumerate(((5, 5000, []), (6, 4000, [CONSUMING]))):
+        consuming = Consuming(CONSUMING, 1, 2, 3 + count, 100, 1_632_463_351_000)
+        rows = [row(number, time_ms, number - 1, CONSUMING)]
+        halves.commit_realtime(rows, offsets={KEY: number}, consuming={KEY: consuming})
+        source = timeline_source(app.home.context.table("orders"))
+        assert [segment.name for segment in source.realtime if segment.is_late] == late
+
+
 def test_a_segment_is_corrected_by_the_newest_entry_in_effect() -> None:
     def entry(entry_id: str, kind: str, to: str, state: EntryState = EntryState.ACTIVE) -> ReplacementEntry:
         lineage = Lineage((), (to,), 1, 0, 0, 0, 0, 0, "Replaced.")

@@ -45,6 +45,14 @@ export function chartData(result, settings) {
   return { axis, labels: null, data: [xs, ...series].map((list) => order.map((index) => list[index])) };
 }
 
+/** A moment on the axis, in UTC: the day at midnight, else the time of day. */
+function timeText(at, step) {
+  const iso = new Date(at * 1000).toISOString();
+  if (step >= 86_400) return iso.slice(0, 10);
+  if (iso.slice(11, 19) === "00:00:00") return iso.slice(5, 10);
+  return step < 60 ? iso.slice(11, 19) : iso.slice(11, 16);
+}
+
 /** Draws charts in an element; the size follows the element, the colours follow the page. */
 export class Chart {
   constructor(target) {
@@ -88,7 +96,8 @@ export class Chart {
     const isBar = settings.kind === "bar";
     const grid = { stroke: colour("--line"), width: 1 };
     const lines = { stroke: colour("--ink-soft"), font: "12px system-ui, sans-serif", grid, ticks: { show: false } };
-    const across = labels === null ? {} : { incrs: STEPS, values: (plot, splits) => splits.map((at) => shorten(labels[at])) };
+    const times = { values: (plot, splits) => splits.map((at) => timeText(at, splits[1] - splits[0])) };
+    const across = labels === null ? (axis === "time" ? times : {}) : { incrs: STEPS, values: (plot, splits) => splits.map((at) => shorten(labels[at])) };
     return {
       width: this._width(),
       height: HEIGHT,
