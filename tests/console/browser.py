@@ -48,7 +48,7 @@ class LiveConsole:
         self.server, self.broker, self._browser = server, broker, browser
         self.url = server.url
 
-    def create_orders(self, name: str, events: int = 14, partitions: int = 1) -> str:
+    def create_orders(self, name: str, events: int = 14, partitions: int = 1, segment_rows: int = 5) -> str:
         """The table of the recipe under another name, with the first of its events; returned when they are visible."""
         create_topic(self.broker, name, partitions)
         schema = {**json.loads((DATA / "orders_schema.json").read_text()), "schemaName": name}
@@ -59,17 +59,18 @@ class LiveConsole:
             streams = config.get("tableIndexConfig", {}).get("streamConfigs")
             if streams:
                 streams.update({"stream.kafka.topic.name": name, "auto.offset.reset": "smallest"})
+                streams["realtime.segment.flush.threshold.rows"] = segment_rows
             self.ok("POST", f"/tables?kafka={self.broker}", config)
         lines = (DATA / "events.jsonl").read_bytes().splitlines()[:events]
         self.produce(name, lines)
         self.await_true(lambda: self.server.rows(f"select count(*) from {name}") == [[len(lines)]], "rows are visible")
         return name
 
-    def move_all(self, table: str) -> None:
+    def move_all(self, table: str, timeout_s: float = 120) -> None:
         """Moves every closed bucket of a table."""
         status, queued = self.server.call("POST", "/verbs/move", {"table": table, "max_buckets": None})
         assert status == 202, queued
-        assert self.server.await_task(queued["run"])["state"] == "DONE"
+        assert self.server.await_task(queued["run"], timeout_s)["state"] == "DONE"
 
     def produce(self, topic: str, values: list[bytes]) -> None:
         """Messages to a topic."""

@@ -82,6 +82,20 @@ def test_the_readme_says_what_it_is_on_one_screen() -> None:
     assert len(claims) == 6 and all("](docs/" in claim for claim in claims)
 
 
+def test_pictures_exist_and_are_small() -> None:
+    """README shows the timeline first; each picture is there in light and dark, and no other is kept."""
+    shown = {
+        (page.parent / name).resolve()
+        for page in PAGES
+        for name in re.findall(r'(?:src|srcset)="([^"]+)"', page.read_text(encoding="utf-8"))
+    }
+    kept = set((ROOT / "docs" / "images").glob("*.png"))
+    assert shown == kept and {path.stem.replace("dark", "light") for path in kept} <= {path.stem for path in kept}
+    assert max(path.stat().st_size for path in kept) < 150_000
+    first = re.findall(r'(?:src|srcset)="([^"]+)"', (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert first[:2] == ["docs/images/timeline-dark.png", "docs/images/timeline-light.png"]
+
+
 DECISIONS = sorted((ROOT / "docs" / "adr").glob("0*.md"))
 DECISION = re.compile(
     r"# (\d+)\. (.+)\n\nStatus: (accepted|superseded).*\n\nDate: \d{4}-\d\d-\d\d\n\n"
