@@ -13,6 +13,7 @@ from hybrid.serve.console import (
     query_page,
     replacements,
     run_page,
+    segments,
     sign_in,
     static_files,
     table_changes,
@@ -26,6 +27,7 @@ _PAGES = (
     overview,
     query_page,
     run_page,
+    segments,
     accounts_page,
     new_table,  # before the pages of a table, for `{table}` matches `new`
     table_changes,
