@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.browser, pytest.mark.alone]
 
 LOOKS = 3
-# Measured: twice as long until it is seen, the same time per frame.
+# Twice as long until it is seen, and the same time per frame, leave room for a busy machine.
 SLOWER_MAX, FRAME_SLOWER_MAX = 5.0, 3.0
 # Pans by small steps, one each frame, and returns how long each frame took.
 PAN = """
