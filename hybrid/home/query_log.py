@@ -100,12 +100,14 @@ class QueryRecord:
 class QueryLog:
     """The query log of a home, and the statements that run in this process.
 
-    `dropped` counts the statements of this process that could not be written down.
+    `dropped` counts the statements of this process that could not be written down. `waiting_max` statements with
+    `waiting_characters_max` characters may wait for the writer.
     """
 
     def __init__(self, settings: Settings) -> None:
         self.running = RunningQueries()
         self.dropped = 0
+        self.waiting_max, self.waiting_characters_max = _WAITING_MAX, _WAITING_CHARACTERS_MAX
         self._folder, self._slow_ms, self._shows_values = (
             settings.logs,
             settings.slow_query_ms,
@@ -140,7 +142,7 @@ class QueryLog:
         if not self._is_on:
             return
         with self._lock:
-            if len(self._waiting) >= _WAITING_MAX or self._waiting_characters >= _WAITING_CHARACTERS_MAX:
+            if len(self._waiting) >= self.waiting_max or self._waiting_characters >= self.waiting_characters_max:
                 self.dropped += 1
                 self._untold += 1
                 return

@@ -167,13 +167,13 @@ def test_an_account_that_may_only_read_sees_its_own(home: Callable[..., Home]) -
 def test_what_memory_has_no_room_for_is_counted(home: Callable[..., Home], monkeypatch: pytest.MonkeyPatch) -> None:
     one = home()
     monkeypatch.setattr(query_log._WRITER, "wake", lambda log: None)
-    monkeypatch.setattr(query_log, "_WAITING_MAX", 10)
+    one.query_log.waiting_max = 10
     for number in range(25):
         one.query_log.add(ended(f"select {number}"))
     dropped, *others = listed(one)
     assert one.query_log.dropped == 15 and (dropped.state, dropped.rows) == ("DROPPED", 15)
     assert "15 statements were not logged" in dropped.statement and len(others) == 10
-    monkeypatch.setattr(query_log, "_WAITING_CHARACTERS_MAX", 100)
+    one.query_log.waiting_characters_max = 100
     for _ in range(3):
         one.query_log.add(ended("x" * 60))
     assert one.query_log.dropped == 16 and listed(one)[0].rows == 1

@@ -87,8 +87,9 @@ def _noted(path: Path, data_format: str, spec: TableSpec) -> str:
         for piece in inspect(path, DataFormat(data_format)).slices:
             note = _CellNote(0)
             list(_stage_slice(converter, note, piece, CsvFormat(), 0))
-            if note.problem is not None:
-                return f"{path.name}{note.problem[1]}: {note.problem[2]}"
+            if note.problems:
+                _, at, reason = note.problems[0]
+                return f"{path.name}{at}: {reason}"
     except DataError as error:
         return str(error)
     return "nothing"

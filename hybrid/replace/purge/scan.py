@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 CONDEMNED = "_hy_condemned"
 _FILE, _DIGEST = "_hy_file", "_hy_raw_digest"
 _LABEL = "reading files"
-_FILES_MAX = 500  # of one Spark job: each is listed in its plan, and progress moves job by job
+FILES_MAX = 500  # of one Spark job: each is listed in its plan, and progress moves job by job
 
 
 @dataclass(frozen=True)
@@ -35,15 +35,17 @@ class MatchingRows:
     torn: bool = False
 
 
-def scan(scene: PurgeScope, files: Iterable[Path], raws: DataFrame | None) -> list[MatchingRows]:
+def scan(
+    scene: PurgeScope, files: Iterable[Path], raws: DataFrame | None, *, files_max: int = FILES_MAX
+) -> list[MatchingRows]:
     """The number of rows and matches of each file; all must be readable. `raws`: digests of messages to remove."""
     matches: list[MatchingRows] = []
     rows = [path for path in files if not is_record(scene.table.spec, path)]
     done, progress = 0, scene.table.bench.progress
     for rejected in (False, True):
         paths = [path for path in rows if is_rejected(scene.table.spec, path) == rejected]
-        for start in range(0, len(paths), _FILES_MAX):
-            part = paths[start : start + _FILES_MAX]
+        for start in range(0, len(paths), files_max):
+            part = paths[start : start + files_max]
             progress.step(_LABEL, done, len(rows))
             matches += _counted(_goes_raw(scene, part, raws) if rejected else _matching(scene, part))
             done += len(part)

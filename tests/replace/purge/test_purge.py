@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -20,9 +21,10 @@ from hybrid.move.optimize import OptimizeTuning, run_optimize
 from hybrid.replace.backfill.request import ChangeKind, Request, window_of
 from hybrid.replace.job_checks import with_asked
 from hybrid.replace.lineage import entries_of
-from hybrid.replace.purge import scan
+from hybrid.replace.purge import survey
 from hybrid.replace.purge.places import clear_ended
 from hybrid.replace.purge.report import purge_records
+from hybrid.replace.purge.scan import scan
 from hybrid.replace.revert import revert
 from hybrid.table.state import Consuming
 from tests.query.halves import KEY, Row
@@ -81,7 +83,7 @@ def test_progress_of_reading_files_moves(
     deleted: Lab, workbench: CommitContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     heard = Heard()
-    monkeypatch.setattr(scan, "_FILES_MAX", 2)
+    monkeypatch.setattr(survey, "scan", partial(scan, files_max=2))
     monkeypatch.setattr(workbench, "progress", heard)
     purge_rows(deleted, GONE, dry_run=True)
     assert {label for label, *_ in heard.steps} == {"reading files"}
