@@ -87,6 +87,10 @@ def _date_time(column: PlannedColumn, time: TimeChoice) -> Document:
     }
 
 
+# A server moves closed buckets once an hour: without a schedule it would move none.
+_MOVES = "0 10 * * * ?"
+
+
 def config_document(plan: TablePlan, half: str, stream: Mapping[str, str] | None = None) -> Document:
     """The table config of a half; `stream` are the streamConfigs of a REALTIME half."""
     segments = {"schemaName": plan.name, **({"timeColumnName": plan.time.name} if plan.time is not None else {})}
@@ -95,7 +99,8 @@ def config_document(plan: TablePlan, half: str, stream: Mapping[str, str] | None
         for column in plan.columns
         if column.name != column.field
     ]
-    move = {} if plan.bucket_period is None else {"bucketTimePeriod": plan.bucket_period}
+    bucket = {} if plan.bucket_period is None else {"bucketTimePeriod": plan.bucket_period}
+    move = {**bucket, "schedule": _MOVES}
     upsert: Document = {"mode": "FULL"}
     if plan.time is None:
         upsert["comparisonColumn"] = _ARRIVAL_COLUMN

@@ -292,7 +292,8 @@ def test_the_bucket_follows_the_span(tmp_path: Path, days: int, bucket: str) -> 
     found = of_records(tmp_path, records, without_time=False, topic="t")
     assert found.realtime is not None
     (task,) = found.realtime["task"]["taskTypeConfigsMap"].values()
-    assert task == {"bucketTimePeriod": bucket} and f"Buckets are {bucket} long" in notes(found)
+    assert task == {"bucketTimePeriod": bucket, "schedule": "0 10 * * * ?"}
+    assert f"Buckets are {bucket} long" in notes(found)
     chosen = of_records(tmp_path, records, without_time=False, topic="t", bucket="12h")
     assert chosen.realtime is not None and "12h" in json.dumps(chosen.realtime)
 
