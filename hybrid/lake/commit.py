@@ -53,31 +53,42 @@ def commit_act(
     of the commit. Raises OvertakenError when another operation committed first, and ConflictError when the half's
     columns have changed. Nothing was changed then.
     """
-    act = state.act
-    failpoint(act.kind, "before")
+    kind = state.act.kind
+    failpoint(kind, "before")
     log = LogTransaction(half, planned=planned)
     if log.is_plain and log.files_of(replacing) is not None:
-        log.require_columns(frame.dtypes)
-        log.require_replaceable(replacing, planned)
-        adds = _write_files(frame, half, replacing)
-        failpoint(act.kind, "inside")
-        try:
-            version = log.commit(state, adds, replacing)
-        except OvertakenError:  # after any other error the files stay: the commit may have succeeded
-            for path in _paths(half, adds):
-                path.unlink(missing_ok=True)
-            raise
-        failpoint(act.kind, "after")
-        return version
+        version = _commit_in_log(frame, half, state, log, planned, replacing)
+    else:
+        version = _commit_by_spark(frame, half, state, planned, replacing)
+    failpoint(kind, "after")
+    return version
+
+
+def _commit_in_log(
+    frame: DataFrame, half: Path, state: HalfState, log: LogTransaction, planned: int, replacing: Sequence[str]
+) -> int:
+    """`commit_act` with an entry by delta-rs."""
+    log.require_columns(frame.dtypes)
+    log.require_replaceable(replacing, planned)
+    adds = _write_files(frame, half, replacing)
+    failpoint(state.act.kind, "inside")
+    try:
+        return log.commit(state, adds, replacing)
+    except OvertakenError:  # after any other error the files stay: the commit may have succeeded
+        for path in _paths(half, adds):
+            path.unlink(missing_ok=True)
+        raise
+
+
+def _commit_by_spark(frame: DataFrame, half: Path, state: HalfState, planned: int, replacing: Sequence[str]) -> int:
+    """`commit_act` as a transaction of Delta's own."""
     transaction = _start(frame.sparkSession, half)
     if any(state_at(half, version) is not None for version in range(planned + 1, transaction.readVersion() + 1)):
         raise conflict_with(half)  # fail before files are written in vain
     replaced = _in_segments(replacing) if replacing else None
     actions = _write(frame, half, transaction, replaced)
-    failpoint(act.kind, "inside")
-    version = _commit(frame.sparkSession, half, state, transaction, actions, replaced)
-    failpoint(act.kind, "after")
-    return version
+    failpoint(state.act.kind, "inside")
+    return _commit(frame.sparkSession, half, state, transaction, actions, replaced)
 
 
 def commit_state(

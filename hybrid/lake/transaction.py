@@ -60,6 +60,7 @@ class LogTransaction:
     ) -> None:
         self._half = half
         self._table = DeltaTable(str(half))
+        self._files: list[tuple[str, int, str]] | None = None
         since = () if planned is None else range(planned + 1, self._table.version() + 1)
         if any(state_at(half, version) is not None for version in since):
             raise conflict_with(half)
@@ -100,16 +101,20 @@ class LogTransaction:
         if not segments:
             return []
         names, now_ms = set(segments), time.time_ns() // 1_000_000
-        files = pa.table(self._table.get_add_actions(flatten=True)).select(
-            ["path", "size_bytes", f"partition.{SEGMENT}"]
-        )
-        rows = zip(*(column.to_pylist() for column in files.columns), strict=True)
         removals = [
             RemoveAction(path, True, now_ms, size, {SEGMENT: segment})
-            for path, size, segment in rows
+            for path, size, segment in self._stored_files()
             if segment in names
         ]
         return removals if all(_PLAIN_PATH.fullmatch(removal.path) for removal in removals) else None
+
+    def _stored_files(self) -> list[tuple[str, int, str]]:
+        """The files of the checked version: path as the log has it, bytes, segment. Read once for each version."""
+        if self._files is None:
+            actions = pa.table(self._table.get_add_actions(flatten=True))
+            files = actions.select(["path", "size_bytes", f"partition.{SEGMENT}"])
+            self._files = list(zip(*(column.to_pylist() for column in files.columns), strict=True))
+        return self._files
 
     def commit(self, state: HalfState, added: Sequence[Mapping[str, Any]], replacing: Collection[str] = ()) -> int:
         """Write the log entry with a state and the entries of `added` files, sync it, and return its version.
@@ -188,11 +193,11 @@ class LogTransaction:
         if any(commit is None or commit.state is not None or not commit.is_plain for commit in commits):
             raise conflict_with(self._half)
         self._refuse_touched(replacing, known, newest)
-        self._table = DeltaTable(str(self._half), version=newest)
+        self._table, self._files = DeltaTable(str(self._half), version=newest), None
 
     def _refuse_touched(self, segments: Collection[str], known: int, newest: int) -> None:
         """OvertakenError when a commit after version `known` added or removed rows of these segments."""
-        if not segments:
+        if not segments or known == newest:
             return
         ours = {absolute_path(self._half, path) for path in self.files_of(segments) or ()}
         folders = {f"{SEGMENT}={name}" for name in segments}

@@ -153,8 +153,8 @@ def unmoved(
         return 0
     effective = offline.effective_boundary(spec.boundary_lag_ms)
     committed = {} if effective.time_alone else realtime.realtime.offsets
-    rows_of_table = [file for file in realtime.files if file.segment not in columns.bookkeeping(spec.name)]
-    visible = waiting_files(rows_of_table, Boundary(effective.limit_ms, effective.frontier), committed)
+    table_files = [file for file in realtime.files if file.segment not in columns.bookkeeping(spec.name)]
+    visible = waiting_files(table_files, Boundary(effective.limit_ms, effective.frontier), committed)
     files = [file for file in visible if window is None or file.may_reach(window.start, window.end)]
     if not files:
         return 0
