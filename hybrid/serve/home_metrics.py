@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from hybrid.api.hybrid import Hybrid
-from hybrid.api.table import Table
 from hybrid.config.table_config import Half
 from hybrid.config.upsert_json import MOVE_TASK
 from hybrid.errors import HybridError
+from hybrid.operations.segments import Segment, segments_of
 from hybrid.table.boundary import INFINITE
+from hybrid.table.state import RealtimeState
 
 if TYPE_CHECKING:
+    from hybrid.home.table_ref import TableRef
     from hybrid.query.cache.follower import StreamStatus
 
 _PLACES = ("memory", "disk")
@@ -24,6 +27,16 @@ _MODES = {False: "stream", True: "commits"}
 # Types of runs that correct rows. Jobs of a command have the type of their spec, which begins like `_PINOTS_JOBS`.
 _CORRECTIONS, _PINOTS_JOBS = frozenset({"backfill", "job", "replace", "revert"}), "Segment"
 Samples = Sequence[tuple[tuple[str, ...], float]]
+
+
+@dataclass(frozen=True)
+class _TableState:
+    """What the metrics say of a table at one version of each half; the files, which may be many, are not kept."""
+
+    name: str
+    segments: Sequence[Segment]
+    boundary_s: float | None
+    realtime: RealtimeState | None
 
 
 class HomeMetrics:
@@ -48,20 +61,18 @@ class HomeMetrics:
         yield from self._of_cache()
         yield from self._of_streams(self._home.cached_streams())
 
-    def _tables(self) -> tuple[list[Table], int]:
+    def _tables(self) -> tuple[list[_TableState], int]:
         readable, unreadable = [], 0
         for name in self._home.table_names():
             try:
-                table = self._home.table(name)
-                table.segments()
-                readable.append(table)
+                readable.append(_state_of(self._context.table(name)))
             except HybridError:
                 unreadable += 1
         return readable, unreadable
 
-    def _of_segments(self, tables: list[Table]) -> Iterator[Metric]:
+    def _of_segments(self, tables: list[_TableState]) -> Iterator[Metric]:
         segments = [
-            ((table.name, segment.half, segment.state), segment) for table in tables for segment in table.segments()
+            ((table.name, segment.half, segment.state), segment) for table in tables for segment in table.segments
         ]
         labels = ("table", "half", "state")
         yield gauge("hybrid_segments", "Number of segments.", labels, _summed([(key, 1) for key, _ in segments]))
@@ -70,22 +81,22 @@ class HomeMetrics:
         size = _summed([(key, segment.bytes) for key, segment in segments])
         yield gauge("hybrid_stored_bytes", "Bytes of the data files that a half has now.", labels, size)
 
-    def _of_tables(self, tables: list[Table]) -> Iterator[Metric]:
-        both = [table for table in tables if len(table.spec.halves) == 2]
+    def _of_tables(self, tables: list[_TableState]) -> Iterator[Metric]:
+        boundaries = [((table.name,), table.boundary_s) for table in tables if table.boundary_s is not None]
         text = "Time (Unix seconds) at which the rows of the OFFLINE half end."
-        yield gauge("hybrid_boundary_timestamp_seconds", text, ("table",), _each(both, _boundary_s))
-        live = [table for table in tables if Half.REALTIME in table.spec.halves]
+        yield gauge("hybrid_boundary_timestamp_seconds", text, ("table",), boundaries)
+        live = [((table.name,), table.realtime) for table in tables if table.realtime is not None]
         text = "Rows that ingestion and replays have committed to the REALTIME half, counted with the rows themselves."
-        ingested = _each(live, lambda table: table.half(Half.REALTIME).realtime.ingested)
+        ingested = [(labels, state.ingested) for labels, state in live]
         yield _counter("hybrid_ingested_rows", text, ("table",), ingested)
-        rejected = _each(live, lambda table: table.half(Half.REALTIME).realtime.rejected)
+        rejected = [(labels, state.rejected) for labels, state in live]
         yield gauge("hybrid_rejected_rows", "Messages that are kept as rejected rows.", ("table",), rejected)
-        filtered = _each(live, lambda table: table.half(Half.REALTIME).realtime.filtered)
+        filtered = [(labels, state.filtered) for labels, state in live]
         text = "Messages that the table's filter dropped."
         yield _counter("hybrid_filtered_messages", text, ("table",), filtered)
         yield gauge("hybrid_filtered_rows", "Old name of hybrid_filtered_messages_total.", ("table",), filtered)
 
-    def _of_ingestion(self, tables: list[Table]) -> Iterator[Metric]:
+    def _of_ingestion(self, tables: list[_TableState]) -> Iterator[Metric]:
         names = set(self._home.table_names())
         found = self._context.catalog.serving.ingestions().items()
         ingestions = [ingestion for name, ingestion in found if name in names]
@@ -110,15 +121,14 @@ class HomeMetrics:
         text = "Time since the last sign of life of a process of the server."
         yield gauge("hybrid_role_heartbeat_age_seconds", text, ("role",), ages)
 
-    def _lags(self, tables: list[Table], behind: dict[str, int]) -> Iterator[tuple[str, float]]:
+    def _lags(self, tables: list[_TableState], behind: dict[str, int]) -> Iterator[tuple[str, float]]:
         for table in tables:
-            if Half.REALTIME not in table.spec.halves or table.name not in behind:
+            if table.realtime is None or table.name not in behind:
                 continue
-            complete_ms = table.half(Half.REALTIME).realtime.complete_ms
             if not behind[table.name]:
                 yield table.name, 0.0
-            elif complete_ms is not None:
-                yield table.name, self._age_s(complete_ms)
+            elif table.realtime.complete_ms is not None:
+                yield table.name, self._age_s(table.realtime.complete_ms)
 
     def _age_s(self, at_ms: int) -> float:
         return max(0.0, self._context.now_ms() - at_ms) / 1000
@@ -211,15 +221,17 @@ def _summed(rows: Samples) -> Samples:
     return list(sums.items())
 
 
-def _each(tables: list[Table], value: Callable[[Table], float | None]) -> Samples:
-    return [((table.name,), number) for table in tables if (number := value(table)) is not None]
-
-
 def _corrects(kind: str) -> bool:
     return kind in _CORRECTIONS or kind.startswith(_PINOTS_JOBS)
 
 
-def _boundary_s(table: Table) -> float | None:
+def _state_of(table: TableRef) -> _TableState:
+    pinned = table.pinned()
+    realtime = pinned.half(Half.REALTIME).realtime if Half.REALTIME in pinned.spec.halves else None
+    return _TableState(pinned.name, segments_of(pinned), _boundary_s(pinned), realtime)
+
+
+def _boundary_s(table: TableRef) -> float | None:
     boundary = table.effective_boundary()
     if boundary is None or boundary.limit_ms is None or boundary.limit_ms >= INFINITE:
         return None

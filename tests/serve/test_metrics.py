@@ -14,6 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from hybrid.catalog.runs import RunRequest
 from hybrid.config.table_config import Half
+from hybrid.lake import log
 from hybrid.table.state import RealtimeState, from_user_metadata, to_user_metadata
 from tests.docs.pages import ROOT, reference, spans, table
 from tests.docs.test_reference import CODE, name_of
@@ -125,6 +126,18 @@ def test_no_lag_is_known_while_nothing_is_ingested(app: App) -> None:
     catalog.serving.note_ingestion("orders", "STOPPED", "Kafka is silent.", None)
     assert "hybrid_ingest_lag_seconds{" not in app.get("/metrics")
     catalog.serving.note_ingestion("orders", "INGESTING", None, 3)
+
+
+def test_a_scrape_opens_each_half_once(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened, really = [], log.open_half
+
+    def open_half(path: Path, version: int | None = None) -> log.HalfSnapshot:
+        opened.append(path.name)
+        return really(path, version)
+
+    monkeypatch.setattr(log, "open_half", open_half)
+    app.get("/metrics")
+    assert sorted(opened) == ["OFFLINE", "REALTIME"]
 
 
 def test_a_half_of_an_earlier_version_has_ingested_nothing(app: App) -> None:
