@@ -43,6 +43,7 @@ _SQL_MAX, _ERROR_MAX = 10_000, 1000
 _CHUNK_BYTES = 256 * 1024
 _TIDY_S = 3600.0
 _DAY_S = 86_400
+_JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))  # `json.dumps` makes one for each call
 Details = Callable[[], Mapping[str, object]]
 
 
@@ -60,7 +61,7 @@ class EndedQuery:
     ended_ms: int
     took_s: float
     state: str
-    characters: int = 0  # of the whole statement; 0: it is not cut
+    characters: int = 0  # of the whole statement, of which `sql` may be the begin; 0: `sql` is the whole
     rows: int | None = None
     code: int | None = None
     error: str | None = None
@@ -89,12 +90,9 @@ class QueryRecord:
         self._log.add(ended)
 
     def _ended(self, state: str) -> EndedQuery:
-        took_s, characters, sql = time.monotonic() - self._began, len(self._sql), self._sql
-        if characters > _SQL_MAX:  # a statement may have a million, and thousands may wait
-            return EndedQuery(
-                self._id, sql[:_SQL_MAX], self._account, self._client, wall_clock_ms(), took_s, state, characters
-            )
-        return EndedQuery(self._id, sql, self._account, self._client, wall_clock_ms(), took_s, state)
+        took_s, characters = time.monotonic() - self._began, len(self._sql)
+        sql = self._sql[:_SQL_MAX]  # a statement may have a million characters, and thousands may wait
+        return EndedQuery(self._id, sql, self._account, self._client, wall_clock_ms(), took_s, state, characters)
 
 
 class QueryLog:
@@ -314,4 +312,4 @@ def _without_values(sql: str) -> str:
 
 
 def _encoded(record: dict[str, Any]) -> bytes:
-    return json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "backslashreplace") + b"\n"
+    return _JSON.encode(record).encode("utf-8", "backslashreplace") + b"\n"
