@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from hybrid.clock import wall_clock_ms
 from hybrid.errors import UsageError
 from hybrid.home.accounts import ASKING_ACCOUNT, reads_only
 from hybrid.home.query_log import DROPPED, RUNNING
@@ -95,7 +96,7 @@ def _since_ms(home: Home, since: str | None) -> int:
 
 
 def _all(log: QueryLog, since_ms: int) -> Iterator[LoggedQuery]:
-    now_ms, now = time.time_ns() // 1_000_000, time.monotonic()
+    now_ms, now = wall_clock_ms(), time.monotonic()
     for running in log.running.list():
         took_s = now - running.began
         yield LoggedQuery(

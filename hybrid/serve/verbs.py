@@ -112,8 +112,8 @@ class _AskedVerb:
     def _query(self, record: StatementRecord) -> tuple[QueryResult, JSONResponse]:
         arguments = self._arguments
         with record.running() as running:
-            options = replace(self._context.query_options(), running=running, began=self._began)
-            options = replace(options, whole=arguments["all_rows"])
+            whole, options = arguments["all_rows"], self._context.query_options()
+            options = replace(options, running=running, began=self._began, whole=whole)
             sql, params = arguments["sql"], arguments["params"]
             result = self._context.home.query(sql, params, options=options, as_of=arguments["as_of"])
         return result, JSONResponse(views.query_view(result))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hybrid.config.retention_json import RETENTION_TASK
@@ -53,7 +53,7 @@ def _words(home: Home, table: TableRef, after: TableSpec, half: Half) -> str:
     if not expired:
         return f"{name} drops nothing now; {_first(segments, keeps_ms)}.{stay}"
     rows = sum(segment.rows for segment in expired)
-    waiting = set(_waiting(table, half, snapshot, expired))
+    waiting = _waiting(table, half, snapshot, expired)
     words = f"{name} will drop {len(expired)} of {counted(len(segments), 'segment')} with {counted(rows, 'row')}"
     ready = [segment for segment in expired if segment.name not in waiting]
     total = sum(segment.rows for segment in segments)
@@ -77,20 +77,18 @@ def _plural(count: int, words: tuple[str, str]) -> str:
     return f"1 {one}" if count == 1 else f"{count} {several}"
 
 
-def _waiting(table: TableRef, half: Half, snapshot: HalfSnapshot, expired: Sequence[Aged]) -> Iterator[str]:
+def _waiting(table: TableRef, half: Half, snapshot: HalfSnapshot, expired: Sequence[Aged]) -> set[str]:
     """The names of expired realtime segments that stay for now: not sealed, or not all of their rows have moved."""
     if half is not Half.REALTIME:
-        return
+        return set()
     consuming, boundary = snapshot.realtime.consuming_names(), table.effective_boundary()
     partitions = sorted({*snapshot.realtime.offsets, *boundary.frontier}) if boundary is not None else []
-    covered = {
-        file.segment: False
+    unmoved = {
+        file.segment
         for file in snapshot.files
         if boundary is not None and not is_covered(table.spec, file, boundary, partitions)
     }
-    for segment in expired:
-        if segment.name in consuming or not covered.get(segment.name, True):
-            yield segment.name
+    return {segment.name for segment in expired if segment.name in consuming or segment.name in unmoved}
 
 
 def _runs(expired: Sequence[Aged], total: int, share_max: float) -> int:
