@@ -22,7 +22,8 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 
 # As many errors of one document are shown at once.
 ERRORS_MAX = 20
@@ -223,6 +224,15 @@ class Gathered:
         self._errors += [found for found in error.all() if str(found) not in known]
         if len(self._errors) >= ERRORS_MAX:
             self.raise_all()
+
+    def read_further(self, readers: Iterable[Callable[[], object]]) -> None:
+        """Keeps the errors of further readers of a document that has an error already.
+
+        What that mistake has left may be of any shape, so that a reader may also fail by itself, which is no error.
+        """
+        for read in readers:
+            with suppress(LookupError, TypeError, ValueError), self:
+                read()
 
     def raise_all(self) -> None:
         """Raises the first error, which carries the others. Does nothing without any."""

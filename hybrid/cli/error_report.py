@@ -81,16 +81,17 @@ def _complain(
     if cli.verbose:
         cli.say(traceback.format_exc().rstrip())
     hints = [text for text in dict.fromkeys([hint, *(other.hint for other in others)]) if text]
-    for text in (message, *map(str, others)):
-        cli.say(f"error: {with_line(text)}")
+    messages = [with_line(text) for text in (message, *map(str, others))]
+    for text in messages:
+        cli.say(f"error: {text}")
     if len(others) + 1 >= ERRORS_MAX:
         cli.say(f"There may be more: {ERRORS_MAX} errors are shown at once.")
     for text in hints:
         cli.say(f"hint: {text}")
     if cli.format in _JSON or "--json" in args:  # --json is unparsed when an argument before it was invalid
-        listed = [{"message": with_line(str(other)), "hint": other.hint} for other in others]
-        first = {"message": with_line(message), "hint": hint}
-        document = {"code": code, **first, **({"errors": [first, *listed]} if others else {})}
+        every_hint = (hint, *(other.hint for other in others))
+        listed = [{"message": text, "hint": own} for text, own in zip(messages, every_hint, strict=True)]
+        document = {"code": code, **listed[0], **({"errors": listed} if others else {})}
         emit(document, fmt=cli.format if cli.format in _JSON else "json")
 
 

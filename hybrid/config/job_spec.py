@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count
@@ -215,10 +214,7 @@ def _find_errors(
         lambda: name_parts(top.section("segmentNameGeneratorSpec")),
         lambda: top.section("pushJobSpec").whole("pushAttempts", 1, low=1),
     )
-    for read in readers:
-        # What another part's mistake has left may be of any shape.
-        with suppress(LookupError, TypeError, ValueError), errors:
-            read()
+    errors.read_further(readers)
 
 
 def _parse_job_spec(

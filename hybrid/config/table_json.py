@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from functools import partial
 
 from hybrid.config.batch_ingestion import BatchIngestion, parse_batch_ingestion
@@ -127,10 +126,7 @@ def _find_errors(
     readers += [partial(parse_batch_ingestion, offline)] if offline else []
     if schema is not None:
         readers += _readers_of_columns(schema, halves, brokers)
-    for read in readers:
-        # What another part's mistake has left may be of any shape.
-        with suppress(LookupError, TypeError, ValueError), errors:
-            read()
+    errors.read_further(readers)
 
 
 def _readers_of_columns(schema: Schema, halves: Halves, brokers: str | None) -> list[Callable[[], object]]:

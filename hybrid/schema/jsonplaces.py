@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NoReturn
@@ -28,9 +29,8 @@ class PlacedSection(Section):
 
     def at(self, key: str) -> str:
         """The place and the path of `key`: `line 20, column 7, connectors[0].paused`."""
-        path = nearest = Section.at(self, key)
-        while nearest and nearest not in self.places:
-            nearest = nearest[: max(nearest.rfind("."), nearest.rfind("["), 0)]
+        path = Section.at(self, key)
+        nearest = _nearest(self.places, path)
         return f"{self.places[nearest]}, {path}" if nearest else path
 
     def section(self, key: str) -> Section:
@@ -63,14 +63,20 @@ def parse_placed(text: str, path: str, fail: Fail) -> tuple[object, dict[str, in
 def lines_of(text: str) -> dict[str, int]:
     """The line of every key and element of a JSON text by its path, counted from 1. ValueError for invalid JSON."""
     offsets = parse_placed(text, "", _raise)[1]
-    return {path.removeprefix("."): text.count("\n", 0, offset) + 1 for path, offset in offsets.items() if path}
+    breaks = [match.start() for match in re.finditer("\n", text)]
+    return {path.removeprefix("."): bisect_left(breaks, offset) + 1 for path, offset in offsets.items() if path}
 
 
 def nearest_line(lines: Mapping[str, int], path: str) -> int | None:
     """The line of a path, or of its nearest parent that has one; None where none has."""
-    while path and path not in lines:
+    return lines.get(_nearest(lines, path))
+
+
+def _nearest(places: Mapping[str, object], path: str) -> str:
+    """A path, or its nearest parent, that is one of `places`; empty where none is."""
+    while path and path not in places:
         path = path[: max(path.rfind("."), path.rfind("["), 0)]
-    return lines.get(path)
+    return path
 
 
 def _raise(offset: int, message: str) -> NoReturn:
