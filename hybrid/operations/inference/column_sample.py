@@ -15,6 +15,7 @@ from dataclasses import field as dataclass_field
 from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
 from enum import StrEnum
+from functools import cached_property
 from typing import NamedTuple
 
 from hybrid.operations.inference.record_sample import DeclaredType, SampledRecord
@@ -66,6 +67,11 @@ class ColumnSample:
     def nulls(self) -> int:
         """The number of records without a value."""
         return self.records - len(self.values)
+
+    @cached_property
+    def distinct(self) -> int:
+        """The number of different values. It is counted once: read it when the sample is complete."""
+        return len({repr(value.raw) for value in self.values})
 
 
 class TypeChoice(NamedTuple):

@@ -28,19 +28,12 @@ from hybrid.operations.inference.record_sample import (
     SampledRecord,
 )
 from hybrid.operations.tables.given_documents import arrow_data_type
+from hybrid.replace.backfill.inputs import FORMATS
 from hybrid.schema.problem import Problem
 from hybrid.schema.types import DataType
 
-SUFFIXES = {
-    ".csv": DataFormat.CSV,
-    ".tsv": DataFormat.CSV,
-    ".json": DataFormat.JSON,
-    ".jsonl": DataFormat.JSON,
-    ".ndjson": DataFormat.JSON,
-    ".parquet": DataFormat.PARQUET,
-    ".avro": DataFormat.AVRO,
-    ".orc": DataFormat.ORC,
-}
+# A backfill takes no delimiter, so that it reads no tabs.
+SUFFIXES = {**FORMATS, ".tsv": DataFormat.CSV}
 _DELIMITERS = ",;\t|"
 _SNIFFED_LINES = 200
 _AVRO_TYPES = {

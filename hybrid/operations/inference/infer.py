@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,13 +26,13 @@ from hybrid.operations.inference.inferred_documents import (
     TablePlan,
     config_document,
     job_text,
-    quoted,
     schema_document,
 )
 from hybrid.operations.inference.inferred_table import InferredColumn, InferredTable
 from hybrid.operations.inference.record_sample import MalformedRecord, RecordSample
 from hybrid.operations.inference.time_column import TimeChoice, find_time
 from hybrid.operations.inference.topic_sample import read_topic, stream_configs
+from hybrid.query.connection import identifier
 from hybrid.records.decode import Decoder
 from hybrid.records.outcome import Rejected, shown
 from hybrid.schema.types import DataType
@@ -143,7 +144,8 @@ def _planned(
     notes.times(plan)
     notes.keys(plan, fields)
     notes.csv()
-    return plan, [_shown_column(column, choices, names, times) for column in fields], notes
+    by_field = {column.field: column for column in planned}
+    return plan, [_shown_column(column, by_field.get(column.field), times) for column in fields], notes
 
 
 def _names(fields: Sequence[str], stored: set[str]) -> dict[str, str]:
@@ -164,7 +166,7 @@ def _names(fields: Sequence[str], stored: set[str]) -> dict[str, str]:
             safe = f"{_safe_name(field)[: _NAME_MAX - 10]}_{number}"
         if safe != field:
             try:
-                if parse_expression(quoted(field)).fields != (field,):
+                if parse_expression(identifier(field)).fields != (field,):
                     continue
             except ValueError:
                 continue
@@ -213,9 +215,9 @@ def _time_column(
                 "--no-time makes a table without a time column.",
             )
         return named
-    plain = [column for column in candidates if column.time is not None and column.time.nulls == 0]
+    plain = [(column.time.rank, column) for column in candidates if column.time is not None and column.time.nulls == 0]
     if plain:
-        best = min(plain, key=lambda column: column.time.rank if column.time is not None else (9, 9, True))
+        _, best = min(plain, key=itemgetter(0))
         notes.other_times(best, [column for column in candidates if column is not best])
         return best
     if candidates:
@@ -256,30 +258,20 @@ def _key(planned: Sequence[PlannedColumn], options: InferOptions) -> list[str]:
 def _seen(column: ColumnSample) -> str:
     share = column.nulls / column.records
     nulls = "never null" if column.nulls == 0 else f"null in {share:.1%}"
-    return f"In the sample of {column.records:,}: {nulls}, {distinct(column):,} distinct."
-
-
-def distinct(column: ColumnSample) -> int:
-    """The number of different values in the sample."""
-    return len({repr(value.raw) for value in column.values})
+    return f"In the sample of {column.records:,}: {nulls}, {column.distinct:,} distinct."
 
 
 def _shown_column(
-    column: ColumnSample,
-    choices: Mapping[str, TypeChoice | None],
-    names: Mapping[str, str],
-    times: Mapping[str, TimeChoice],
+    column: ColumnSample, stored: PlannedColumn | None, times: Mapping[str, TimeChoice]
 ) -> InferredColumn:
-    choice, time = choices[column.field], times.get(column.field)
-    is_stored = column.field in names and choice is not None
-    data_type = time.data_type if time is not None else choice.data_type if choice is not None else ""
+    time = times.get(column.field)
     samples = list(dict.fromkeys(shown(value.raw) for value in column.values[:100]))[:_SAMPLES]
     return InferredColumn(
-        names.get(column.field, _safe_name(column.field)),
+        stored.name if stored is not None else _safe_name(column.field),
         column.field.encode("utf-8", "replace").decode(),
-        f"{data_type}{'[]' if choice is not None and choice.is_list else ''}" if is_stored else "",
+        stored.type_name if stored is not None else "",
         column.nulls,
-        distinct(column),
+        column.distinct,
         samples,
         time.format if time is not None else None,
     )

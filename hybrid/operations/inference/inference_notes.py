@@ -144,4 +144,4 @@ def _may_be_key(column: PlannedColumn, sample: ColumnSample) -> bool:
         return False
     if sample.nulls or sample.records < _UNIQUE_FROM:
         return False
-    return len({repr(value.raw) for value in sample.values}) == sample.records
+    return sample.distinct == sample.records

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from hybrid.errors import UsageError
-from hybrid.operations.inference.inferred_documents import PlannedColumn, TablePlan, quoted
+from hybrid.operations.inference.inferred_documents import PlannedColumn, TablePlan
 from hybrid.operations.inference.record_sample import RecordSample
 from hybrid.operations.inference.topic_sample import BROKERS, TOPIC
+from hybrid.query.connection import identifier, quoted
 from hybrid.schema.types import DataType
 
 _TYPES = {
@@ -52,7 +53,7 @@ def ddl_text(plan: TablePlan, connector: Connector | None) -> str:
     lines = [_column(plan, column) for column in plan.columns]
     if plan.key:
         lines.append(f"    PRIMARY KEY ({', '.join(map(_name, plan.key))})")
-    written = ",\n".join(f"    {_text(key)} = {_text(value)}" for key, value in options.items())
+    written = ",\n".join(f"    {quoted(key)} = {quoted(value)}" for key, value in options.items())
     properties = f" WITH (\n{written}\n)" if written else ""
     comments = "".join(f"-- {column.name}: {column.seen}\n" for column in plan.columns)
     return f"{comments}CREATE TABLE {_name(plan.name)} (\n" + ",\n".join(lines) + f"\n){properties};\n"
@@ -84,8 +85,7 @@ def file_connector(path: Path, data_format: str, sample: RecordSample) -> Connec
 
 
 def _column(plan: TablePlan, column: PlannedColumn) -> str:
-    data_type = column.time.data_type if column.time is not None else column.choice.data_type
-    sql_type = _TYPES[data_type]
+    sql_type = _TYPES[column.data_type]
     if column.time is not None and column.time.format.endswith(_ISO_DATE):
         sql_type = "DATE"
     several = " ARRAY" if column.choice.is_list else ""
@@ -107,8 +107,4 @@ def _unit(column: PlannedColumn) -> dict[str, str]:
 
 
 def _name(name: str) -> str:
-    return name if _PLAIN.fullmatch(name) and name not in _CLAUSES else quoted(name)
-
-
-def _text(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
+    return name if _PLAIN.fullmatch(name) and name not in _CLAUSES else identifier(name)

@@ -14,6 +14,8 @@ from typing import Any
 from hybrid.config.upsert_json import MOVE_TASK
 from hybrid.operations.inference.column_sample import TypeChoice
 from hybrid.operations.inference.time_column import TimeChoice, bucket_of
+from hybrid.query.connection import identifier
+from hybrid.schema.types import DataType
 
 Document = dict[str, Any]
 _ARRIVAL_COLUMN = "_hy_timestamp"
@@ -30,10 +32,14 @@ class PlannedColumn:
     seen: str
 
     @property
+    def data_type(self) -> DataType:
+        """The type of a value."""
+        return self.time.data_type if self.time is not None else self.choice.data_type
+
+    @property
     def type_name(self) -> str:
         """The type as users see it: `STRING`, or `STRING[]` for several values."""
-        data_type = self.time.data_type if self.time is not None else self.choice.data_type
-        return f"{data_type}{'[]' if self.choice.is_list else ''}"
+        return f"{self.data_type}{'[]' if self.choice.is_list else ''}"
 
 
 @dataclass(frozen=True)
@@ -95,7 +101,7 @@ def config_document(plan: TablePlan, half: str, stream: Mapping[str, str] | None
     """The table config of a half; `stream` are the streamConfigs of a REALTIME half."""
     segments = {"schemaName": plan.name, **({"timeColumnName": plan.time.name} if plan.time is not None else {})}
     transforms = [
-        {"columnName": column.name, "transformFunction": quoted(column.field)}
+        {"columnName": column.name, "transformFunction": identifier(column.field)}
         for column in plan.columns
         if column.name != column.field
     ]
@@ -113,11 +119,6 @@ def config_document(plan: TablePlan, half: str, stream: Mapping[str, str] | None
         **({"task": {"taskTypeConfigsMap": {MOVE_TASK: move}}} if stream is not None else {}),
         **({"upsertConfig": upsert} if plan.key else {}),
     }
-
-
-def quoted(name: str) -> str:
-    """A field as a transform or a statement names it."""
-    return '"' + name.replace('"', '""') + '"'
 
 
 def job_text(plan: TablePlan, path: Path, data_format: str, csv: Mapping[str, str] | None) -> str:

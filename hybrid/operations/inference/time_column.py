@@ -66,9 +66,9 @@ class TimeChoice:
     other: str | None = None
 
     @property
-    def rank(self) -> tuple[int, int, bool]:
-        """The lower, the likelier this is the time of an event: one without nulls, by its name, no mere day."""
-        return (self.nulls and 1, self._place, self.granularity == _DAYS)
+    def rank(self) -> tuple[int, bool]:
+        """The lower, the likelier this is the time of an event: by its name, no mere day."""
+        return (self._place, self.granularity == _DAYS)
 
     @property
     def _place(self) -> int:
