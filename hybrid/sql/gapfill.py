@@ -18,9 +18,8 @@ from hybrid.schema.timeformat import TimeFormat
 from hybrid.schema.types import DataType
 from hybrid.sql.calls import ColumnTypes, call, literal_text, number, text
 from hybrid.sql.infer import type_of
-from hybrid.sql.series import refuse_long
+from hybrid.sql.series import VALIDATION, refuse_long
 
-VALIDATION = 700
 _NAME, _DEFAULT = "gapfill", "gapfilldefault"
 _PREVIOUS, _EMPTY = "FILL_PREVIOUS_VALUE", "FILL_DEFAULT_VALUE"
 _USAGE = (

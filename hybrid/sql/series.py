@@ -12,7 +12,7 @@ from typing import Any
 from sqlglot import exp
 
 from hybrid.errors import QueryError
-from hybrid.sql.calls import literal_text
+from hybrid.sql.calls import call, literal_text, number
 
 SERIES = frozenset({"generate_series", "range"})
 SERIES_MAX = 100_000
@@ -42,9 +42,7 @@ def settle_series(node: exp.Table) -> None:
         raise QueryError(f"{message}: '{function.sql('duckdb')[:60]}'.", pinot_code=VALIDATION)
     start, stop, step = [0, numbers[0], 1] if len(numbers) == 1 else [*numbers, 1][:3]
     refuse_long(name, start, stop, step)
-    function.set("expressions", [_number(value) for value in (start, stop, step)])
-    function.set("this", name)
-    function.meta["made"] = True
+    node.set("this", call(name, *map(number, (start, stop, step))))
 
 
 def refuse_long(name: str, start: int, stop: int, step: int) -> None:
@@ -103,8 +101,3 @@ def _instant(node: exp.Cast) -> int | None:
         return None
     aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
     return (aware - _EPOCH) // timedelta(milliseconds=1)
-
-
-def _number(value: int) -> exp.Expr:
-    literal = exp.Literal.number(abs(value))
-    return exp.Neg(this=literal) if value < 0 else literal
