@@ -137,16 +137,20 @@ def offline_marks(
         if segment.end_ms >= start_ms and segment.start_ms < end_ms:
             _add_segment(drafts, segment, window, bucket_ms, length_ms)
     for work in works:
-        low, high = max(work.start_ms, start_ms), min(work.end_ms, end_ms)
-        for place in range(low // length_ms, -(-high // length_ms) if high > low else low // length_ms):
+        for place in _places((work.start_ms, work.end_ms), window, length_ms):
             drafts[place].works.append(work)
     if taken_over is not None:
-        low, high = max(taken_over[0], start_ms), min(taken_over[1], end_ms)
-        for place in range(low // length_ms, -(-high // length_ms) if high > low else low // length_ms):
+        for place in _places(taken_over, window, length_ms):
             first = max(place * length_ms, taken_over[0]) // bucket_ms
             last = -(-min((place + 1) * length_ms, taken_over[1]) // bucket_ms)
             drafts[place].expected = max(0, last - first)
     return [draft.mark(place * length_ms, length_ms, bucket_ms) for place, draft in sorted(drafts.items())]
+
+
+def _places(stretch: tuple[int, int], window: tuple[int, int], length_ms: int) -> range:
+    """The numbers, from the epoch, of the marks that a stretch reaches in a window."""
+    low, high = max(stretch[0], window[0]), min(stretch[1], window[1])
+    return range(low // length_ms, -(-high // length_ms)) if high > low else range(0)
 
 
 def _add_segment(
