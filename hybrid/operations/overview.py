@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 from hybrid.config.table_config import Half
 from hybrid.errors import HybridError
+from hybrid.operations.partitions import newest_ms
 from hybrid.operations.run_views import visible_run
 from hybrid.operations.schedules import Schedule, schedules_of
 from hybrid.operations.tables.status import TableStatus, status_of_all
 from hybrid.progress import counted
-from hybrid.table.columns import TIMESTAMP, bookkeeping
+from hybrid.table.columns import bookkeeping
 
 if TYPE_CHECKING:
     from hybrid.catalog.runs import RunRecord
@@ -81,7 +82,7 @@ def _overview(home: Home, status: TableStatus, runs: Sequence[RunRecord]) -> Tab
     files = _realtime_files(home, status.table)
     return TableOverview(
         status=status,
-        committed_until_ms=_newest(files),
+        committed_until_ms=newest_ms(files),
         trend=trend_of(((file.modified_ms, file.rows) for file in files), home.now_ms()),
         active=tuple(run for run in runs if run.state in _INCOMPLETE),
         failed=tuple(newest_failures(runs)),
@@ -128,11 +129,6 @@ def _realtime_files(home: Home, name: str) -> list[DataFile]:
         return [file for file in table.half(Half.REALTIME).files if file.segment not in hidden]
     except HybridError:  # dropped meanwhile
         return []
-
-
-def _newest(files: Iterable[DataFile]) -> int | None:
-    times = (file.high.get(TIMESTAMP) for file in files)
-    return max((time for time in times if isinstance(time, int)), default=None)
 
 
 def _schedules(home: Home, name: str) -> list[Schedule]:

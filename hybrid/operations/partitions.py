@@ -91,7 +91,7 @@ def partitions_of(table: TableRef, ends: StreamEnds, now_ms: int) -> list[Partit
                 partition=place.partition,
                 position=state.offsets.get(key, 0),
                 end=ends.offsets.get(place),
-                committed_until_ms=_newest(files[place]),
+                committed_until_ms=newest_ms(files[place]),
                 rows_per_minute=rate_of(((file.modified_ms, file.rows) for file in files[place]), now_ms),
                 segment=segment.name if segment is not None else None,
                 segment_rows=segment.rows if segment is not None else 0,
@@ -117,6 +117,7 @@ def _by_place(stream: StreamConfig, files: Iterable[DataFile]) -> defaultdict[To
     return found
 
 
-def _newest(files: Iterable[DataFile]) -> int | None:
+def newest_ms(files: Iterable[DataFile]) -> int | None:
+    """The Kafka timestamp of the newest row of files; None without any."""
     times = (file.high.get(columns.TIMESTAMP) for file in files)
     return max((time for time in times if isinstance(time, int)), default=None)
