@@ -83,7 +83,7 @@ class Middleware:
             authorization, session = headers.get(b"authorization"), session_cookie(headers)
             seen.account = self._authentication.account(scope["path"], authorization, peer, session)
             if scope["path"] == "/readyz":
-                may_see = self._authentication.may_see_details(headers.get(b"authorization"), peer)
+                may_see = self._authentication.may_see_details(authorization, peer)
                 scope["state"]["may_see_details"] = may_see
             seen.right = self._rights.right_for(scope["method"], scope["path"])
             may_pass(seen.account, seen.right, scope["method"], scope["path"])
