@@ -7,7 +7,6 @@ from typing import Any
 
 from fastapi import APIRouter
 
-from hybrid.catalog.runs import RunRecord
 from hybrid.config.table_config import Half
 from hybrid.errors import HybridError, error_document
 from hybrid.operations.partitions import PartitionStatus, StreamEnds, partitions_of
@@ -16,7 +15,7 @@ from hybrid.rpc import json_views as views
 from hybrid.rpc.verbs import INGEST, REPLAY, SEAL
 from hybrid.runtime.json_values import instant
 from hybrid.serve.console.copies import copies_of
-from hybrid.serve.console.overview import about
+from hybrid.serve.console.overview import about, overview_of, short_run
 from hybrid.serve.console.page import Json, PageRequest, change, page, target_block
 from hybrid.table.state import RESET
 
@@ -28,7 +27,7 @@ _WORKS = frozenset({INGEST, SEAL, RESET, REPLAY})
 _LIVE, _REJECTED = "live", "rejected"
 
 
-@page(router, _PATH, template="ingestion.html", title="Ingestion")
+@page(router, _PATH, template="ingestion.html", title="Ingestion", awaits_overview=True)
 def ingestion_page(ask: PageRequest, table: str) -> Json:
     """A table's ingestion. `rejected=all` adds the rejected rows that were replayed since.
 
@@ -57,8 +56,7 @@ def _live(ask: PageRequest, name: str, has_realtime: bool) -> Json:
     ref = ask.context.home.context.table(name)
     ends = ask.context.stream_ends.get(name) if ref.spec.stream is not None else StreamEnds()
     partitions = partitions_of(ref, ends, ask.context.home.context.now_ms())
-    card = next((found for found in ask.context.overview.get() if found.status.table == name), None)
-    catch_up = ask.context.lag.catch_up_s(name)
+    card = overview_of(ask, name)
     pause = ask.call("pause_status", table=name) if has_realtime else None
     problem = None
     if card is not None and not card.status.healthy and not (pause and pause["paused"]):
@@ -70,12 +68,12 @@ def _live(ask: PageRequest, name: str, has_realtime: bool) -> Json:
         "pause": pause,
         "problem": problem,
         "unreachable": None if ends.problem is None else {"error": ends.problem, "hint": ends.hint},
-        "totals": totals_of(partitions, None if catch_up is None else about(catch_up)),
+        "totals": totals_of(partitions, about(ask.context.lag.catch_up_s(name))),
         "connectors": connectors_view(statuses, partitions),
         "is_configured": not ref.spec.connectors,
         "partitions": [partition_view(found) for found in partitions],
         "rejected_count": ref.half(Half.REALTIME).realtime.rejected if has_realtime else 0,
-        "active": [_run(run) for run in runs if run.incomplete and run.type in _WORKS],
+        "active": [short_run(run) for run in runs if run.incomplete and run.type in _WORKS],
     }
 
 
@@ -133,11 +131,6 @@ def rejected_view(row: Mapping[str, Any]) -> Json:
     value = row["value"]
     cut = value is not None and len(value) > _VALUE_MAX
     return {**row, "value": value[:_VALUE_MAX] if cut else value, "value_is_cut": cut}
-
-
-def _run(run: RunRecord) -> Json:
-    view = views.run_view(run)
-    return {name: view[name] for name in ("id", "type", "state", "result", "created_at")}
 
 
 # Changes: `serve/console/table_changes.py` has pause and resume of the whole table.

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from fastapi import APIRouter
 
+from hybrid.catalog.runs import RunRecord
 from hybrid.operations.overview import TREND_BUCKET_MS, TableOverview
 from hybrid.rpc import json_views as views
 from hybrid.runtime.json_values import instant
@@ -40,8 +38,13 @@ def overview_page(ask: PageRequest) -> Json:
 def table_status_page(ask: PageRequest, table: str) -> Json:
     """One card of the overview. The timeline loads it by itself, because it may take longer than the marks."""
     name = ask.context.home.context.table(table).name
-    card = next((found for found in ask.context.overview.get() if found.status.table == name), None)
+    card = overview_of(ask, name)
     return {"table": name, "status": None if card is None else card_view(card, ask.context.lag.catch_up_s(name))}
+
+
+def overview_of(ask: PageRequest, name: str) -> TableOverview | None:
+    """The overview of one table, from what all viewers share; None where it has none yet."""
+    return next((found for found in ask.context.overview.get() if found.status.table == name), None)
 
 
 def card_view(table: TableOverview, catch_up_s: float | None) -> Json:
@@ -50,27 +53,31 @@ def card_view(table: TableOverview, catch_up_s: float | None) -> Json:
         **views.status_view(table.status),
         "healthy": not table.problems,
         "committed_until": instant(table.committed_until_ms),
-        "catch_up": None if catch_up_s is None else about(catch_up_s),
+        "catch_up": about(catch_up_s),
         "trend": {
             "rows": list(table.trend.rows),
             "bucket_ms": TREND_BUCKET_MS,
             "end": instant(table.trend.end_ms),
             "line": sparkline(table.trend.rows),
         },
-        "active": [_run(views.run_view(run)) for run in table.active],
-        "failed": [_run(views.run_view(run)) for run in table.failed],
+        "active": [short_run(run) for run in table.active],
+        "failed": [short_run(run) for run in table.failed],
         "schedules": [views.schedule_view(schedule) for schedule in table.schedules],
         "problems": [vars(problem) for problem in table.problems],
     }
 
 
-def about(seconds: float) -> str:
-    """A duration in one unit: `4 min`. Rounded, for it is an estimate."""
+def about(seconds: float | None) -> str | None:
+    """A duration in one unit: `4 min`. Rounded, for it is an estimate. None where it is not known."""
+    if seconds is None:
+        return None
     for unit, length in (("d", 86_400), ("h", 3600), ("min", 60)):
         if seconds >= 1.5 * length:
             return f"{round(seconds / length)} {unit}"
     return f"{max(1, round(seconds / 5)) * 5} s"
 
 
-def _run(view: Mapping[str, Any]) -> Json:
+def short_run(run: RunRecord) -> Json:
+    """What a list of a page shows of a run."""
+    view = views.run_view(run)
     return {name: view[name] for name in ("id", "type", "state", "result", "created_at")}
