@@ -18,7 +18,7 @@ from hybrid.progress import counted
 
 ROWS_MAX = 10_000
 _COLUMNS_MAX = 12  # of which a key may begin
-_NUMBERS = frozenset({"INT", "LONG", "FLOAT", "DOUBLE", "BIG_DECIMAL"})
+NUMERIC = frozenset({"INT", "LONG", "FLOAT", "DOUBLE", "BIG_DECIMAL"})  # types whose values are numbers
 Row = Sequence[Any]
 Places = tuple[int, ...]
 
@@ -105,7 +105,7 @@ def _key(types: Sequence[str], before: Sequence[Row], after: Sequence[Row]) -> P
 
 
 def _candidates(types: Sequence[str]) -> list[Places]:
-    words = tuple(place for place, kind in enumerate(types) if kind not in _NUMBERS)
+    words = tuple(place for place, kind in enumerate(types) if kind not in NUMERIC)
     shown = range(min(len(types), _COLUMNS_MAX))
     prefixes = [tuple(range(place + 1)) for place in shown]
     return list(dict.fromkeys([words, *prefixes, *((place,) for place in shown)]))

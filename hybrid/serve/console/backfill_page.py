@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import partial
 from itertools import zip_longest
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 from anyio.to_thread import run_sync
 from fastapi import APIRouter, Request
@@ -33,7 +33,7 @@ from hybrid.serve.console.backfill_views import (
     totals,
 )
 from hybrid.serve.console.bucket_chart import bucket_chart
-from hybrid.serve.console.copies import Copies, copies_of
+from hybrid.serve.console.copies import Copies, command_line, copies_of
 from hybrid.serve.console.page import (
     Json,
     PageRequest,
@@ -44,7 +44,8 @@ from hybrid.serve.console.page import (
     page,
     page_headers,
 )
-from hybrid.serve.console.rendering import render
+from hybrid.serve.console.query_page import with_plan
+from hybrid.serve.console.rendering import path_part, render
 from hybrid.serve.context import context_of
 from hybrid.serve.verbs import run_verb
 
@@ -59,9 +60,8 @@ _ENDED = frozenset({states.DONE, states.REVERTED, states.CANCELLED})
 @page(router, _PATH, template="backfill.html", title="Backfill")
 def backfill_page(ask: PageRequest, table: str, backfill: str) -> Json:
     """A backfill with its plan. `sql` is a statement to compare, `page` and `buckets=all` choose buckets."""
-    status = backfill_of(ask, table, backfill)
+    status, shown = _backfill_and_table(ask, table, backfill)
     plan = status.pop("plan")
-    shown = ask.call("table_show", table=status["table"])
     entries = [entry for entry in ask.call("replacements", table=shown["name"]) if _is_of(entry, status["id"])]
     runs = ask.context.home.runs(shown["name"])
     own = runs_of(status["id"], runs)
@@ -91,10 +91,14 @@ def backfill_page(ask: PageRequest, table: str, backfill: str) -> Json:
 
 def backfill_of(ask: PageRequest, table: str, backfill: str) -> Json:
     """The backfill with its plan; NotFoundError where it is of another table."""
-    found = ask.call("backfill", backfill=backfill)
-    if found["table"] != ask.call("table_show", table=table)["name"]:
+    return _backfill_and_table(ask, table, backfill)[0]
+
+
+def _backfill_and_table(ask: PageRequest, table: str, backfill: str) -> tuple[Json, Json]:
+    found, shown = ask.call("backfill", backfill=backfill), ask.call("table_show", table=table)
+    if found["table"] != shown["name"]:
         raise NotFoundError(f"Backfill '{backfill}' is of table '{found['table']}', not of '{table}'.")
-    return found
+    return found, shown
 
 
 def _is_of(entry: Mapping[str, Any], backfill: str) -> bool:
@@ -113,18 +117,16 @@ def _run(run: RunRecord) -> Json:
 
 def _copies(ask: PageRequest, status: Mapping[str, Any], asked: Mapping[str, Any]) -> Copies:
     """The commands that plan, run and revert it. A plan of an erasure is not made by hand."""
-    server, name = str(ask.request.url), status["id"]
+    name = status["id"]
     shown = copies_of(
-        server, "backfill_run", {"backfill": name}, cli=("backfill", "run", name, "--yes"),
+        ask.url, "backfill_run", {"backfill": name}, cli=("backfill", "run", name, "--yes"),
         python=f"hy.backfills.run({name!r}, BackfillOptions())",
     )  # fmt: skip
     shown[2]["text"] = f"from hybrid.replace.backfill.options import BackfillOptions\n{shown[2]['text']}"
     if "erasure" in asked:
         return shown
-    arguments = {key: value for key, value in asked.items() if value}
-    (planned, *_) = copies_of(server, "backfill_plan", arguments, cli=plan_words(status["table"], asked), python="")
-    (undone, *_) = copies_of(server, "backfill_revert", {}, cli=("backfill", "revert", name), python="")
-    return [{**planned, "label": "Plan it again"}, *shown, {**undone, "label": "Revert"}]
+    planned = command_line(plan_words(status["table"], asked), "Plan it again")
+    return [planned, *shown, command_line(("backfill", "revert", name), "Revert")]
 
 
 # Changes
@@ -134,12 +136,12 @@ def _copies(ask: PageRequest, status: Mapping[str, Any], asked: Mapping[str, Any
 def run_change(ask: PageRequest, table: str, backfill: str) -> Json:
     """Runs or resumes a backfill."""
     backfill_of(ask, table, backfill)
-    arguments: dict[str, Any] = {"backfill": backfill, "reason": ask.text("reason"), "user": ask.text("user")}
+    arguments: dict[str, Any] = {"backfill": backfill, **ask.texts("reason", "user")}
     arguments |= {name: True for name in ("atomic", "newest_first") if ask.is_checked(name)}
     pace = ask.text("rows_per_second")
     if pace is not None:
         arguments["rows_per_second"] = _pace(pace)
-    return {name: value for name, value in arguments.items() if value is not None}
+    return arguments
 
 
 def _pace(text: str) -> float:
@@ -153,22 +155,10 @@ def _pace(text: str) -> float:
 
 
 @change(router, f"{_PATH}/pause", verb="backfill_pause", then=_PATH, template="backfill_change.html")
-def pause_change(ask: PageRequest, table: str, backfill: str) -> Json:
-    """Pauses a backfill after the commit in progress."""
-    backfill_of(ask, table, backfill)
-    return {"backfill": backfill}
-
-
 @change(router, f"{_PATH}/cancel", verb="backfill_cancel", then=_PATH, template="backfill_change.html")
-def cancel_change(ask: PageRequest, table: str, backfill: str) -> Json:
-    """Cancels a backfill for good."""
-    backfill_of(ask, table, backfill)
-    return {"backfill": backfill}
-
-
 @change(router, f"{_PATH}/release", verb="backfill_release", then=_PATH, template="backfill_change.html")
-def release_change(ask: PageRequest, table: str, backfill: str) -> Json:
-    """Gives back rejected rows that an ended backfill has taken."""
+def named_change(ask: PageRequest, table: str, backfill: str) -> Json:
+    """Pauses a backfill after the commit in progress, cancels it for good, or gives back its rejected rows."""
     backfill_of(ask, table, backfill)
     return {"backfill": backfill}
 
@@ -177,8 +167,7 @@ def release_change(ask: PageRequest, table: str, backfill: str) -> Json:
 def revert_change(ask: PageRequest, table: str, backfill: str) -> Json:
     """Reverts all corrections of a backfill; the field `confirm` repeats the table's name."""
     require_confirmed(ask, backfill_of(ask, table, backfill)["table"])
-    arguments = {"backfill": backfill, "reason": ask.text("reason"), "user": ask.text("user")}
-    return {name: value for name, value in arguments.items() if value is not None}
+    return {"backfill": backfill, **ask.texts("reason", "user")}
 
 
 def require_confirmed(ask: PageRequest, name: str) -> None:
@@ -203,9 +192,9 @@ async def result_fragment(request: Request) -> Response:
         return await result_json(request)
     parameters = request.path_params
     if "hx-request" not in request.headers:
-        place = "/".join(quote(part, safe="") for part in (parameters["table"], "backfills", parameters["backfill"]))
+        place = _PATH.format(**{name: path_part(part) for name, part in parameters.items()})
         query = urlencode({"sql": request.query_params.get("sql", "")})
-        return RedirectResponse(f"/ui/tables/{place}?{query}", status_code=303)
+        return RedirectResponse(f"{place}?{query}", status_code=303)
     try:
         model = await _result(request)
     except HybridError as error:
@@ -228,14 +217,13 @@ async def _result(request: Request) -> Json:
 def statements(sql: str, status: Mapping[str, Any]) -> tuple[Json, Json]:
     """The arguments of the verb `query` before and after a backfill.
 
-    Until its end: now, and with `SET plan`, which follows the statement, where it moves no position of an error.
+    Until its end: now, and with `SET plan`.
     Afterwards: as of the revision that it was planned on, and now.
     """
     now = {"sql": sql, "all_rows": True}
     if status["state"] in _ENDED:
         return {**now, "as_of": status["plan"]["base_revision"]}, now
-    plan = status["id"].replace("'", "''")
-    return now, {**now, "sql": f"{sql}\n;\nSET plan = '{plan}'"}
+    return now, {**now, "sql": with_plan(sql, status["id"])}
 
 
 def result_view(status: Mapping[str, Any], sql: str, before: bytes, after: bytes) -> Json:

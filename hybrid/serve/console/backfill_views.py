@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
 from hybrid.catalog.runs import RunRecord
 from hybrid.operations import backfill_status as states
+from hybrid.operations.result_diff import NUMERIC
 from hybrid.runtime.json_values import epoch_ms, instant
+from hybrid.serve.console.rendering import value_text
 from hybrid.table.lineage import MERGE
 
 Json = dict[str, Any]
@@ -18,20 +19,17 @@ HISTORY_MAX = 100
 SAMPLES_MAX = 20
 _SAMPLE_COLUMNS, _SAMPLE_COLUMNS_MAX = 6, 12
 _STATEMENT_COLUMNS_MAX = 4
-_VALUE_MAX = 300  # characters
 _NUMBERS = ("rows_before", "rows_after", "added", "removed", "changed")
-_NUMERIC = frozenset({"INT", "LONG", "FLOAT", "DOUBLE", "BIG_DECIMAL"})
 _PROGRESS = {states.DONE: "corrected", states.REVERTED: "reverted", states.CANCELLED: "not run"}
 _RUN_TYPES = frozenset({"backfill", "revert"})
 _STOPPED = frozenset({states.PAUSED, states.INTERRUPTED, states.FAILED})
 # The fields of a request that the planning form has, as parameters of its address.
-_FORM = {"start": "start", "end": "end", "update": "update", "sql": "sql", "reason": "reason"}
+_FORM = ("start", "end", "update", "sql", "reason")
 
 
-def totals(buckets: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+def totals(buckets: Sequence[Mapping[str, Any]]) -> dict[str, int]:
     """The sums of rows over buckets."""
-    found = list(buckets)
-    return {name: sum(bucket[name] for bucket in found) for name in _NUMBERS}
+    return {name: sum(bucket[name] for bucket in buckets) for name in _NUMBERS}
 
 
 def bucket_views(
@@ -60,9 +58,7 @@ def _bucket_view(
         if entry is not None:
             progress = "reverted" if entry["state"] == "REVERTED" else "corrected"
         else:  # entries of a plan that has ended may have left the log
-            progress = {states.DONE: "corrected", states.REVERTED: "reverted", states.CANCELLED: "not run"}.get(
-                state, "waiting"
-            )
+            progress = _PROGRESS.get(state, "waiting")
     return {
         **{name: bucket[name] for name in ("start", "end", "state", *_NUMBERS)},
         "progress": progress,
@@ -150,14 +146,6 @@ def cell(before: Any, after: Any, *, differs: bool | None = None) -> Json:
     }
 
 
-def value_text(value: Any) -> str | None:
-    """A value as a text of bounded length; None for NULL."""
-    if value is None:
-        return None
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= _VALUE_MAX else f"{text[:_VALUE_MAX]}…"
-
-
 def _delta(before: Any, after: Any) -> str | None:
     if not all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in (before, after)):
         return None
@@ -172,7 +160,7 @@ def default_statement(table: str, columns: Mapping[str, str], buckets: Sequence[
     for bucket in buckets:
         for name, count in bucket.get("changed_columns", {}).items():
             counts[name] = counts.get(name, 0) + count
-    named = [name for name in counts if columns.get(name) in _NUMERIC]
+    named = [name for name in counts if columns.get(name) in NUMERIC]
     if not counts:
         named = [name for name, kind in columns.items() if kind in {"FLOAT", "DOUBLE", "BIG_DECIMAL"}]
     sums = [f"SUM({_quoted(name)}) AS {_quoted('sum_' + name)}" for name in named[:_STATEMENT_COLUMNS_MAX]]
@@ -207,18 +195,8 @@ def history(entries: Sequence[Mapping[str, Any]]) -> list[Json]:
 
 def _history_item(entry: Mapping[str, Any]) -> Json:
     names = (
-        "id",
-        "kind",
-        "created_at",
-        "state",
-        "version",
-        "result",
-        "reason",
-        "user",
-        "change",
-        "backfill",
-        "reverts",
-    )
+        "id", "kind", "created_at", "state", "version", "result", "reason", "user", "change", "backfill", "reverts",
+    )  # fmt: skip
     numbers = {name: entry.get(name) or 0 for name in _NUMBERS}
     return {**{name: entry.get(name) for name in names}, **numbers, "commits": 1}
 
@@ -245,7 +223,7 @@ def actions_of(status: Mapping[str, Any], *, busy: bool, active: bool, refused: 
 
 def planning_query(request: Mapping[str, Any]) -> str:
     """The query of the planning form's address that fills in a request again."""
-    found = {name: request.get(field) for name, field in _FORM.items()}
+    found = {name: request.get(name) for name in _FORM}
     found["delete" if request.get("delete") else "where"] = request.get("where")
     return urlencode({name: value for name, value in found.items() if isinstance(value, str) and value})
 

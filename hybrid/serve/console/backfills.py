@@ -39,7 +39,7 @@ def backfills_page(ask: PageRequest, table: str) -> Json:
         "active": [_run(run) for run in ask.context.home.runs(name) if run.incomplete and run.type == BACKFILL],
         "history": history(ask.call("replacements", table=name)) if has_offline else [],
         "copies": copies_of(
-            str(ask.request.url), "backfills", {"table": name}, cli=("backfill", "list", name),
+            ask.url, "backfills", {"table": name}, cli=("backfill", "list", name),
             python=f"hy.backfills.statuses({name!r})",
         ),
     }  # fmt: skip

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from hybrid.serve.console.backfill_views import totals
+
 WIDTH, HEIGHT = 1000, 120
 _BASE = 80  # y of the line between rows that stay or come, and rows that go
 _MARKS_MAX = 200
@@ -43,6 +45,4 @@ def _bar(value: int, highest: int, room: int) -> float:
 
 
 def _sum(group: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    names = ("rows_before", "rows_after", "added", "removed", "changed")
-    numbers = {name: sum(bucket[name] for bucket in group) for name in names}
-    return {"start": group[0]["start"], "end": group[-1]["end"], **numbers}
+    return {"start": group[0]["start"], "end": group[-1]["end"], **totals(group)}

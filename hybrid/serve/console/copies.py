@@ -14,6 +14,11 @@ Copies = list[dict[str, str]]
 _TOKEN = '-H "Authorization: Bearer $HYBRID_TOKEN"'
 
 
+def command_line(words: Sequence[str], label: str = "Command line") -> dict[str, str]:
+    """One way alone: a command, by its words after `hybrid`."""
+    return {"label": label, "text": shlex.join(["hybrid", *words])}
+
+
 def copies_of(url: str, verb: str, arguments: Mapping[str, Any], *, cli: Sequence[str], python: str) -> Copies:
     """The three ways to call a verb. `cli` are the words after `hybrid`; `python` is the call on `hy`.
 
@@ -27,7 +32,7 @@ def copies_of(url: str, verb: str, arguments: Mapping[str, Any], *, cli: Sequenc
     if who_asks() is not None:
         text = text.replace("curl -sS", f"curl -sS {_TOKEN}", 1)
     return [
-        {"label": "Command line", "text": shlex.join(["hybrid", *cli])},
+        command_line(cli),
         {"label": "curl", "text": text},
         {"label": "Python", "text": f"import hybrid\nhy = hybrid.connect({server!r})\n{python}"},
     ]

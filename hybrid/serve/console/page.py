@@ -76,14 +76,19 @@ class PageRequest:
         """The address by which the client reached the server."""
         return str(self.request.base_url)
 
-    def parameter(self, name: str, default: str = "") -> str:
-        """A parameter of the URL."""
-        return self.request.query_params.get(name, default)
+    def parameter(self, name: str) -> str:
+        """A parameter of the URL; empty where it is missing."""
+        return self.request.query_params.get(name, "")
 
     def text(self, name: str) -> str | None:
         """A text field of the form; None when it is empty or missing."""
         value = self.form.get(name)
         return value.strip() or None if isinstance(value, str) else None
+
+    def texts(self, *names: str) -> dict[str, str]:
+        """Those text fields of the form that are filled in, by name."""
+        found = {name: self.text(name) for name in names}
+        return {name: text for name, text in found.items() if text is not None}
 
     def pasted(self, name: str) -> str:
         """A text field of the form as it was written, so that lines are counted as its author sees them."""
@@ -93,11 +98,6 @@ class PageRequest:
     def warn(self, warnings: Sequence[str]) -> None:
         """Show warnings with what a change did, which its verb does not give."""
         self.request.state.warnings = [*_warnings_of(self.request), *warnings]
-
-    def file(self, name: str) -> UploadFile | None:
-        """A file of the form; None when none was chosen."""
-        value = self.form.get(name)
-        return value if isinstance(value, UploadFile) and value.filename else None
 
     def stored_files(self, name: str) -> str | None:
         """The path of the form's files, stored for the run of this change, which may read no other file. None: none."""
@@ -160,7 +160,7 @@ class Page:
 
     def _html(self, request: Request, model: Json, names: Sequence[str], nonce: str | None) -> str:
         values = {"model": model, "title": self.title, "path": request.url.path, "query": request.url.query}
-        more = {"parameters": request.query_params, "poll_ms": self.poll_ms, "nonce": nonce, "tables": names}
+        more = {"poll_ms": self.poll_ms, "nonce": nonce, "tables": names}
         return render(self.template, {**values, **more}, target_block(request))
 
 

@@ -18,8 +18,10 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from hybrid.errors import HybridError, error_document
+from hybrid.operations.result_diff import NUMERIC
+from hybrid.query.connection import quoted
 from hybrid.serve.console.page import accepts_json, html_response, page_headers
-from hybrid.serve.console.rendering import render
+from hybrid.serve.console.rendering import render, value_text
 from hybrid.serve.context import context_of
 from hybrid.serve.verbs import run_verb
 from hybrid.sql.tokens import VIRTUAL
@@ -27,7 +29,6 @@ from hybrid.sql.vocabulary import KEYWORDS, SET_OPTIONS, TYPE_NAMES, function_na
 
 router = APIRouter(include_in_schema=False)
 PATH = "/ui/query"
-NUMERIC = frozenset({"INT", "LONG", "FLOAT", "DOUBLE", "BIG_DECIMAL"})
 ROWS_WITHOUT_SCRIPTS = 200
 _CELL_MAX = 400  # characters
 _PLAIN_NAME = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_")
@@ -49,14 +50,18 @@ class AskedStatement:
         return cls(query.get("sql", ""), query.get("as_of", "").strip(), query.get("plan", "").strip())
 
     def arguments(self) -> dict[str, Any]:
-        """The arguments of the verb `query`. The plan follows the statement, where it moves no position of an error."""
-        plan = self.plan.replace("'", "''")
-        sql = f"{self.sql}\n;\nSET plan = '{plan}'" if plan else self.sql
+        """The arguments of the verb `query`."""
+        sql = with_plan(self.sql, self.plan) if self.plan else self.sql
         return {"sql": sql, "as_of": self.as_of or None}
 
     def to_json(self) -> dict[str, str]:
         """The parameters as the page and its twin name them."""
         return {"sql": self.sql, "as_of": self.as_of, "plan": self.plan}
+
+
+def with_plan(sql: str, plan: str) -> str:
+    """A statement that previews a plan. The setting follows it, where it moves no position of an error."""
+    return f"{sql}\n;\nSET plan = {quoted(plan)}"
 
 
 @router.get(f"{PATH}.json")
@@ -131,8 +136,5 @@ def table_of(result: Mapping[str, Any]) -> dict[str, Any]:
 
 def cell_of(value: Json, kind: str) -> dict[str, Any]:
     """One value: its text, and whether it is a number or NULL."""
-    if value is None:
-        return {"text": "NULL", "is_null": True, "is_number": kind in NUMERIC}
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    cut = text if len(text) <= _CELL_MAX else f"{text[:_CELL_MAX]}…"
-    return {"text": cut, "is_null": False, "is_number": kind in NUMERIC}
+    text = value_text(value, _CELL_MAX)
+    return {"text": "NULL" if text is None else text, "is_null": text is None, "is_number": kind in NUMERIC}

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 FOLDER = Path(__file__).parent / "templates"
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _STEP = 1024
+_VALUE_MAX = 300  # characters
 UNKNOWN = "\N{EN DASH}"
 MAIN_BLOCK = "main"
 
@@ -36,10 +37,8 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         auto_reload=False,
-        extensions=["jinja2.ext.do"],
     )
-    made.filters.update(number=number, size=size, path=path_part, compact_json=compact_json)
-    made.filters.update(indented_json=indented_json, digest=digest)
+    made.filters.update(number=number, size=size, path=path_part, indented_json=indented_json, digest=digest)
     made.globals.update(asset=asset, may=may, has_accounts=has_account, account=account_view)
     # Imports at the top of a template do not reach a block that is rendered alone; globals do.
     macros = vars(made.get_template("_macros.html").module)
@@ -103,9 +102,12 @@ def path_part(text: str) -> str:
     return quote(str(text), safe="")
 
 
-def compact_json(value: object) -> str:
-    """A value as JSON for a `data-` attribute; the template escapes it."""
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+def value_text(value: object, characters_max: int = _VALUE_MAX) -> str | None:
+    """A value of a row as a text of bounded length; None for NULL."""
+    if value is None:
+        return None
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= characters_max else f"{text[:characters_max]}…"
 
 
 def indented_json(value: object) -> str:

@@ -26,7 +26,7 @@ def replacements_page(ask: PageRequest, table: str) -> Json:
         "history": items,
         "is_cut": len(items) == HISTORY_MAX,
         "copies": copies_of(
-            str(ask.request.url), "replacements", {"table": name}, cli=("replacement", "list", name),
+            ask.url, "replacements", {"table": name}, cli=("replacement", "list", name),
             python=f"hy.table({name!r}).replacements()",
         ),
     }  # fmt: skip
@@ -42,7 +42,7 @@ def replacement_page(ask: PageRequest, table: str, entry: str) -> Json:
         "entry": found,
         "revertible": found["state"] in {"ACTIVE", "IN_PROGRESS"},
         "copies": copies_of(
-            str(ask.request.url), "revert", {"table": name, "entry": found["id"]},
+            ask.url, "revert", {"table": name, "entry": found["id"]},
             cli=("replacement", "revert", name, found["id"]), python=f"hy.table({name!r}).revert({found['id']!r})",
         ),
     }  # fmt: skip
@@ -53,5 +53,4 @@ def revert_change(ask: PageRequest, table: str, entry: str) -> Json:
     """Takes a replacement back; the field `confirm` repeats the table's name."""
     name = ask.call("table_show", table=table)["name"]
     require_confirmed(ask, name)
-    arguments = {"table": name, "entry": entry, "reason": ask.text("reason"), "user": ask.text("user")}
-    return {key: value for key, value in arguments.items() if value is not None}
+    return {"table": name, "entry": entry, **ask.texts("reason", "user")}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import quote
 
 from fastapi import APIRouter
 
@@ -12,6 +11,7 @@ from hybrid.catalog.runs import RunRecord
 from hybrid.operations.run_views import run_details
 from hybrid.rpc import json_views as views
 from hybrid.serve.console.page import Json, PageRequest, page
+from hybrid.serve.console.rendering import path_part
 
 router = APIRouter(include_in_schema=False)
 
@@ -30,4 +30,4 @@ def place_of(run: RunRecord) -> str | None:
     backfill = report.get("id") if run.verb == "backfill_plan" else run.arguments.get("backfill")
     if not isinstance(backfill, str):
         return None
-    return f"/ui/tables/{quote(run.table_name, safe='')}/backfills/{quote(backfill, safe='')}"
+    return f"/ui/tables/{path_part(run.table_name)}/backfills/{path_part(backfill)}"
