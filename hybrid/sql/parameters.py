@@ -269,10 +269,9 @@ def _put(sql: str, tokens: Sequence[Token], node: exp.Literal, mark: Mark, value
         node.replace(_literal(value, parent))
     elif isinstance(parent, exp.In) and node.arg_key in {"expressions", "field"}:
         items = [_literal(item, parent) for item in value.items]
-        others = [item for item in parent.expressions if item is not node]
-        place = next((at for at, item in enumerate(parent.expressions) if item is node), 0)
+        written = parent.expressions or [node]  # `IN :x` has the mark in `field`
         parent.set("field", None)
-        parent.set("expressions", [*others[:place], *items, *others[place:]])
+        parent.set("expressions", [new for item in written for new in (items if item is node else [item])])
     else:
         raise misplaced(sql, _token_of(tokens, mark), "is a list, which can stand only in IN (...)")
 

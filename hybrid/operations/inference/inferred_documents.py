@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hybrid.config.table_config import ARRIVED
 from hybrid.config.upsert_json import MOVE_TASK
 from hybrid.operations.inference.column_sample import TypeChoice
 from hybrid.operations.inference.time_column import TimeChoice, bucket_of
@@ -18,7 +19,6 @@ from hybrid.query.connection import identifier
 from hybrid.schema.types import DataType
 
 Document = dict[str, Any]
-_ARRIVAL_COLUMN = "_hy_timestamp"
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def config_document(plan: TablePlan, half: str, stream: Mapping[str, str] | None
     move = {**bucket, "schedule": _MOVES}
     upsert: Document = {"mode": "FULL"}
     if plan.time is None:
-        upsert["comparisonColumn"] = _ARRIVAL_COLUMN
+        upsert["comparisonColumn"] = ARRIVED
     return {
         "tableName": plan.name,
         "tableType": half,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from hybrid.config.stream_decoder import DECODER
 from hybrid.config.table_config import Half, StreamConfig
 from hybrid.config.table_json import parse_table
 from hybrid.errors import DataError, NotFoundError, UsageError, suggestion
@@ -19,7 +20,6 @@ from hybrid.records.outcome import Rejected
 
 TOPIC, BROKERS = "stream.kafka.topic.name", "stream.kafka.broker.list"
 _OFFSET_RESET = "stream.kafka.consumer.prop.auto.offset.reset"
-_DECODER = "stream.kafka.decoder.class.name"
 _REGISTRY = "stream.kafka.decoder.prop.schema.registry.rest.url"
 _AVRO = "org.apache.pinot.plugin.inputformat.avro.confluent.KafkaConfluentSchemaRegistryAvroMessageDecoder"
 # A sample is what messages hold before any column of a table is known.
@@ -33,7 +33,7 @@ _MESSAGES_MAX = 100_000  # a server may read the sample
 
 def stream_configs(topic: str, brokers: str, options: InferOptions) -> dict[str, str]:
     """The streamConfigs of a table that reads a topic from its first message."""
-    registry = {_DECODER: _AVRO, _REGISTRY: options.registry} if options.registry is not None else {}
+    registry = {DECODER: _AVRO, _REGISTRY: options.registry} if options.registry is not None else {}
     return {
         "streamType": "kafka",
         TOPIC: topic,
