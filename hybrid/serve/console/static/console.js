@@ -89,9 +89,15 @@ export async function fetchJson(url, options = {}) {
   options.onAnswer?.(answer);
   if (answer.status === 304) return null;
   const body = await answer.json().catch(() => ({}));
-  if (answer.status === 401) location.assign(`/ui/sign-in?next=${encodeURIComponent(location.pathname + location.search)}`);
+  if (answer.status === 401) signIn();
   if (!answer.ok) throw Object.assign(new Error(body.error ?? `HTTP ${answer.status}`), { hint: body.hint, status: answer.status });
   return body;
+}
+
+// The way to the sign-in page, and back to this one.
+
+export function signIn() {
+  location.assign(`/ui/sign-in?next=${encodeURIComponent(location.pathname + location.search)}`);
 }
 
 // The colour scheme.
@@ -125,7 +131,7 @@ nameScheme();
 
 const UNITS = [["d", 86400], ["h", 3600], ["min", 60], ["s", 1]];
 
-export function duration(seconds) {
+function duration(seconds) {
   const size = Math.abs(seconds);
   const at = UNITS.findIndex(([, length]) => size >= length);
   if (at < 0) return "0 s";
@@ -136,7 +142,7 @@ export function duration(seconds) {
   return rest ? `${whole} ${unit} ${rest} ${next[0]}` : `${whole} ${unit}`;
 }
 
-export function relative(iso, now = Date.now()) {
+function relative(iso, now = Date.now()) {
   const seconds = (now - Date.parse(iso)) / 1000;
   if (Number.isNaN(seconds)) return iso;
   if (Math.abs(seconds) < 1) return "now";
@@ -155,26 +161,47 @@ showTimes();
 
 // Copies, menus, confirmations.
 
-async function copy(text) {
+const OPEN_MENUS = "details[data-menu][open]";
+
+export async function copy(text) {
   try {
     await navigator.clipboard.writeText(text);
-    toast("Copied.");
-  } catch {
-    toast("The browser does not allow to copy here. Select the text instead.", "bad");
+  } catch { // no permission, or not a secure context
+    if (!copyBySelection(text)) {
+      toast("The browser does not allow to copy here. Select the text instead.", "bad");
+      return;
+    }
+  }
+  toast("Copied.");
+}
+
+function copyBySelection(text) {
+  const area = document.createElement("textarea");
+  area.value = text;
+  document.body.append(area);
+  area.select();
+  const isCopied = document.execCommand("copy");
+  area.remove();
+  return isCopied;
+}
+
+// Closes all menus but the one around an element.
+
+export function closeMenus(around = null) {
+  for (const menu of document.querySelectorAll(OPEN_MENUS)) {
+    if (!menu.contains(around)) menu.open = false;
   }
 }
 
 document.addEventListener("click", (event) => {
   const copied = event.target.closest("[data-copy]");
   if (copied) copy(copied.dataset.copy);
-  for (const menu of document.querySelectorAll("details[data-menu][open]")) {
-    if (!menu.contains(event.target)) menu.open = false;
-  }
+  closeMenus(event.target);
 });
 
 document.addEventListener("keydown", (event) => {
   if (event.key !== "Escape") return;
-  for (const menu of document.querySelectorAll("details[data-menu][open]")) {
+  for (const menu of document.querySelectorAll(OPEN_MENUS)) {
     menu.open = false;
     menu.querySelector("summary").focus();
   }

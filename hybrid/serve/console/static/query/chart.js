@@ -1,7 +1,7 @@
 // The result as a chart: lines or bars of columns over one column. Its settings are kept when the statement runs again.
 
 import uPlot from "../vendor/uPlot.esm.min.js";
-import { element, emptyNote } from "./dom.js";
+import { element, emptyNote } from "../dom.js";
 import { axisOf, isNumeric, numberOf, secondsOf, textOf } from "./values.js";
 
 const SERIES_MAX = 6;
@@ -13,7 +13,7 @@ const STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_
 /** The settings of a chart for a result: `wanted`, as far as the result has its columns, else a guess. */
 export function chartSettings(result, wanted) {
   const columns = result.columns;
-  const numeric = columns.filter((name, index) => isNumeric(result.types[index]));
+  const numeric = drawableColumns(result);
   const axis = columns.map((name, index) => axisOf(result.types[index], valuesOf(result, index)));
   const guessed = columns[firstOf(axis, "time") ?? firstOf(axis, "category") ?? 0] ?? null;
   const x = columns.includes(wanted?.x) ? wanted.x : guessed;

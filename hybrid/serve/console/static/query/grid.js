@@ -1,6 +1,6 @@
 // The result as a table: only the rows in sight are in the document, so that any number scrolls smoothly.
 
-import { element } from "./dom.js";
+import { element } from "../dom.js";
 import { counted, isNumeric, textOf } from "./values.js";
 
 const ROW_PX = 30; // as in query.css
@@ -94,7 +94,7 @@ export class Grid {
   }
 
   _row(number) {
-    const row = element("tr", number % 2 ? "is-odd" : "");
+    const row = element("tr");
     row.setAttribute("aria-rowindex", String(number + 2));
     row.dataset.row = String(number);
     const label = element("th", "grid-number", (number + 1).toLocaleString("en-US"));

@@ -1,6 +1,6 @@
 // The dialog with the statements that were run in this browser.
 
-import { element } from "./dom.js";
+import { element } from "../dom.js";
 import { counted, duration } from "./values.js";
 
 const SHOWN_CHARACTERS = 300;

@@ -1,9 +1,9 @@
 // What a run brought: its rows as table or chart, its plan, its facts, copies and downloads; or its error.
 
-import { toast } from "../console.js";
+import { closeMenus, copy } from "../console.js";
 import { Chart, chartSettings, drawableColumns } from "./chart.js";
 import { asCommandLine, asCurl, asPython, downloadAddress, twinAddress } from "./copying.js";
-import { element, emptyNote } from "./dom.js";
+import { element, emptyNote } from "../dom.js";
 import { Grid } from "./grid.js";
 import { showPlan } from "./plan.js";
 import { ask, exported, Refused } from "./server.js";
@@ -227,30 +227,4 @@ function checkbox(name, isChecked) {
   input.checked = isChecked;
   label.append(input, name);
   return label;
-}
-
-function closeMenus() {
-  for (const menu of document.querySelectorAll("details[data-menu][open]")) menu.open = false;
-}
-
-async function copy(text) {
-  try {
-    await navigator.clipboard.writeText(text);
-  } catch { // no permission, or not a secure context
-    if (!copyBySelection(text)) {
-      toast("The browser does not allow to copy here. Select the text instead.", "bad");
-      return;
-    }
-  }
-  toast("Copied.");
-}
-
-function copyBySelection(text) {
-  const area = element("textarea");
-  area.value = text;
-  document.body.append(area);
-  area.select();
-  const isCopied = document.execCommand("copy");
-  area.remove();
-  return isCopied;
 }

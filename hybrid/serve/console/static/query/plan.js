@@ -1,13 +1,12 @@
 // How a statement is answered, drawn small: two lanes, the boundary between them, segments read and pruned.
 
-import { element } from "./dom.js";
+import { element, svgElement } from "../dom.js";
 import { counted } from "./values.js";
 
 const SEGMENTS_MAX = 2000; // tables with more files are drawn by counts: their segments would be megabytes
 const LANE_PX = 46; // its name, then its marks
 const NAME_PX = 18;
 const WIDTH_MIN = 300;
-const SVG = "http://www.w3.org/2000/svg";
 
 /**
  * Draws the explanation of a statement into `target`. `revision` is that of the result. `ask(verb, arguments)` fetches
@@ -37,30 +36,30 @@ export function timeline(table, segments, width) {
   const to = Math.max(...times, from + 1);
   const x = (time) => 8 + ((time - from) / (to - from)) * (width - 16);
   const height = table.halves.length * LANE_PX + 26;
-  const drawing = svg("svg", { viewBox: `0 0 ${width} ${height}`, class: "plan-drawing", role: "img" });
+  const drawing = svgElement("svg", { viewBox: `0 0 ${width} ${height}`, class: "plan-drawing", role: "img" });
   drawing.setAttribute("aria-label", describe(table));
   table.halves.forEach((half, lane) => {
     const read = new Set(half.segments);
     const top = lane * LANE_PX;
     drawing.append(
-      svgText("text", { x: 0, y: top + 12, class: "plan-lane-name" }, half.half.toLowerCase()),
-      svg("rect", { x: 0, y: top + NAME_PX, width, height: 24, rx: 5, class: "plan-lane" }),
+      svgElement("text", { x: 0, y: top + 12, class: "plan-lane-name" }, half.half.toLowerCase()),
+      svgElement("rect", { x: 0, y: top + NAME_PX, width, height: 24, rx: 5, class: "plan-lane" }),
     );
     for (const segment of dated.filter((each) => each.half === half.half)) {
       const isRead = read.has(segment.name);
       const left = x(segment.start_ms);
-      const mark = svg("rect", {
+      const mark = svgElement("rect", {
         x: left, y: top + NAME_PX + 5, width: Math.max(3, x(segment.end_ms) - left), height: 14, rx: 2,
         class: `${isRead ? "plan-read" : "plan-pruned"} plan-${half.half.toLowerCase()}`,
       });
-      mark.append(svgText("title", {}, `${segment.name}: ${isRead ? "read" : "pruned"}, ${counted(segment.rows, "row")}`));
+      mark.append(svgElement("title", {}, `${segment.name}: ${isRead ? "read" : "pruned"}, ${counted(segment.rows, "row")}`));
       drawing.append(mark);
     }
   });
   if (limit !== null) drawing.append(...boundaryMark(x(limit), table.halves.length * LANE_PX, width));
   drawing.append(
-    svgText("text", { x: 8, y: height - 6, class: "plan-tick" }, timeText(from, to - from)),
-    svgText("text", { x: width - 8, y: height - 6, class: "plan-tick", "text-anchor": "end" }, timeText(to, to - from)),
+    svgElement("text", { x: 8, y: height - 6, class: "plan-tick" }, timeText(from, to - from)),
+    svgElement("text", { x: width - 8, y: height - 6, class: "plan-tick", "text-anchor": "end" }, timeText(to, to - from)),
   );
   return drawing;
 }
@@ -68,8 +67,8 @@ export function timeline(table, segments, width) {
 function boundaryMark(x, height, width) {
   const isRight = x > width / 2;
   return [
-    svg("line", { x1: x, x2: x, y1: NAME_PX - 4, y2: height, class: "plan-boundary" }),
-    svgText("text", {
+    svgElement("line", { x1: x, x2: x, y1: NAME_PX - 4, y2: height, class: "plan-boundary" }),
+    svgElement("text", {
       x: isRight ? x - 6 : x + 6, y: 12, class: "plan-boundary-name", "text-anchor": isRight ? "end" : "start",
     }, "boundary"),
   ];
@@ -173,16 +172,4 @@ function timeText(ms, span) {
   if (!isFiniteTime(ms)) return "";
   const text = new Date(ms).toISOString().replace("T", " ");
   return text.slice(0, span < 60_000 ? 23 : span < 3_600_000 ? 19 : 16);
-}
-
-function svg(name, attributes) {
-  const made = document.createElementNS(SVG, name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, String(value));
-  return made;
-}
-
-function svgText(name, attributes, text) {
-  const made = svg(name, attributes);
-  made.textContent = text;
-  return made;
 }

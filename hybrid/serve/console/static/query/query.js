@@ -4,7 +4,7 @@ import { toast } from "../console.js";
 import { createEditor } from "../editor.js";
 import { CatalogNames, Completer } from "./completion.js";
 import { pageAddress } from "./copying.js";
-import { element, partsOf } from "./dom.js";
+import { element, partsOf } from "../dom.js";
 import { HistoryDialog } from "./history_dialog.js";
 import { OutcomeView, sentenceOf } from "./outcome.js";
 import { ask, cancelOnServer, Refused } from "./server.js";

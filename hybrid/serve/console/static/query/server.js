@@ -1,5 +1,6 @@
 // Calls of verbs on the server, as the command line makes them.
 
+import { signIn } from "../console.js";
 import { parseExactly } from "./values.js";
 
 /** A refusal of the server: its sentence, and `hint`, what to do. */
@@ -39,8 +40,4 @@ export async function exported({ sql, asOf }, format) {
   const response = await fetch("/query/export", { method: "POST", headers, body });
   if (!response.ok) throw new Refused(await response.json().catch(() => null), response.status);
   return response.blob();
-}
-
-function signIn() {
-  location.assign(`/ui/sign-in?next=${encodeURIComponent(location.pathname + location.search)}`);
 }

@@ -73,7 +73,7 @@ export class History {
     this._store = store;
   }
 
-  /** The entries: `{sql, asOf, plan, at, rows, tookMs, failed}`. */
+  /** The entries: `{sql, asOf, plan, at, tookMs, rows, outcome}`. */
   entries() {
     const kept = read(this._store, HISTORY_KEY);
     return Array.isArray(kept) ? kept.filter((entry) => typeof entry?.sql === "string").slice(0, HISTORY_MAX) : [];

@@ -1,5 +1,5 @@
 // The text of the editor: its lexemes, its statements, and where an error message points. No DOM.
-// The lexemes are those of hybrid/cli/shell/lexer.py; tests/console/test_query_text.py compares them.
+// The lexemes are those of hybrid/cli/shell/lexer.py; tests/console/test_query_scripts.py compares them.
 
 const LEXEME = new RegExp(
   [

@@ -1,20 +1,13 @@
 // Draws a timeline as SVG. Positions come from the window; colours and patterns from console.css.
 
+import { svgElement } from "../dom.js";
 import { STATES, rowLabel } from "./marks.js";
-import { momentText, ticks } from "./scale.js";
+import { countText, momentText, ticks } from "./scale.js";
 
-const SPACE = "http://www.w3.org/2000/svg";
 export const LEFT = 96, RIGHT = 16;
 const TOP = 30, AXIS = 26, OFFLINE = 96, GAP = 34, ROW = 24, TAIL_MIN = 22;
 const NARROW = 620, NARROW_LEFT = 60;
 const GLYPH_MIN = 13, BAR_MIN = 4;
-
-export function element(name, attributes = {}, text = null) {
-  const made = document.createElementNS(SPACE, name);
-  for (const [key, value] of Object.entries(attributes)) if (value !== null) made.setAttribute(key, value);
-  if (text !== null) made.textContent = text;
-  return made;
-}
 
 /** The geometry of a model on a width: where lanes are, and how times become positions. */
 export function geometry(model, view, width) {
@@ -38,15 +31,15 @@ export function geometry(model, view, width) {
 
 /** Patterns, so that no state is told by colour alone. */
 function patterns() {
-  const defs = element("defs");
-  const corrected = element("pattern", { id: "tl-corrected", width: 6, height: 6, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" });
-  corrected.append(element("rect", { width: 6, height: 6, class: "tl-p-back" }), element("rect", { width: 2, height: 6, class: "tl-p-line" }));
-  const failed = element("pattern", { id: "tl-failed", width: 8, height: 8, patternUnits: "userSpaceOnUse" });
-  failed.append(element("rect", { width: 8, height: 8, class: "tl-f-back" }), element("path", { d: "M1 1l6 6M7 1l-6 6", class: "tl-f-line" }));
-  const running = element("pattern", { id: "tl-running", width: 12, height: 12, patternUnits: "userSpaceOnUse", patternTransform: "rotate(-45)" });
-  running.append(element("rect", { width: 12, height: 12, class: "tl-r-back" }), element("rect", { width: 6, height: 12, class: "tl-r-line" }));
-  const tail = element("pattern", { id: "tl-tail", width: 5, height: 5, patternUnits: "userSpaceOnUse" });
-  tail.append(element("circle", { cx: 1.5, cy: 1.5, r: 1.2, class: "tl-t-dot" }));
+  const defs = svgElement("defs");
+  const corrected = svgElement("pattern", { id: "tl-corrected", width: 6, height: 6, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" });
+  corrected.append(svgElement("rect", { width: 6, height: 6, class: "tl-p-back" }), svgElement("rect", { width: 2, height: 6, class: "tl-p-line" }));
+  const failed = svgElement("pattern", { id: "tl-failed", width: 8, height: 8, patternUnits: "userSpaceOnUse" });
+  failed.append(svgElement("rect", { width: 8, height: 8, class: "tl-f-back" }), svgElement("path", { d: "M1 1l6 6M7 1l-6 6", class: "tl-f-line" }));
+  const running = svgElement("pattern", { id: "tl-running", width: 12, height: 12, patternUnits: "userSpaceOnUse", patternTransform: "rotate(-45)" });
+  running.append(svgElement("rect", { width: 12, height: 12, class: "tl-r-back" }), svgElement("rect", { width: 6, height: 12, class: "tl-r-line" }));
+  const tail = svgElement("pattern", { id: "tl-tail", width: 5, height: 5, patternUnits: "userSpaceOnUse" });
+  tail.append(svgElement("circle", { cx: 1.5, cy: 1.5, r: 1.2, class: "tl-t-dot" }));
   defs.append(corrected, failed, running, tail);
   return defs;
 }
@@ -58,23 +51,23 @@ export function draw(svg, state, width) {
   svg.setAttribute("viewBox", `0 0 ${width} ${place.height}`);
   svg.setAttribute("width", width);
   svg.setAttribute("height", place.height);
-  const clip = element("clipPath", { id: "tl-clip" });
-  clip.append(element("rect", { x: place.left, y: 0, width: place.inner, height: place.height }));
+  const clip = svgElement("clipPath", { id: "tl-clip" });
+  clip.append(svgElement("rect", { x: place.left, y: 0, width: place.inner, height: place.height }));
   const defs = patterns();
   defs.append(clip);
-  const drawn = element("g", { "clip-path": "url(#tl-clip)" });
+  const drawn = svgElement("g", { "clip-path": "url(#tl-clip)" });
   drawn.append(lanes(place), grid(view, place), offline(state, place), realtime(state, place));
-  const labels = element("g", { class: "tl-labels" });
+  const labels = svgElement("g", { class: "tl-labels" });
   laneLabels(labels, state, place);
   svg.replaceChildren(defs, labels, drawn, axis(view, place), boundary(state, place), selection(state, place), focusRing(state, place));
   return place;
 }
 
 function lanes(place) {
-  const group = element("g", { class: "tl-lanes" });
+  const group = svgElement("g", { class: "tl-lanes" });
   group.append(
-    element("rect", { x: place.left, y: place.offlineTop, width: place.inner, height: place.offlineHeight, class: "tl-lane", "data-testid": "lane-offline" }),
-    element("rect", { x: place.left, y: place.realtimeTop, width: place.inner, height: place.realtimeHeight, class: "tl-lane", "data-testid": "lane-realtime" }),
+    svgElement("rect", { x: place.left, y: place.offlineTop, width: place.inner, height: place.offlineHeight, class: "tl-lane", "data-testid": "lane-offline" }),
+    svgElement("rect", { x: place.left, y: place.realtimeTop, width: place.inner, height: place.realtimeHeight, class: "tl-lane", "data-testid": "lane-realtime" }),
   );
   return group;
 }
@@ -82,36 +75,36 @@ function lanes(place) {
 function laneLabels(group, state, place) {
   const short = place.left < LEFT;
   group.append(
-    element("text", { x: 0, y: place.offlineTop + 14, class: "tl-name" }, "OFFLINE"),
-    element("text", { x: place.left, y: place.realtimeTop - 10, class: "tl-name" }, "REALTIME"),
+    svgElement("text", { x: 0, y: place.offlineTop + 14, class: "tl-name" }, "OFFLINE"),
+    svgElement("text", { x: place.left, y: place.realtimeTop - 10, class: "tl-name" }, "REALTIME"),
   );
   state.model.realtime.forEach((row, number) => {
     const text = rowLabel(row.partitions);
     const y = place.realtimeTop + (number + 0.5) * place.rowHeight + 4;
-    if (place.rowHeight >= ROW || number % 2 === 0) group.append(element("text", { x: 0, y, class: "tl-row" }, short ? text.slice(0, 7) : `partition ${text}`.slice(-15)));
+    if (place.rowHeight >= ROW || number % 2 === 0) group.append(svgElement("text", { x: 0, y, class: "tl-row" }, short ? text.slice(0, 7) : `partition ${text}`.slice(-15)));
   });
 }
 
 function grid(view, place) {
-  const group = element("g", { class: "tl-grid" });
+  const group = svgElement("g", { class: "tl-grid" });
   for (const { at, isDay } of ticks(view.start, view.end, place.inner)) {
     const x = Math.round(place.x(at)) + 0.5;
-    group.append(element("line", { x1: x, x2: x, y1: place.offlineTop, y2: place.realtimeTop + place.realtimeHeight, class: isDay ? "tl-day" : null }));
+    group.append(svgElement("line", { x1: x, x2: x, y1: place.offlineTop, y2: place.realtimeTop + place.realtimeHeight, class: isDay ? "tl-day" : null }));
   }
   return group;
 }
 
 function axis(view, place) {
-  const group = element("g", { class: "tl-axis" });
+  const group = svgElement("g", { class: "tl-axis" });
   let free = place.left - 40;
   for (const { at, text, isDay } of ticks(view.start, view.end, place.inner)) {
     const x = place.x(at);
     const half = text.length * 3.4;
     if (x - half < free || x + half > place.width) continue;
     free = x + half + 12;
-    group.append(element("text", { x, y: place.axisTop + 14, class: isDay ? "tl-tick tl-tick-day" : "tl-tick" }, text));
+    group.append(svgElement("text", { x, y: place.axisTop + 14, class: isDay ? "tl-tick tl-tick-day" : "tl-tick" }, text));
   }
-  group.append(element("rect", { x: place.left, y: place.axisTop - 4, width: place.inner, height: AXIS, class: "tl-axis-hold", "data-part": "axis" }));
+  group.append(svgElement("rect", { x: place.left, y: place.axisTop - 4, width: place.inner, height: AXIS, class: "tl-axis-hold", "data-part": "axis" }));
   return group;
 }
 
@@ -138,87 +131,87 @@ function visible(box, place) {
 }
 
 function offline(state, place) {
-  const group = element("g", { class: "tl-offline" });
+  const group = svgElement("g", { class: "tl-offline" });
   for (const mark of state.marks) {
     if (mark.lane !== "offline") continue;
     const box = boxOf(mark, state, place);
     if (!visible(box, place)) continue;
-    group.append(element("rect", { ...box, rx: Math.min(3, box.width / 3), class: `tl-mark tl-${mark.state}`, "data-testid": "bucket", "data-state": mark.state, "data-key": mark.key }));
+    group.append(svgElement("rect", { ...box, rx: Math.min(3, box.width / 3), class: `tl-mark tl-${mark.state}`, "data-testid": "bucket", "data-state": mark.state, "data-key": mark.key }));
     const { glyph } = STATES[mark.state];
     if (glyph && box.width >= GLYPH_MIN) {
       const y = place.offlineTop + place.offlineHeight - 7;
-      group.append(element("text", { x: box.x + box.width / 2, y, class: `tl-glyph tl-glyph-${mark.state}` }, glyph));
+      group.append(svgElement("text", { x: box.x + box.width / 2, y, class: `tl-glyph tl-glyph-${mark.state}` }, glyph));
     } else if (glyph && mark.state !== "missing") {
-      group.append(element("rect", { x: box.x, y: place.offlineTop - 5, width: box.width, height: 3, class: `tl-flag tl-flag-${mark.state}` }));
+      group.append(svgElement("rect", { x: box.x, y: place.offlineTop - 5, width: box.width, height: 3, class: `tl-flag tl-flag-${mark.state}` }));
     }
   }
   return group;
 }
 
 function realtime(state, place) {
-  const group = element("g", { class: "tl-realtime" });
+  const group = svgElement("g", { class: "tl-realtime" });
   for (const mark of state.marks) {
     if (mark.lane !== "realtime") continue;
     const box = boxOf(mark, state, place);
     if (!visible(box, place)) continue;
-    group.append(element("rect", { ...box, rx: Math.min(4, box.width / 3), class: `tl-mark tl-${mark.state}`, "data-state": mark.state, "data-key": mark.key }));
+    group.append(svgElement("rect", { ...box, rx: Math.min(4, box.width / 3), class: `tl-mark tl-${mark.state}`, "data-state": mark.state, "data-key": mark.key }));
     if (mark.state === "consuming" && box.width >= 8) {
-      group.append(element("line", { x1: box.x + box.width, x2: box.x + box.width, y1: box.y - 2, y2: box.y + box.height + 2, class: "tl-open" }));
+      group.append(svgElement("line", { x1: box.x + box.width, x2: box.x + box.width, y1: box.y - 2, y2: box.y + box.height + 2, class: "tl-open" }));
     }
-    if (mark.late_segments) group.append(element("path", { d: `M${box.x + Math.min(box.width / 2, 7)} ${box.y + 2}l4.500 7h-9z`, class: "tl-late" }));
+    if (mark.late_segments) group.append(svgElement("path", { d: `M${box.x + Math.min(box.width / 2, 7)} ${box.y + 2}l4.500 7h-9z`, class: "tl-late" }));
   }
   const { behind } = state;
   const last = Math.max(...state.marks.filter((mark) => mark.lane === "realtime").map((mark) => mark.end_ms), -Infinity);
   if (behind && last > -Infinity) {
     const x = place.x(last) + 3;
-    group.append(element("rect", { x, y: place.realtimeTop + 2, width: TAIL_MIN, height: place.realtimeHeight - 4, rx: 3, class: "tl-tail", "data-testid": "tail" }));
+    group.append(svgElement("rect", { x, y: place.realtimeTop + 2, width: TAIL_MIN, height: place.realtimeHeight - 4, rx: 3, class: "tl-tail", "data-testid": "tail" }));
   }
   return group;
 }
 
 function boundary(state, place) {
-  const group = element("g", { class: "tl-boundary-group" });
+  const group = svgElement("g", { class: "tl-boundary-group" });
   const at = state.model.boundary?.limit_ms;
   if (at === null || at === undefined) return group;
   const x = place.x(at);
   if (x < place.left - 1 || x > place.left + place.inner + 1) {
     const before = x < place.left;
-    group.append(element("text", { x: before ? place.left + 2 : place.left + place.inner - 2, y: 14, class: `tl-away${before ? "" : " tl-away-end"}`, "data-testid": "boundary" },
+    group.append(svgElement("text", { x: before ? place.left + 2 : place.left + place.inner - 2, y: 14, class: `tl-away${before ? "" : " tl-away-end"}`, "data-testid": "boundary" },
       before ? `← boundary ${momentText(at)}` : `boundary ${momentText(at)} →`));
     return group;
   }
   const offsets = Object.entries(state.model.frontier);
   const text = `Boundary ${momentText(at)}`;
-  const more = offsets.length ? `moved up to ${offsets.length === 1 ? `offset ${offsets[0][1].toLocaleString("en-US")}` : `${offsets.length} partitions' offsets`}` : "";
+  const more = offsets.length ? `moved up to ${offsets.length === 1 ? `offset ${countText(offsets[0][1])}` : `${offsets.length} partitions' offsets`}` : "";
   const anchorEnd = x > place.left + place.inner / 2;
   const isNarrow = place.inner < 420;
   const half = text.length * 3.6;
   const middle = Math.min(Math.max(x, place.left + half - 20), place.left + place.inner - half);
   const side = isNarrow ? middle : anchorEnd ? x - 7 : x + 7;
-  const line = element("g", { "data-testid": "boundary", class: "tl-boundary" });
+  const line = svgElement("g", { "data-testid": "boundary", class: "tl-boundary" });
   line.append(
-    element("line", { x1: x, x2: x, y1: 4, y2: place.realtimeTop + place.realtimeHeight }),
-    element("circle", { cx: x, cy: 6, r: 4 }),
-    element("text", { x: side, y: 14, class: isNarrow ? "tl-middle" : anchorEnd ? "tl-end" : null }, !isNarrow && more ? `${text} · ${more}` : text),
+    svgElement("line", { x1: x, x2: x, y1: 4, y2: place.realtimeTop + place.realtimeHeight }),
+    svgElement("circle", { cx: x, cy: 6, r: 4 }),
+    svgElement("text", { x: side, y: 14, class: isNarrow ? "tl-middle" : anchorEnd ? "tl-end" : null }, !isNarrow && more ? `${text} · ${more}` : text),
   );
   group.append(line);
   return group;
 }
 
 function selection(state, place) {
-  const group = element("g", { class: "tl-selection-group" });
+  const group = svgElement("g", { class: "tl-selection-group" });
   if (!state.selection) return group;
   const start = Math.max(place.x(state.selection.start), place.left);
   const end = Math.min(place.x(state.selection.end), place.left + place.inner);
-  if (end > start) group.append(element("rect", { x: start, y: place.offlineTop - 6, width: end - start, height: place.realtimeTop + place.realtimeHeight - place.offlineTop + 8, class: "tl-selection" }));
+  if (end > start) group.append(svgElement("rect", { x: start, y: place.offlineTop - 6, width: end - start, height: place.realtimeTop + place.realtimeHeight - place.offlineTop + 8, class: "tl-selection" }));
   return group;
 }
 
 function focusRing(state, place) {
-  const group = element("g", {});
+  const group = svgElement("g", {});
   const mark = state.marks.find((one) => one.key === state.focus);
   if (!mark) return group;
   const box = boxOf(mark, state, place);
-  group.append(element("rect", { x: box.x - 2, y: box.y - 2, width: box.width + 4, height: box.height + 4, rx: 5, class: "tl-focus" }));
+  group.append(svgElement("rect", { x: box.x - 2, y: box.y - 2, width: box.width + 4, height: box.height + 4, rx: 5, class: "tl-focus" }));
   return group;
 }

@@ -11,7 +11,6 @@ export const STATES = {
   consuming: { word: "Consuming", glyph: "…" },
   sealed: { word: "Sealed", glyph: "" },
   moved: { word: "Moved, kept until retention", glyph: "" },
-  tail: { word: "Tail: in Kafka, not committed", glyph: "⋯" },
   late: { word: "Holds late rows", glyph: "▲" },
 };
 

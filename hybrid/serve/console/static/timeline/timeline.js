@@ -1,6 +1,7 @@
 // A table's timeline: zoom, pan, hover, keyboard, a range for a backfill, and updates while data arrives.
 
 import { fetchJson, toast } from "../console.js";
+import { element, svgElement } from "../dom.js";
 import { boxOf, draw } from "./drawing.js";
 import { STATES, factsOf, marksOf, sentenceOf } from "./marks.js";
 import { LONGEST, countText, momentIso, momentText, sizeText, stretchText } from "./scale.js";
@@ -32,8 +33,7 @@ class Timeline {
   // Data
 
   take(model) {
-    const before = this.state.model;
-    const wasWhole = before && this.state.view && this.state.view.start <= before.reach[0] && this.state.view.end >= before.reach[1];
+    const wasWhole = this.state.view !== null && this.isWhole();
     this.state.model = model;
     this.state.marks = marksOf(model);
     this.measure();
@@ -141,15 +141,11 @@ class Timeline {
     const there = new Set(this.state.marks.map((mark) => mark.state));
     if (this.state.marks.some((mark) => mark.late_segments)) there.add("late");
     this.parts.legend.replaceChildren(...LEGEND.filter((state) => there.has(state) || state === "missing" || state === "corrected").map((state) => {
-      const item = document.createElement("li");
-      const swatch = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-      swatch.setAttribute("viewBox", "0 0 18 14");
-      swatch.setAttribute("aria-hidden", "true");
-      const box = document.createElementNS("http://www.w3.org/2000/svg", state === "late" ? "path" : "rect");
-      if (state === "late") box.setAttribute("d", "M9 2l5 9H4z");
-      else for (const [name, value] of Object.entries({ x: 1, y: 1, width: 16, height: 12, rx: 3 })) box.setAttribute(name, value);
-      box.setAttribute("class", state === "late" ? "tl-late" : `tl-${state}`);
-      swatch.append(box);
+      const item = element("li");
+      const swatch = svgElement("svg", { viewBox: "0 0 18 14", "aria-hidden": "true" });
+      swatch.append(state === "late"
+        ? svgElement("path", { d: "M9 2l5 9H4z", class: "tl-late" })
+        : svgElement("rect", { x: 1, y: 1, width: 16, height: 12, rx: 3, class: `tl-${state}` }));
       const glyph = state === "late" ? "" : STATES[state].glyph; // the swatch is the triangle already
       item.append(swatch, `${glyph} ${STATES[state].word}`.trim());
       return item;
@@ -158,13 +154,11 @@ class Timeline {
 
   list() {
     if (!this.parts.list.open) return;
-    const table = document.createElement("table");
+    const table = element("table");
     const head = table.createTHead().insertRow();
     for (const name of ["Half", "Time", "State", "Rows", "Size", "Segments"]) {
-      const cell = document.createElement("th");
+      const cell = element("th", ["Rows", "Size"].includes(name) ? "num" : "", name);
       cell.scope = "col";
-      cell.textContent = name;
-      if (["Rows", "Size"].includes(name)) cell.className = "num";
       head.append(cell);
     }
     const body = table.createTBody();
@@ -173,11 +167,7 @@ class Timeline {
       const half = mark.lane === "offline" ? "Offline" : `Realtime ${mark.partitions.join(", ")}`;
       const state = STATES[mark.state].word + (mark.late_segments ? ", late rows" : "");
       const cells = [half, stretchText(mark.start_ms, mark.end_ms), state, countText(mark.rows), sizeText(mark.bytes), mark.names.join(", ")];
-      cells.forEach((text, number) => {
-        const cell = row.insertCell();
-        cell.textContent = text;
-        if (number === 3 || number === 4) cell.className = "num";
-      });
+      row.append(...cells.map((text, number) => element("td", number === 3 || number === 4 ? "num" : "", text)));
     }
     this.parts.rows.replaceChildren(table);
   }
@@ -201,17 +191,9 @@ class Timeline {
     tip.hidden = !lines;
     if (!lines) return;
     const [head, ...facts] = lines;
-    const title = document.createElement("b");
-    title.textContent = head.join(" · ");
-    const list = document.createElement("dl");
-    for (const [name, text] of facts) {
-      const term = document.createElement("dt");
-      const value = document.createElement("dd");
-      term.textContent = name;
-      value.textContent = text;
-      list.append(term, value);
-    }
-    tip.replaceChildren(title, list);
+    const list = element("dl");
+    for (const [name, text] of facts) list.append(element("dt", "", name), element("dd", "", text));
+    tip.replaceChildren(element("b", "", head.join(" · ")), list);
     const base = stage.offsetLeft;
     const left = Math.min(Math.max(base + x - tip.offsetWidth / 2, 4), this.root.clientWidth - tip.offsetWidth - 4);
     tip.style.left = `${left}px`;
