@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,7 +17,7 @@ from tests.serve.server import Server
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-CHROMIUM = Path("/usr/bin/chromium")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 DATA = Path(__file__).resolve().parents[2] / "data" / "orders"
 WIDE, PHONE, NARROW = (1280, 800), (360, 740), (320, 640)
 # Texts that a page must show as they are. Names of tables and columns cannot hold them; values, reasons and errors can.

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
-
-import pytest
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 
 class Browsing:
@@ -53,33 +47,3 @@ class Browsing:
     def _read(self, kind: str, text: str) -> None:
         if "Content Security Policy" in text or (kind == "error" and "Failed to load resource" not in text):
             self.problems.append(f"console: {text}")
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    """Debian's Chromium, started once for the tests of a module."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
-    if CHROMIUM is None:
-        pytest.skip("Chromium is not installed")
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
-
-
-@pytest.fixture
-def browsing(chromium: Any) -> Iterator[Browsing]:
-    """Opens pages; at the end none may have had a problem."""
-    made = Browsing(chromium)
-    yield made
-    made.close()
-    if made.problems:
-        pytest.fail("; ".join(made.problems))
-
-
-def violations_of(page: Any) -> list[str]:
-    """What axe finds wrong with a page, by rule and element."""
-    from axe_playwright_python.sync_playwright import Axe
-
-    found = Axe().run(page).response["violations"]
-    return [f"{rule['id']}: {node['html'][:160]}" for rule in found for node in rule["nodes"]]

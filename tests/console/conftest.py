@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.console.browser import CHROMIUM, LiveConsole
+from tests.console.browsing import Browsing
 from tests.serve.app import App, lay_orders
 from tests.serve.server import Server
 
@@ -34,14 +35,23 @@ def orders(app: App) -> App:
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Browser]:
     """Debian's Chromium. Mark tests that use it with `browser`."""
-    if not CHROMIUM.exists():
-        pytest.skip(f"{CHROMIUM} is missing: apt-get install chromium")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox"])
+    if CHROMIUM is None:
+        pytest.skip("Chromium is missing: apt-get install chromium")
+    playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield browser
         browser.close()
+
+
+@pytest.fixture
+def browsing(chromium: Browser) -> Iterator[Browsing]:
+    """Opens pages; at the end none may have had a problem."""
+    made = Browsing(chromium)
+    yield made
+    made.close()
+    if made.problems:
+        pytest.fail("; ".join(made.problems))
 
 
 @pytest.fixture(scope="session")

@@ -5,24 +5,21 @@ from __future__ import annotations
 import json
 from html import escape
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 
 from hybrid.config.table_config import Half
-from hybrid.home.accounts import Accounts, Right
+from hybrid.home.accounts import Right
 from hybrid.lake import plans
 from hybrid.lake.log import open_half
 from hybrid.lake.plans import DesiredState, DesiredStateRecord
 from hybrid.serve.context import ServerLimits
 from hybrid.table.plans import BucketState, Counts, Plan, PlannedBucket, Unit
-from tests.console.test_foundation import HTML, fetched
+from tests.console.page_requests import EVIL, FORM, HTML, fetched, key, page, post, queued, twin
 from tests.query.halves import Halves
 from tests.serve.app import App, lay_orders
 
-FORM = "application/x-www-form-urlencoded"
-EVIL = "<img src=x onerror=alert(1)>"
 PLAN = "backfill-1"
 PLACE = f"/ui/tables/orders/backfills/{PLAN}"
 BLANK = {"version_before": 0, "rows_before": 2, "rows_after": 2, "added": 0, "removed": 0, "changed": 2, "result": "x"}
@@ -49,30 +46,6 @@ def halves(app: App) -> Halves:
     )  # fmt: skip
     plans.publish(layout, layout.staging(PLAN), plan)
     return made
-
-
-def page(app: App, path: str, headers: dict[str, str] | None = None) -> str:
-    status, _, body = fetched(app, "GET", path, {**HTML, **(headers or {})})
-    assert status == 200, body.decode()
-    text = body.decode()
-    assert EVIL not in text
-    return text
-
-
-def twin(app: App, path: str) -> Any:
-    status, _, body = fetched(app, "GET", f"{path}.json")
-    assert status == 200, body
-    return json.loads(body)
-
-
-def post(app: App, path: str, headers: dict[str, str] | None = None, **fields: str) -> tuple[int, str]:
-    sent = {"Sec-Fetch-Site": "same-origin", "Content-Type": FORM, "HX-Request": "true", **(headers or {})}
-    status, _, body = fetched(app, "POST", path, sent, urlencode(fields))
-    return status, body.decode()
-
-
-def queued(app: App) -> list[Any]:
-    return [(run.verb, dict(run.arguments), run.source) for run in app.home.runs("orders") if run.state == "QUEUED"]
 
 
 def test_the_form_is_filled_in_by_its_address(halves: Halves, app: App) -> None:
@@ -225,17 +198,15 @@ def test_a_revert_is_confirmed_by_the_name_of_the_table(halves: Halves, app: App
 
 def test_who_may_only_read_sees_no_buttons_and_is_refused(halves: Halves, app: App) -> None:
     halves.commit_entry("backfill", backfill=PLAN, buckets=[[0, 7_200_000]], **BLANK)
-    secret = Accounts(app.home.home).add("ada", Right.READ)[1]
-    app.app.state.authentication._look()
-    key = {"Authorization": f"Bearer {secret}"}
-    entry = json.loads(fetched(app, "GET", f"{PLACE}.json", key)[2])["entries"][0]["id"]
+    reader = key(app, Right.READ)
+    entry = json.loads(fetched(app, "GET", f"{PLACE}.json", reader)[2])["entries"][0]["id"]
     places = ("/ui/tables/orders/backfills", PLACE, f"/ui/tables/orders/replacements/{entry}")
     for path in (*places, "/ui/tables/orders/replacements"):
-        text = page(app, path, key)
+        text = page(app, path, reader)
         assert 'method="post" action="/ui/tables' not in text
         for part in ("plan-backfill", "run-backfill", "revert", "confirm"):
             assert f'data-testid="{part}"' not in text, (path, part)
     for path in (places[0], *(f"{PLACE}/{verb}" for verb in ("run", "pause", "cancel", "release", "revert"))):
-        assert post(app, path, key, delete="a", confirm="orders")[0] == 403, path
-    assert post(app, f"{places[2]}/revert", key, confirm="orders")[0] == 403
+        assert post(app, path, reader, delete="a", confirm="orders")[0] == 403, path
+    assert post(app, f"{places[2]}/revert", reader, confirm="orders")[0] == 403
     assert queued(app) == []

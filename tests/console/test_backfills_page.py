@@ -11,9 +11,8 @@ import pytest
 from hybrid.lake.commit_context import CommitContext
 from hybrid.progress import Silent
 from hybrid.serve.context import ServerLimits
-from tests.console.browsing import Browsing, violations_of
-from tests.console.browsing import browsing as browsing
-from tests.console.browsing import chromium as chromium
+from tests.console.browser import axe_violations
+from tests.console.browsing import Browsing
 from tests.serve.app import App, Worker
 from tests.serve.test_jobs import table, total
 from tests.serve.test_replacing import push
@@ -172,5 +171,5 @@ def test_nothing_is_wrong_for_axe(scheme: str, width: int, served: App, browsing
     for place in places:
         page = browsing.open(f"{served.url}{place}", scheme=scheme, width=width, for_axe=True)
         page.wait_for_load_state("networkidle")
-        assert violations_of(page) == [], place
+        assert axe_violations(page) == [], place
         assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"), place

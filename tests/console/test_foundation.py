@@ -3,34 +3,19 @@
 from __future__ import annotations
 
 import gzip
-import http.client
 import json
 import re
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from hybrid.serve.console import page, rendering, static_files
 from hybrid.serve.console.copies import copies_of
+from tests.console.page_requests import HTML, fetched
 from tests.serve.app import App
 
-HTML = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 ALL_MAX, FIRST_MAX = 250 * 1024, 40 * 1024
 POLICY = "default-src 'self'; object-src 'none'; base-uri 'none'; frame-ancestors 'none'"
-
-
-def fetched(
-    app: App, method: str, path: str, headers: Mapping[str, str] | None = None, body: str | None = None
-) -> tuple[int, dict[str, str], bytes]:
-    """Status, headers (names in lower case) and bytes of a request."""
-    connection = http.client.HTTPConnection("127.0.0.1", app.port, timeout=60)
-    try:
-        connection.request(method, path, body, dict(headers or {}))
-        response = connection.getresponse()
-        return response.status, {name.lower(): value for name, value in response.getheaders()}, response.read()
-    finally:
-        connection.close()
 
 
 def test_a_page_and_its_twins_have_one_model(orders: App) -> None:

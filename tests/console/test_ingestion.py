@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hybrid.api.hybrid import Hybrid, TableDocuments
-from hybrid.home.accounts import Accounts, Right
+from hybrid.home.accounts import Right
 from hybrid.operations.partitions import PartitionStatus, StreamEnds, partitions_of, rate_of, stream_ends
 from hybrid.operations.tables.create import _definition
 from hybrid.serve import context
@@ -16,8 +16,7 @@ from hybrid.serve.console import ingestion
 from hybrid.serve.status_cache import StatusCaches
 from hybrid.table.boundary import TopicPartition
 from hybrid.table.columns import rejected_segment
-from tests.console.test_backfill_pages import EVIL, page, post, queued, twin
-from tests.console.test_foundation import fetched
+from tests.console.page_requests import EVIL, fetched, key, page, post, queued, twin
 from tests.query.halves import KEY, Halves, Row
 from tests.serve.app import CONSUMING, OFFLINE, SCHEMA, App, lay_orders
 
@@ -98,7 +97,7 @@ def test_a_page_shows_how_far_each_partition_is(halves: Halves, app: App) -> Non
     assert model["rejected_count"] == 3 and [row["offset"] for row in model["rejected"]["rows"]] == [4, 5, 6]
     values = [row["value"] for row in model["rejected"]["rows"]]
     assert values == [EVIL, "x" * 2000, "hex:ff00"] and model["rejected"]["rows"][1]["value_is_cut"]
-    assert all("state" in row for row in twin_of(app, f"{PLACE}.json?rejected=all")["rejected"]["rows"])
+    assert all("state" in row for row in twin(app, PLACE, "?rejected=all")["rejected"]["rows"])
 
     text = page(app, PLACE)
     assert escape(EVIL) in text and "Cut after 2,000 characters" in text and "x" * 2001 not in text
@@ -110,12 +109,6 @@ def test_a_page_shows_how_far_each_partition_is(halves: Halves, app: App) -> Non
         assert status == 200 and f'id="{block}"'.encode() in body and b"<html" not in body
         assert other.encode() not in body, block
     assert fetched(app, "GET", "/ui/tables/none/ingestion", {"Accept": "text/html"})[0] == 404
-
-
-def twin_of(app: App, path: str) -> Any:
-    status, body = app.call("GET", path)
-    assert status == 200, body
-    return body
 
 
 def test_changes_are_the_verbs_of_the_command_line(halves: Halves, app: App) -> None:
@@ -145,13 +138,11 @@ def test_changes_are_the_verbs_of_the_command_line(halves: Halves, app: App) -> 
 
 
 def test_who_may_only_read_sees_no_buttons_and_is_refused(halves: Halves, app: App) -> None:
-    secret = Accounts(app.home.home).add("ada", Right.READ)[1]
-    app.app.state.authentication._look()
-    key = {"Authorization": f"Bearer {secret}"}
-    text = page(app, PLACE, key)
+    reader = key(app, Right.READ)
+    text = page(app, PLACE, reader)
     assert 'method="post" action="/ui/tables' not in text and 'data-testid="rejected-row"' in text
     for verb in ("seal", "replay", "connectors/pause", "connectors/start"):
-        assert post(app, f"{PLACE}/{verb}", key)[0] == 403, verb
+        assert post(app, f"{PLACE}/{verb}", reader)[0] == 403, verb
     assert queued(app) == []
 
 

@@ -9,7 +9,7 @@ from hybrid.operations.overview import TREND_BUCKET_MS, TREND_BUCKETS, newest_fa
 from hybrid.serve.console.overview import about
 from hybrid.serve.console.sparkline import sparkline
 from hybrid.serve.lag_history import LagHistory, LagSample, catch_up_s
-from tests.console.test_foundation import HTML, fetched
+from tests.console.page_requests import HTML, fetched
 from tests.serve.app import App
 
 

@@ -12,9 +12,8 @@ from urllib.parse import quote
 import pyarrow.parquet as pq
 import pytest
 
-from tests.console.browsing import Browsing, violations_of
-from tests.console.browsing import browsing as browsing
-from tests.console.browsing import chromium as chromium
+from tests.console.browser import axe_violations
+from tests.console.browsing import Browsing
 from tests.serve.app import App
 from tests.serve.test_queries import SLOW
 
@@ -280,16 +279,16 @@ def test_hostile_texts_are_inert(query: Any, orders: App, browsing: Browsing) ->
 def test_axe_finds_nothing(orders: App, browsing: Browsing, scheme: str, width: int) -> None:
     page = browsing.open(f"{orders.url}/ui/query", scheme=scheme, width=width, for_axe=True)
     ready(page)
-    assert violations_of(page) == []
+    assert axe_violations(page) == []
     run(page, "select customer, order_id, null as n, amount from orders;\nselect 1")
     page.keyboard.press("Tab")
     for view in ("Table", "Chart", "Plan"):
         page.get_by_role("tab", name=view, exact=True).click()
         page.wait_for_timeout(300)
-        assert violations_of(page) == [], view
+        assert axe_violations(page) == [], view
     run(page, "select nope from orders")
     page.locator("[data-part=history]").click()
-    assert violations_of(page) == []
+    assert axe_violations(page) == []
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hybrid.serve.console.segments import shown_segments
-from tests.console.test_backfill_pages import page, twin
+from tests.console.page_requests import page, twin
 from tests.serve.app import App, lay_orders
 
 PLACE = "/ui/tables/orders/segments"

@@ -10,11 +10,10 @@ import pytest
 from hybrid.home.accounts import Account, Accounts, Right
 from hybrid.serve import sessions
 from hybrid.serve.console.sign_in import local_place
-from tests.console.test_foundation import HTML, fetched
+from tests.console.page_requests import FORM, HTML, fetched
 from tests.serve.app import App
 
 ADA = Account("ada", Right.READ, "d" * 64, "")
-FORM = "application/x-www-form-urlencoded"
 
 
 def session(app: App, secret: str, place: str = "/") -> tuple[int, dict[str, str]]:

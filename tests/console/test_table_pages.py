@@ -10,8 +10,7 @@ from urllib.parse import urlencode
 
 from hybrid.home.accounts import Accounts, Right
 from hybrid.serve.console import rendering
-from tests.console.test_backfill_pages import EVIL, page, post, twin
-from tests.console.test_foundation import HTML, fetched
+from tests.console.page_requests import EVIL, HTML, fetched, key, page, post, twin
 from tests.serve.app import OFFLINE, SCHEMA, App
 
 NEW, EDIT, ACCOUNTS = "/ui/tables/new", "/ui/tables/orders/edit", "/ui/accounts"
@@ -34,12 +33,6 @@ def shown(body: str) -> str:
     found = re.search(r'name="shown" value="(\w+)"', body)
     assert found is not None, body
     return found[1]
-
-
-def key(app: App, right: Right) -> dict[str, str]:
-    secret = Accounts(app.home.home).add(f"of-{right.word}", right)[1]
-    app.app.state.authentication._look()
-    return {"Authorization": f"Bearer {secret}"}
 
 
 def test_a_table_is_checked_then_created(app: App) -> None:

@@ -12,14 +12,13 @@ from hybrid.api.hybrid import TableDocuments
 from hybrid.catalog.runs import RunRecord, RunRequest
 from hybrid.clock import wall_clock_ms
 from hybrid.errors import DataError, NotFoundError, error_document
-from hybrid.home.accounts import Accounts, Right
+from hybrid.home.accounts import Right
 from hybrid.operations.run_list import RunFilter, list_runs, tables_and_types
 from hybrid.runtime.json_values import stamp
 from hybrid.serve import run_lanes
 from hybrid.serve.console.tasks import duration_of, duration_words, run_row
 from hybrid.serve.run_lanes import may_start, why_waits
-from tests.console.test_backfill_pages import EVIL, page, twin
-from tests.console.test_foundation import fetched
+from tests.console.page_requests import EVIL, fetched, key, page, twin
 from tests.console.test_ingestion import lay
 from tests.serve.app import MOVE, OFFLINE, REALTIME, SCHEMA, App
 
@@ -134,9 +133,7 @@ def test_a_page_tells_what_waits_failed_and_comes_next(tables: App) -> None:
     part = fetched(tables, "GET", PATH, {"HX-Request": "true", "HX-Target": "div#live"})[2]
     assert part.lstrip().startswith(b'<div id="live"') and b"<form" not in part
 
-    secret = Accounts(tables.home.home).add("ada", Right.READ)[1]
-    tables.app.state.authentication._look()
-    text = page(tables, PATH, {"Authorization": f"Bearer {secret}"})
+    text = page(tables, PATH, key(tables, Right.READ))
     assert "is no row" not in text and 'method="post" action="/ui/t' not in text
 
 

@@ -17,15 +17,14 @@ from hybrid.replace.lineage import EntryState, ReplacementEntry
 from hybrid.table.boundary import Boundary
 from hybrid.table.lineage import Lineage
 from hybrid.table.state import Consuming
-from tests.console.test_foundation import HTML, fetched
+from tests.console.page_requests import HTML, fetched, twin
 from tests.query.halves import KEY
 from tests.serve.app import CONSUMING, MOVED, SEALED, App, lay_orders, row
 
 
 def model_of(app: App, query: str = "") -> dict:
-    status, _, body = fetched(app, "GET", f"/ui/tables/orders.json{query}")
-    assert status == 200, body
-    return json.loads(body)
+    found: dict = twin(app, "/ui/tables/orders", query)
+    return found
 
 
 def test_both_halves_with_their_boundary(orders: App) -> None:

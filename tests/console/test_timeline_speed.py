@@ -12,7 +12,7 @@ import pytest
 
 from hybrid.kafka.clients import import_clients
 from tests.console.many_segments import commit_nothing, lay_many
-from tests.console.test_foundation import fetched
+from tests.console.page_requests import fetched
 from tests.serve.app import App
 
 if TYPE_CHECKING:
