@@ -24,13 +24,13 @@ from hybrid.lake.layout import in_files, quoted
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.log_entries import acts_between, foreign_between
 from hybrid.lake.table_context import TableContext
+from hybrid.move.retention.expiry import count_within_share, expiry_ms, segments_by_age
 from hybrid.move.retention.markers import Markers, deciding, stage_markers
 from hybrid.move.retention.plan import below_all_others, covered_by_itself, floor_of_offline, never_shown
 from hybrid.move.retention.report import Dropped, KeptSegments, RetentionFindings, RetentionReport
 from hybrid.move.segments import Aged, by_age, last_of
 from hybrid.progress import counted
 from hybrid.runtime.json_values import utc
-from hybrid.schema.rounding import rounded_down
 from hybrid.table import columns
 from hybrid.table.boundary import Boundary
 from hybrid.table.coverage_sql import covered_sql, visible_realtime_sql
@@ -192,10 +192,8 @@ class _Run:
 
     def _expired(self, half: Half, base: HalfSnapshot) -> tuple[_Plan, list[Aged]]:
         """The segments that are expired by age and may be dropped, and all other segments of the half."""
-        # Times rounded to one step expire together, when the end of the step does.
-        step_ms = base.offline.boundary.step_ms if half is Half.OFFLINE else 1
-        before_ms = rounded_down(self._now_ms - self._table.spec.retention[half], step_ms)
-        segments = by_age(base.files, columns.bookkeeping(self._table.name) if half is Half.REALTIME else ())
+        before_ms = expiry_ms(half, base, self._now_ms, self._table.spec.retention[half])
+        segments = segments_by_age(self._table.name, half, base)
         consuming = base.realtime.consuming_names() if half is Half.REALTIME else frozenset[str]()
         old = [segment for segment in segments if segment.ends_before(before_ms)]
         self._keep(half, [segment.name for segment in old if segment.name in consuming], "not sealed yet")
@@ -214,9 +212,7 @@ class _Run:
         """The oldest of the expired segments, as many as one run may drop."""
         if self._share_max is None:
             return expired
-        rows_max, rows, count = self._share_max * sum(segment.rows for segment in segments), 0, 0
-        while count < len(expired) and (count == 0 or rows + expired[count].rows <= rows_max):
-            rows, count = rows + expired[count].rows, count + 1
+        count = count_within_share(expired, sum(segment.rows for segment in segments), self._share_max)
         why = f"left to the next run, which drops at most {self._share_max:.0%} of a half's rows (retention_share_max)"
         self._keep(half, [segment.name for segment in expired[count:]], why)
         return expired[:count]

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 from hybrid.config.retention_json import RETENTION_TASK
 from hybrid.config.table_config import Half, TableSpec
 from hybrid.home.table_ref import TableRef
-from hybrid.move.segments import Aged, by_age
+from hybrid.move.retention.expiry import count_within_share, expiry_ms, segments_by_age
+from hybrid.move.segments import Aged
 from hybrid.operations.tasks import crons_of
 from hybrid.progress import counted
 from hybrid.query.prune import is_covered
 from hybrid.runtime.json_values import utc
 from hybrid.schema.period import period_text
-from hybrid.schema.rounding import rounded_down
-from hybrid.table.columns import bookkeeping
 
 if TYPE_CHECKING:
     from hybrid.home.home import Home
@@ -44,9 +43,8 @@ def _words(home: Home, table: TableRef, after: TableSpec, half: Half) -> str:
         return f"{half} keeps its rows for ever: retention drops none any more."
     now_ms, keeps_ms = home.now_ms(), after.retention[half]
     snapshot, name = table.half(half), f"Retention of {half} ({period_text(keeps_ms)})"
-    step_ms = snapshot.offline.boundary.step_ms if half is Half.OFFLINE else 1
-    before_ms = rounded_down(now_ms - keeps_ms, step_ms)
-    segments = by_age(snapshot.files, bookkeeping(table.name) if half is Half.REALTIME else ())
+    before_ms = expiry_ms(half, snapshot, now_ms, keeps_ms)
+    segments = segments_by_age(table.name, half, snapshot)
     expired = [segment for segment in segments if segment.ends_before(before_ms)]
     unknown = sum(segment.high is None for segment in segments)
     stay = f" {_plural(unknown, _TIMELESS)}" if unknown else ""
@@ -95,10 +93,9 @@ def _runs(expired: Sequence[Aged], total: int, share_max: float) -> int:
     """How many scheduled runs it takes: each drops the oldest segments, at most a share of the half's rows."""
     runs, place = 0, 0
     while place < len(expired) and runs < _RUNS_MAX:
-        rows_max, rows, first = share_max * total, 0, place
-        while place < len(expired) and (place == first or rows + expired[place].rows <= rows_max):
-            rows, place = rows + expired[place].rows, place + 1
-        total, runs = total - rows, runs + 1
+        count = count_within_share(expired[place:], total, share_max)
+        total -= sum(segment.rows for segment in expired[place : place + count])
+        place, runs = place + count, runs + 1
     return runs
 
 

@@ -14,7 +14,7 @@ import pytest
 from hybrid.api.hybrid import Hybrid, TableDocuments
 from hybrid.cli.main import run
 from hybrid.config.settings import load_settings
-from hybrid.move import segments
+from hybrid.move.retention import expiry
 from hybrid.operations.tables import retention_preview
 from hybrid.operations.tables.create import _definition
 from hybrid.progress import Silent
@@ -116,11 +116,11 @@ def test_it_is_said_through_a_server_and_on_the_command_line(
 
 
 def test_segments_without_times(home: Hybrid, monkeypatch: pytest.MonkeyPatch) -> None:
-    real: Callable[..., Any] = segments.by_age
+    real: Callable[..., Any] = expiry.segments_by_age
 
-    def by_age(*given: Any) -> Any:
+    def segments_by_age(*given: Any) -> Any:
         return [replace(one, high=None) if one.name == "day9" else one for one in real(*given)]
 
-    monkeypatch.setattr(retention_preview, "by_age", by_age)
+    monkeypatch.setattr(retention_preview, "segments_by_age", segments_by_age)
     assert preview(home, days=3).endswith("1 segment stays, because its files do not tell its times.")
     assert preview(home, days=30).endswith("1 segment stays, because its files do not tell its times.")
