@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from hybrid.catalog.runs import RunRecord
@@ -53,7 +54,7 @@ class TimelineSource:
     entries: Mapping[str, ReplacementEntry]
     timeless: int
 
-    @property
+    @cached_property
     def reach(self) -> tuple[int, int] | None:
         """The stretch from the first row's time to after the last one's; None without rows."""
         times = [(segment.start_ms, segment.end_ms) for segment in self.offline]
