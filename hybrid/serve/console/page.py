@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -115,7 +114,7 @@ class PageRequest:
 
 @dataclass(frozen=True)
 class Page:
-    """What a page is made of. `nonce`: it needs styles of scripts, so it is never kept by a browser.
+    """What a page is made of.
 
     `awaits_overview`: its view may wait for all tables, and for brokers that do not answer.
     """
@@ -123,17 +122,15 @@ class Page:
     view: Callable[..., Json]
     template: str
     title: str
-    nonce: bool = False
     poll_ms: int = 0
     awaits_overview: bool = False
 
     async def answer(self, request: Request, as_json: bool) -> Response:
         """The response to a GET."""
-        asked = PageRequest(request, context_of(request))
-        call = partial(self.view, asked, **request.path_params)
+        context = context_of(request)
+        call = partial(self.view, PageRequest(request, context), **request.path_params)
+        limiter = context.overview_threads if self.awaits_overview else context.page_threads
         try:
-            context = asked.context
-            limiter = context.overview_threads if self.awaits_overview else context.page_threads
             model = await run_sync(call, limiter=limiter)
         except Exception as error:
             if as_json:
@@ -142,14 +139,13 @@ class Page:
         encoded = _encoded(model)
         if as_json:
             return _tagged(request, encoded, "application/json", self._tag(request, encoded, []))
-        names = await run_sync(asked.context.home.table_names, limiter=asked.context.page_threads)
-        nonce = secrets.token_urlsafe(16) if self.nonce else None
-        if nonce is not None:
-            return html_response(self._html(request, model, names, nonce), nonce=nonce)
+        names: Sequence[str] = ()
+        if target_block(request) is None:  # parts of a page have no navigation
+            names = await run_sync(context.home.table_names, limiter=context.page_threads)
         tag = self._tag(request, encoded, names)
         if request.headers.get("if-none-match") == tag:
             return _tagged(request, b"", "", tag)
-        body = await run_sync(partial(self._html, request, model, names, None), limiter=asked.context.page_threads)
+        body = await run_sync(partial(self._html, request, model, names), limiter=context.page_threads)
         return _tagged(request, body.encode("utf-8", "backslashreplace"), "text/html; charset=utf-8", tag)
 
     def _tag(self, request: Request, encoded: bytes, names: Sequence[str]) -> str:
@@ -158,9 +154,9 @@ class Page:
         more = json.dumps([templates_hash(), name, right, block, request.url.query, *names])
         return f'"{hashlib.sha256(more.encode() + encoded).hexdigest()[:32]}"'
 
-    def _html(self, request: Request, model: Json, names: Sequence[str], nonce: str | None) -> str:
+    def _html(self, request: Request, model: Json, names: Sequence[str]) -> str:
         values = {"model": model, "title": self.title, "path": request.url.path, "query": request.url.query}
-        more = {"poll_ms": self.poll_ms, "nonce": nonce, "tables": names}
+        more = {"poll_ms": self.poll_ms, "tables": names}
         return render(self.template, {**values, **more}, target_block(request))
 
 
@@ -170,14 +166,13 @@ def page(
     *,
     template: str,
     title: str,
-    nonce: bool = False,
     poll_ms: int = 0,
     awaits_overview: bool = False,
 ) -> Callable[[Callable[..., Json]], Callable[..., Json]]:
     """Register a view function for a path and for its twin with `.json`. `poll_ms`: the page updates itself."""
 
     def declare(view: Callable[..., Json]) -> Callable[..., Json]:
-        made = Page(view, template, title, nonce, poll_ms, awaits_overview)
+        made = Page(view, template, title, poll_ms, awaits_overview)
 
         async def as_json(request: Request) -> Response:
             return await made.answer(request, as_json=True)
@@ -272,7 +267,7 @@ def _outcome_response(
     values = {"verb": shown.verb, "then": place, "form": texts, "warnings": _warnings_of(request), **outcome}
     if in_place:
         return html_response(render(shown.template, values), headers={"HX-Trigger": "changed"})
-    page_values = {"title": "Check", "path": request.url.path, "query": "", "poll_ms": 0, "part": shown.template}
+    page_values = {"title": "Check", "path": request.url.path, "part": shown.template}
     return html_response(render("outcome.html", {**values, **page_values}))
 
 
@@ -284,7 +279,7 @@ def error_page(request: Request, error: Exception, title: str) -> Response:
     """An error with its hint: in place of what htmx updates, else as a page. Unexpected ones are logged."""
     answer = answer_of(request, error)
     document = json.loads(bytes(answer.body))
-    values = {"error": document, "title": title, "path": request.url.path, "poll_ms": 0}
+    values = {"error": document, "title": title, "path": request.url.path}
     in_place = "hx-request" in request.headers
     return html_response(render("_error.html" if in_place else "error.html", values), status=answer.status_code)
 

@@ -100,7 +100,7 @@ def _html(asked: AskedStatement, result: bytes | None, error: Mapping[str, Any] 
     nonce = secrets.token_urlsafe(16)
     shown = None if result is None else table_of(json.loads(result))
     model = {**asked.to_json(), "words": vocabulary(), "result": shown, "error": error}
-    values = {"model": model, "title": "Query", "path": PATH, "query": "", "poll_ms": 0, "nonce": nonce}
+    values = {"model": model, "title": "Query", "path": PATH, "nonce": nonce}
     return html_response(render("query.html", values), nonce=nonce)
 
 

@@ -40,6 +40,7 @@ def environment() -> Environment:
     )
     made.filters.update(number=number, size=size, path=path_part, indented_json=indented_json, digest=digest)
     made.globals.update(asset=asset, may=may, has_accounts=has_account, account=account_view)
+    made.globals.update(query="", poll_ms=0)  # of pages that do not update themselves
     # Imports at the top of a template do not reach a block that is rendered alone; globals do.
     macros = vars(made.get_template("_macros.html").module)
     made.globals.update({name: macro for name, macro in macros.items() if not name.startswith("_")})

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from fastapi import APIRouter, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import RedirectResponse, Response
@@ -60,11 +58,9 @@ def local_place(place: object) -> str:
 
 
 def _page(request: Request, place: str, error: Json = None, status: int = 200) -> Response:
-    values: dict[str, Any] = {"title": "Sign in", "path": SIGN_IN, "query": "", "poll_ms": 0}
     needed = _authentication(request).needs_account
-    return html_response(
-        render("sign_in.html", {**values, "next": place, "error": error, "needed": needed}), status=status
-    )
+    values = {"title": "Sign in", "path": SIGN_IN, "next": place, "error": error, "needed": needed}
+    return html_response(render("sign_in.html", values), status=status)
 
 
 def _set_cookie(request: Request, answer: Response, value: str, age_s: int) -> None:
