@@ -56,12 +56,11 @@ def _run(run: RunRecord) -> Json:
 )  # fmt: skip
 def plan_change(ask: PageRequest, table: str) -> Json:
     """Plans a backfill: update with its condition, the condition of a delete, rows of a statement or of files."""
-    texts = {name: ask.text(name) for name in ("start", "end", "update", "sql", "reason", "user")}
     where, delete = ask.text("where"), ask.text("delete")
     if where is not None and delete is not None:
         raise UsageError("Where and Delete where are both filled in: leave one of them empty.")
     given: dict[str, Any] = {
-        **texts,
+        **ask.texts("start", "end", "update", "sql", "reason", "user"),
         "where": where if delete is None else delete,
         "delete": delete is not None,
         "from_rejected": ask.is_checked("from_rejected"),
