@@ -32,9 +32,13 @@ def orders(app: App) -> App:
     return app
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
-    """Debian's Chromium. Mark tests that use it with `browser`."""
+    """Debian's Chromium. Mark tests that use it with `browser`.
+
+    It ends with the module: as long as Playwright is open its event loop counts as the running one of this thread, in
+    which no other test could run a loop of its own.
+    """
     if CHROMIUM is None:
         pytest.skip("Chromium is missing: apt-get install chromium")
     playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
@@ -55,8 +59,13 @@ def browsing(chromium: Browser) -> Iterator[Browsing]:
 
 
 @pytest.fixture(scope="session")
-def console(broker: str, chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveConsole]:
-    """One live server for the tests of all pages; mark them `browser`, `kafka` and `spark`."""
-    home = tmp_path_factory.mktemp("console") / ".hybrid"
-    with Server(home, broker) as server:
-        yield LiveConsole(server, broker, chromium)
+def console_server(broker: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One live server for the tests of all pages."""
+    with Server(tmp_path_factory.mktemp("console") / ".hybrid", broker) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def console(console_server: Server, broker: str, chromium: Browser) -> LiveConsole:
+    """The live server in Chromium; mark tests that use it `browser`, `kafka` and `spark`."""
+    return LiveConsole(console_server, broker, chromium)

@@ -31,6 +31,9 @@ SMALL_TABLES = CacheTuning(
     enum_rows_min=1, rebuild_rows_min=5, optimistic_gap_share=math.inf, optimistic_s_max=math.inf
 )
 
+# How long a fold and whoever looks at it wait for each other at most.
+_READING_S = 5.0
+
 
 class ListStream:
     """A stream that holds what a list tail holds. A poll returns at most `poll_max` messages."""
@@ -80,21 +83,36 @@ class ListStream:
 
 
 class PacedFold(BackgroundRebuild):
-    """A fold that reads when it is looked at, and no sooner: each look lets it go on to its next reading."""
+    """A fold that reads when it is looked at, and no sooner: each look is one reading, which has ended when it returns.
+
+    So no look is left over that a later reading would take before the stream has more.
+    """
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
-        self._looks = threading.Semaphore(0)
+        self._turn, self._paused = threading.Condition(), False
 
     def is_alive(self) -> bool:
-        if super().is_alive():
-            self._looks.release()
-            self.join(0.005)
+        self._await_pause()
+        with self._turn:
+            self._paused = False
+            self._turn.notify_all()
+        self._await_pause()
         return super().is_alive()
+
+    def _await_pause(self) -> None:
+        deadline = time.monotonic() + _READING_S
+        while super().is_alive() and not self._paused and time.monotonic() < deadline:
+            with self._turn:
+                self._turn.wait(0.002)
 
     def _run(self, statement: str) -> Any:
         if statement.startswith("CREATE TEMP TABLE") and threading.current_thread() is self:
-            self._looks.acquire(timeout=5)
+            with self._turn:
+                self._paused = True
+                self._turn.notify_all()
+                self._turn.wait_for(lambda: not self._paused, timeout=_READING_S)
+                self._paused = False
         return super()._run(statement)
 
 
