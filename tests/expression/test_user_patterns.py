@@ -18,9 +18,9 @@ from hybrid.expression.user_patterns import PatternError, compile_user_pattern
     ],
 )  # fmt: skip
 def test_no_pattern_takes_more_than_a_moment(pattern: str) -> None:
-    started = time.monotonic()
+    started = time.thread_time()
     assert compile_path_pattern(pattern).fullmatch("a" * 5000) is None
-    assert time.monotonic() - started < 2
+    assert time.thread_time() - started < 2
 
 
 @pytest.mark.parametrize("pattern", ["(?=a)b", "(?<!a)b", r"(a)\1", "(a", "a{2000}", "a" * 5000])

@@ -304,10 +304,10 @@ def test_a_statement_pays_little(home: Callable[..., Home], monkeypatch: pytest.
     monkeypatch.setattr(query_log._WRITER, "wake", lambda log: None)
     best_s = float("inf")
     for _ in range(5):
-        began = time.perf_counter()
+        began = time.thread_time()
         for _ in range(500):
             query_log.QueryRecord(one.query_log, "select 1", id="1", account=None, client="x").answered(1, dict)
-        best_s = min(best_s, (time.perf_counter() - began) / 500)
+        best_s = min(best_s, (time.thread_time() - began) / 500)
         one.query_log._waiting.clear()
     assert best_s < 20e-6
 

@@ -199,10 +199,10 @@ def test_rows_are_buffered_while_a_rebuild_goes_on(
         if table.cache.rows._fold is None:
             break
         table.send(number % 8, 40 + number, ts=3000 + number)
-        if number % 3 == 1 and table.cache.rows._fold is not None:
+        if number % 3 == 0 and table.cache.rows._fold is not None:
             assert table.waits > 0
             table.cache.rows.lay_waiting()
-    assert table.cache.rows._fold is None and table.cache.rows._laid.room != before and number > 1
+    assert table.cache.rows._fold is None and table.cache.rows._laid.room != before and number > 0
     table.send(3, 41, ts=9000)
     table.ask("select * from orders where order_id = 41 limit 100")
     table.ask("select order_id, customer, ts from orders order by order_id, ts limit 1000")

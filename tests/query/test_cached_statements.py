@@ -199,10 +199,10 @@ def test_a_text_full_of_open_comments_is_cut_in_one_pass() -> None:
 
     def seconds(size: int) -> float:
         text = "select 1 " + "/* " * size
-        started = time.perf_counter()
+        started = time.thread_time()
         for _ in range(20):
             cut(text)
-        return time.perf_counter() - started
+        return time.thread_time() - started
 
     seconds(100)
     assert min(seconds(3200) for _ in range(3)) < 100 * min(seconds(100) for _ in range(3))

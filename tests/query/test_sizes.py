@@ -56,7 +56,7 @@ def test_a_value_without_measure_is_refused_at_once(halves: Halves, ask: Ask, sq
     started = time.monotonic()
     with pytest.raises(QueryError) as raised:
         ask(halves, sql)
-    assert time.monotonic() - started < 1
+    assert time.monotonic() - started < 5  # without a measure they would not end
     said = str(raised.value)
     assert "too long" in said or "may make a value" in said or "nested too deeply" in said, said
     assert raised.value.pinot_code in {200, 700} and "_hy_" not in said and "Error" not in said, said
