@@ -25,6 +25,9 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 
+# Pinot's codes of query errors, as `pinot_code`.
+PARSE_ERROR, NO_SUCH_TABLE, EXECUTION, TIMEOUT, CANCELLED = 150, 190, 200, 250, 503
+VALIDATION, NO_SUCH_COLUMN = 700, 710
 # As many errors of one document are shown at once.
 ERRORS_MAX = 20
 _SUGGESTED = re.compile(r"(Did you mean '[^'\n]*'\?)\.")
@@ -39,7 +42,7 @@ class HybridError(Exception):
     code = "error"
     exit_code = 1
     http_status = 500
-    pinot_code = 200
+    pinot_code = EXECUTION
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(_SUGGESTED.sub(r"\1", message))  # a sentence that ends in a suggestion is complete
@@ -82,7 +85,7 @@ class NotFoundError(HybridError):
 
     code = "not-found"
     http_status = 404
-    pinot_code = 190
+    pinot_code = NO_SUCH_TABLE
 
     @classmethod
     def named(cls, noun: str, name: str, known: Iterable[str] = ()) -> NotFoundError:
@@ -166,7 +169,7 @@ class QueryError(HybridError):
         self,
         message: str,
         *,
-        pinot_code: int = 200,
+        pinot_code: int = EXECUTION,
         hint: str | None = None,
         column: str | None = None,
         place: str | None = None,

@@ -21,9 +21,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from hybrid.clock import wall_clock_ms
-from hybrid.errors import HybridError, QueryError
+from hybrid.errors import CANCELLED, HybridError, QueryError
 from hybrid.home.accounts import ASKING_ACCOUNT
-from hybrid.home.running_queries import CANCELLED, RunningQueries
+from hybrid.home.running_queries import RunningQueries
 from hybrid.runtime.json_values import stamp
 from hybrid.runtime.rotated_file import RotatedFile, RotatedReader, Rotation
 

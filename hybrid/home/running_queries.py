@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from hybrid.errors import NotFoundError, QueryError
+from hybrid.errors import CANCELLED, NotFoundError, QueryError
 
-CANCELLED = 503  # Pinot's QUERY_CANCELLATION
 CLI, PYTHON = "cli", "python"  # clients of a home without a server
 _Interrupt = Callable[[], None]
 

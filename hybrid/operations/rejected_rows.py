@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hybrid.config.table_config import Half
-from hybrid.errors import QueryError
+from hybrid.errors import TIMEOUT, QueryError
 from hybrid.home.table_ref import TableRef
-from hybrid.query.error_mapping import TIMEOUT
 from hybrid.records.messages import unpack
 from hybrid.table import columns
 

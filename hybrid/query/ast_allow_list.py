@@ -10,11 +10,10 @@ import json
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any
 
-from hybrid.errors import QueryError
+from hybrid.errors import NO_SUCH_TABLE, PARSE_ERROR, VALIDATION, QueryError
 from hybrid.query.connection import quoted
 from hybrid.sql.allowed import ALLOWED
 from hybrid.sql.series import is_bounded_series
-from hybrid.sql.tokens import PARSE_ERROR
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -45,14 +44,14 @@ def _check_node(node: dict[str, Any], known: Collection[str]) -> None:
         node["function"]["function_name"] = _CHECKED  # elsewhere the function is not allowed
     name = node.get("function_name")
     if isinstance(name, str) and (name.lower() not in ALLOWED or node.get("schema") or node.get("catalog")):
-        raise QueryError(f"Function '{name}' is not allowed.", pinot_code=700)
+        raise QueryError(f"Function '{name}' is not allowed.", pinot_code=VALIDATION)
     if node.get("class") in _REFUSED_CLASSES:
         raise QueryError("Parameters and positions are not supported; write names and values.", pinot_code=PARSE_ERROR)
     kind = node.get("type")
     if kind == "BASE_TABLE":
         path = node.get("qualified_name", {}).get("path", [])
         if len(path) != 1 or str(path[0]).lower() not in known or node.get("at_clause"):
-            raise QueryError(f"Table '{'.'.join(map(str, path))}' does not exist.", pinot_code=190)
+            raise QueryError(f"Table '{'.'.join(map(str, path))}' does not exist.", pinot_code=NO_SUCH_TABLE)
     elif kind == "TABLE_FUNCTION" and node["function"].get("function_name") not in _TABLE_FUNCTIONS:
         raise QueryError("Only tables can be used in FROM; a function cannot.", pinot_code=PARSE_ERROR)
     elif "sample" in node and "alias" in node and "class" not in node and kind not in _SOURCES:

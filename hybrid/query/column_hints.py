@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from datetime import UTC
 
 from sqlglot import exp
 
@@ -75,9 +76,7 @@ def _time_hint(column: str, text: str, specs: Iterable[TableSpec]) -> str | None
     """How a date is written for a column of epoch milliseconds."""
     formats = (spec.time_field.time_format for spec in specs if spec.time_field and spec.time_field.name == column)
     time_format = next(formats, None)
-    instant = parse_instant(text)
-    if isinstance(instant, str):
-        instant = parse_instant(f"{text}Z")
+    instant = parse_instant(text, UTC)
     if time_format is None or time_format.kind is not TimeKind.EPOCH or isinstance(instant, str):
         return None
     return f"'{column}' holds numbers: {text} (UTC) is {time_format.from_millis(instant)}."

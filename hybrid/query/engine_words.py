@@ -6,10 +6,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from hybrid.errors import EXECUTION, NO_SUCH_COLUMN, VALIDATION
 from hybrid.query.types import wire_type
-from hybrid.sql.functions import VALIDATION
 
-EXECUTION, NO_SUCH_COLUMN = 200, 710
 _KINDS = {
     "INT8": "INT", "INT16": "INT", "INT32": "INT", "UINT32": "LONG", "INT64": "LONG", "UINT64": "LONG",
     "INT128": "38 digits", "UINT128": "38 digits", "BOOL": "BOOLEAN", "DATE": "date",

@@ -6,15 +6,13 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 
-from hybrid.errors import QueryError, suggestion
-from hybrid.home.running_queries import CANCELLED
-from hybrid.query.engine_words import EXECUTION, NO_SUCH_COLUMN, kind_of, said_of, without_inner_words
+from hybrid.errors import CANCELLED, EXECUTION, NO_SUCH_COLUMN, TIMEOUT, VALIDATION, QueryError, suggestion
+from hybrid.query.engine_words import kind_of, said_of, without_inner_words
 from hybrid.schema.dialect import canonical
 from hybrid.sql.arity import wrong_number
-from hybrid.sql.functions import VALIDATION, argument_counts
+from hybrid.sql.functions import argument_counts
 from hybrid.sql.sizes import TOO_LONG
 
-TIMEOUT = 250
 _KIND = re.compile(r"^([A-Za-z -]+ Error|Error): ")
 _COLUMN = (
     re.compile(r'Referenced column "(?P<column>[^"]+)" not found'),
@@ -71,7 +69,7 @@ def values_checked() -> Iterator[None]:
     except (ValueError, ArithmeticError, RecursionError) as error:
         # For example a number with more digits than Python reads, or one beyond any position or time.
         reason = str(error)[:100] or type(error).__name__
-        raise QueryError(f"A value in the statement cannot be used: {reason}.", pinot_code=700) from error
+        raise QueryError(f"A value in the statement cannot be used: {reason}.", pinot_code=VALIDATION) from error
 
 
 def stopped(timeout_ms: int | None) -> QueryError:

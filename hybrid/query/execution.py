@@ -7,9 +7,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hybrid.errors import QueryError
+from hybrid.errors import EXECUTION, PARSE_ERROR, VALIDATION, QueryError
 from hybrid.query.deadline import deadline
-from hybrid.query.engine_words import EXECUTION
 from hybrid.query.error_mapping import query_error, stopped
 from hybrid.query.options import apply_options
 from hybrid.query.plan import Rewritten
@@ -18,7 +17,6 @@ from hybrid.query.result_warning import limit_note
 from hybrid.query.revision import Revision
 from hybrid.query.types import convert_rows, converter, wire_type
 from hybrid.schema.types import DataType
-from hybrid.sql.tokens import PARSE_ERROR
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection, Statement
@@ -68,7 +66,8 @@ def parse_timeout(written: str) -> int:
     """Parses a `timeoutMs`. QueryError 700 unless it is a number of milliseconds."""
     if _MILLISECONDS.fullmatch(written) is None or int(written) == 0:
         raise QueryError(
-            f"timeoutMs must be a number of milliseconds from 1 to 999999999, not '{written[:40]}'.", pinot_code=700
+            f"timeoutMs must be a number of milliseconds from 1 to 999999999, not '{written[:40]}'.",
+            pinot_code=VALIDATION,
         )
     return int(written)
 

@@ -8,8 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from hybrid.errors import QueryError
-from hybrid.query.error_mapping import TIMEOUT
+from hybrid.errors import TIMEOUT, QueryError
 
 _LEAST = 64 * 1024**2
 

@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 from sqlglot import exp
 
 from hybrid.config.table_config import Half, TableSpec
-from hybrid.errors import QueryError, StreamError
+from hybrid.errors import NO_SUCH_TABLE, VALIDATION, QueryError, StreamError
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import HalfSnapshot
 from hybrid.lake.log_entries import DataFile
@@ -35,7 +35,7 @@ from hybrid.sql.refuse import refuse_hostile
 from hybrid.sql.shape import DEFAULT_LIMIT, has_default_limit, hide_virtual, name_columns, set_limit, stored_types
 from hybrid.sql.sizes import check_sizes, guard_calls
 from hybrid.sql.statement import Statement
-from hybrid.sql.tables import NO_SUCH_TABLE, RESERVED, TableMention, resolve_tables
+from hybrid.sql.tables import RESERVED, TableMention, resolve_tables
 from hybrid.sql.times import TimeContext
 from hybrid.sql.usage import needed_columns, only_shown
 from hybrid.table.boundary import PartitionKey, TopicPartition
@@ -312,7 +312,7 @@ def _wanted(resolved: Resolved, as_of: str | None, now_ms: int) -> QueriedMoment
         return None
     if PLAN_OPTION in options:
         message = "asOf: a backfill's plan stands on the table as it is now; SET plan and asOf do not go together."
-        raise QueryError(message, pinot_code=700)
+        raise QueryError(message, pinot_code=VALIDATION)
     moment = QueriedMoment.parse(text, now_ms)
     moment.refuse_others(resolved.tables)
     return moment

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Protocol
 
-from hybrid.errors import QueryError, suggestion
+from hybrid.errors import EXECUTION, VALIDATION, QueryError, suggestion
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import HalfSnapshot
 from hybrid.lake.plans import (
@@ -21,7 +21,6 @@ from hybrid.lake.plans import (
 )
 from hybrid.table.plans import Plan
 
-NO_SUCH_PLAN, STALE_PLAN = 700, 200
 # A file name: no path, and not longer than file systems allow.
 _PLAN_ID = re.compile(r"(?!\.{1,2}\Z)[^/\0]{1,100}")
 
@@ -47,7 +46,7 @@ def find_staged(plan_id: str | None, tables: Iterable[HasLayout]) -> Plan | None
     existing_ids = [existing_id for layout in layouts for existing_id in plan_ids(layout)]
     raise QueryError(
         f"SET plan: there is no backfill plan '{plan_id[:100]}' of {names}.{suggestion(plan_id[:100], existing_ids)}",
-        pinot_code=NO_SUCH_PLAN,
+        pinot_code=VALIDATION,
         hint="hybrid backfill list",
     )
 
@@ -66,7 +65,7 @@ def _refuse_ended(offline: HalfSnapshot, layout: TableLayout, plan: Plan, is_don
 def _ended(plan: Plan, what: str) -> QueryError:
     return QueryError(
         f"Backfill plan '{plan.id}' of '{plan.table}' {what}.",
-        pinot_code=STALE_PLAN,
+        pinot_code=EXECUTION,
         hint=f"Ask without SET plan. How it ended: hybrid backfill status {plan.id}",
     )
 
@@ -81,14 +80,14 @@ def as_planned(offline: HalfSnapshot, layout: TableLayout, plan: Plan) -> HalfSn
     if not units:
         return offline
     if not has_rows(layout, plan.id):
-        raise QueryError(f"The staged rows of backfill plan '{plan.id}' are gone.", pinot_code=STALE_PLAN)
+        raise QueryError(f"The staged rows of backfill plan '{plan.id}' are gone.", pinot_code=EXECUTION)
     root = f"{offline.path}/"
     planned = {f"{root}{path}" for unit in units for files in unit.replaced.values() for path in files}
     missing = planned - {file.path for file in offline.files}
     if missing:
         raise QueryError(
             f"What backfill plan '{plan.id}' of '{plan.table}' was planned on has changed since: it cannot be shown.",
-            pinot_code=STALE_PLAN,
+            pinot_code=EXECUTION,
             hint="Plan it again: hybrid backfill plan ...",
         )
     unchanged = [file for file in offline.files if file.path not in planned]

@@ -8,8 +8,8 @@ from typing import Any, Protocol
 from sqlglot import exp
 
 from hybrid.config.table_json import raw_table_name
-from hybrid.errors import QueryError
-from hybrid.sql.tables import NO_SUCH_TABLE, TableMention
+from hybrid.errors import NO_SUCH_TABLE, QueryError
+from hybrid.sql.tables import TableMention
 
 
 class _Tables(Protocol):

@@ -7,8 +7,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
-from hybrid.errors import QueryError
-from hybrid.query.engine_words import EXECUTION
+from hybrid.errors import EXECUTION, QueryError
 from hybrid.query.execution import Fetched, parsed, wire_of
 from hybrid.query.options import drops_rows, option_warnings
 from hybrid.query.plan import QueryPlan

@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 
 from hybrid.config.table_config import Half, TableSpec
-from hybrid.errors import DataError, NotFoundError, QueryError
+from hybrid.errors import EXECUTION, VALIDATION, DataError, NotFoundError, QueryError
 from hybrid.lake.history import BroughtRows, brought_after, committed_ms, relied_on, version_then
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import HalfSnapshot, open_half
@@ -29,7 +29,6 @@ from hybrid.table.state import RealtimeState
 
 # `SET asOf = '...'` answers at a revision or a moment.
 AS_OF_OPTION = "asof"
-WRONG, GONE = 700, 200
 _WAIT_S, _POLL_S = 3.0, 0.05
 _PART = re.compile(r"([A-Za-z0-9_]+)\[([^\[\]]*)\]\s*")
 _POSITION = re.compile(r"[^/].*/[^/]+/[0-9]{1,9}/[0-9]{1,9}@[0-9]{1,18}")
@@ -270,7 +269,7 @@ class PastTable:
         why = f" {' '.join(warnings)}" if warnings else ""
         return QueryError(
             f"The revision has rows of '{self._spec.name}' that are neither committed nor in Kafka now: {places}.{why}",
-            pinot_code=GONE,
+            pinot_code=EXECUTION,
             hint=f"hybrid ingest {self._spec.name} --until-caught-up",
         )
 
@@ -345,8 +344,8 @@ def _positions(table: str, text: str | None) -> dict[PartitionKey, int]:
 
 
 def _wrong(message: str, hint: str | None = None) -> QueryError:
-    return QueryError(message, pinot_code=WRONG, hint=hint)
+    return QueryError(message, pinot_code=VALIDATION, hint=hint)
 
 
 def _gone(message: str) -> QueryError:
-    return QueryError(message, pinot_code=GONE, hint="Ask as of a newer revision, or without asOf.")
+    return QueryError(message, pinot_code=EXECUTION, hint="Ask as of a newer revision, or without asOf.")

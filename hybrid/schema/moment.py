@@ -7,7 +7,7 @@ milliseconds (11 digits and more). Where a table is known, the format of its tim
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 
 from hybrid.clock import wall_clock_ms
 from hybrid.errors import DataError, SpecError, UsageError
@@ -47,12 +47,17 @@ def parse_time(text: str, now_ms: int) -> int | str:
         return instant
 
 
-def parse_instant(text: str) -> int | str:
-    """Epoch milliseconds of ISO 8601 with a zone, or of a date in UTC, rounded down; else the reason, as text."""
+def parse_instant(text: str, zone: tzinfo | None = None) -> int | str:
+    """Epoch milliseconds of ISO 8601, rounded down; else the reason, as text.
+
+    A date is in UTC. A time of day without a zone is in `zone`, or an error.
+    """
     try:
         moment = datetime.fromisoformat(text.strip())
     except ValueError:
         return "is no time"
     if _DATE.fullmatch(text.strip()):
         moment = moment.replace(tzinfo=UTC)
+    elif moment.tzinfo is None:
+        moment = moment.replace(tzinfo=zone)
     return (moment - _EPOCH) // timedelta(milliseconds=1) if moment.tzinfo is not None else "has no zone"

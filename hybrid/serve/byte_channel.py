@@ -6,9 +6,8 @@ import asyncio
 import threading
 from collections import deque
 
-from hybrid.errors import HybridError, QueryError
+from hybrid.errors import TIMEOUT, HybridError, QueryError
 from hybrid.files.results.output_file import OutputStream
-from hybrid.query.error_mapping import TIMEOUT
 
 _CHUNK_BYTES = 256 * 1024
 _CHUNKS_MAX = 4

@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 
-from hybrid.errors import HybridError, error_document
+from hybrid.errors import VALIDATION, HybridError, error_document
 
 _LOG = logging.getLogger(__name__)
 _PATH_MAX = 200
@@ -21,7 +21,6 @@ _SEGMENTS = "/segments/"
 QUERY_PATHS = frozenset({"/query/sql", "/query", "/sql"})
 # Pinot's QueryErrorCode, by HTTP status: ACCESS_DENIED, BROKER_TIMEOUT, TOO_MANY_REQUESTS, INTERNAL, QUERY_VALIDATION.
 _PINOT_CODES = {401: 180, 403: 180, 408: 250, 429: 429, 503: 429, 500: 450}
-_INVALID = 700
 
 
 class _ErrorAnswer(JSONResponse):
@@ -41,7 +40,7 @@ def for_pinot(status: int, document: Mapping[str, object]) -> dict[str, object]:
     """Return an error in the format of Pinot's broker; without its keys clients report a timeout of its servers."""
     code = document.get("pinot_code") if status not in _PINOT_CODES else None
     text = f"{document['error']} {document['hint']}" if document.get("hint") else document["error"]
-    pinot_error = {"errorCode": code or _PINOT_CODES.get(status, _INVALID), "message": text}
+    pinot_error = {"errorCode": code or _PINOT_CODES.get(status, VALIDATION), "message": text}
     return {**document, "exceptions": [pinot_error], "numServersQueried": 1, "numServersResponded": 1}
 
 

@@ -14,9 +14,8 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.responses import Response
 
-from hybrid.errors import HybridError, NotFoundError, QueryError
+from hybrid.errors import CANCELLED, HybridError, NotFoundError, QueryError
 from hybrid.home.accounts import Right
-from hybrid.home.running_queries import CANCELLED
 from hybrid.operations.query_list import LIMIT, LIMIT_MAX, QueryFilter, list_queries
 from hybrid.query.engine import QueryOptions, QueryResult
 from hybrid.query.options import apply_options

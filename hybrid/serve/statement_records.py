@@ -8,9 +8,8 @@ from contextlib import AbstractContextManager
 
 from starlette.requests import Request
 
-from hybrid.errors import HybridError, QueryError
+from hybrid.errors import CANCELLED, HybridError, QueryError
 from hybrid.home.query_log import QueryRecord, state_of
-from hybrid.home.running_queries import CANCELLED
 from hybrid.operations.queries import record_answer
 from hybrid.query.engine import QueryResult
 from hybrid.serve.authentication import who_asks

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from sqlglot import exp
 
-from hybrid.errors import QueryError
+from hybrid.errors import VALIDATION, QueryError
 from hybrid.schema.dialect import canonical
 from hybrid.sql.calls import ColumnTypes, call, cast, literal_number, literal_text, number, text
 from hybrid.sql.casts import pinot_type
@@ -134,7 +134,7 @@ def _mode(arguments: Sequence[exp.Expr]) -> exp.Expr:
     """MODE(column [, 'MIN' | 'MAX']): of several equally frequent values the lowest or highest."""
     reducer = (literal_text(arguments[1]) or "").upper() if len(arguments) > 1 else "MIN"
     if reducer not in {"MIN", "MAX"}:
-        raise QueryError("MODE: the second argument is 'MIN' or 'MAX'.", pinot_code=700)
+        raise QueryError("MODE: the second argument is 'MIN' or 'MAX'.", pinot_code=VALIDATION)
     ordered = exp.Ordered(this=arguments[0].copy(), desc=reducer == "MAX")
     return core("mode", exp.Order(this=arguments[0], expressions=[ordered]))
 
@@ -143,7 +143,7 @@ def _histogram(arguments: Sequence[exp.Expr]) -> exp.Expr:
     """HISTOGRAM(column, lower, upper, bins): the number of values per bin; the last bin includes its upper end."""
     ends = [literal_number(argument) for argument in arguments[1:]]
     if None in ends or not 0 < int(ends[2] or 0) <= _BINS_MAX:
-        raise QueryError(f"HISTOGRAM takes a column, two ends and 1 to {_BINS_MAX} bins.", pinot_code=700)
+        raise QueryError(f"HISTOGRAM takes a column, two ends and 1 to {_BINS_MAX} bins.", pinot_code=VALIDATION)
     low, high, bins = (float(end or 0) for end in ends)
     edges = [low + (high - low) * step / bins for step in range(int(bins) + 1)]
     return exp.Array(expressions=[_bin(arguments[0], *pair, high) for pair in pairwise(edges)])

@@ -12,7 +12,7 @@ from decimal import Decimal
 
 from sqlglot import exp
 
-from hybrid.errors import QueryError
+from hybrid.errors import VALIDATION, QueryError
 from hybrid.schema.types import DataType
 from hybrid.sql.calls import ColumnTypes, call, cast, literal_number, literal_text, number, text
 from hybrid.sql.infer import DECIMAL, DOUBLE, FLOAT, INT, LONG, TIMESTAMP, is_time, type_of
@@ -138,7 +138,7 @@ def _refuse_bare_dates(node: exp.Expr) -> None:
         if literals and _BARE_DATE.fullmatch("-".join(parts)):
             date = "-".join(parts)
             message = f"{date} without quotes is a difference of three numbers; write '{date}' for the day."
-            raise QueryError(message, pinot_code=700)
+            raise QueryError(message, pinot_code=VALIDATION)
 
 
 def _written(node: exp.Expr) -> exp.Expr:

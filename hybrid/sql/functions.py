@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from hybrid.errors import QueryError, suggestion
+from hybrid.errors import VALIDATION, QueryError, suggestion
 from hybrid.schema.dialect import canonical
 from hybrid.sql import aggregates, arithmetic, jsons, texts, times
 from hybrid.sql.allowed import AGGREGATES, CALLABLE
@@ -15,14 +15,13 @@ from hybrid.sql.arity import is_wrong, takes, wrong_number
 from hybrid.sql.calls import call, cast, is_made, number, text
 from hybrid.sql.casts import rewrite_casts
 from hybrid.sql.constants import fold_constants
-from hybrid.sql.gapfill import put_defaults
+from hybrid.sql.gapfill import settle_gapfill
 from hybrid.sql.infer import DOUBLE, set_type, type_of
 from hybrid.sql.lists import rewrite_lists
 from hybrid.sql.nulls import order_nulls
 from hybrid.sql.scopes import note_column_types
 from hybrid.sql.texts import Arguments, ScalarRule, renamed_function
 
-VALIDATION = 700
 _ABSENT = {
     "textmatch": "it needs a text index: use REGEXP_LIKE or LIKE",
     "jsonmatch": "it needs a JSON index: compare JSON_EXTRACT_SCALAR(column, '$.path', 'STRING')",
@@ -41,7 +40,7 @@ def rewrite_functions(tree: exp.Query, context: times.TimeContext) -> None:
     fold_constants(tree)
     if not context.rows:
         note_column_types(tree, context.types)
-        put_defaults(tree, context.types)
+        settle_gapfill(tree, context.types)
     rewrite_lists(tree, context.lists)
     arithmetic.rewrite_arithmetic(tree, context.types, rows=context.rows)
     rewrite_casts(tree, context.types, rows=context.rows)

@@ -11,12 +11,11 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from hybrid.errors import QueryError
+from hybrid.errors import VALIDATION, QueryError
 from hybrid.schema.dialect import canonical
 from hybrid.sql.allowed import word_set
 from hybrid.sql.calls import call, cast, literal_number, number, text
 
-VALIDATION = 700
 WINDOW_ROWS_MAX = 1_000
 _COLLECTING = word_set("stringagg listagg groupconcat list arrayagg jsongrouparray jsongroupobject histogram")
 _JOINING = frozenset({"concat", "concat_ws"})

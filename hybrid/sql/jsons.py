@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
-from hybrid.errors import QueryError
+from hybrid.errors import VALIDATION, QueryError
 from hybrid.sql.calls import call, cast, literal_number, literal_text, text
 from hybrid.sql.casts import PINOT_TYPES, pinot_type
 from hybrid.sql.wholes import try_whole
@@ -23,7 +23,7 @@ def _json_extract_scalar(arguments: Arguments) -> exp.Expr:
     kind = pinot_type(literal_text(arguments[2]))
     if kind is None:
         message = f"JSON_EXTRACT_SCALAR: the type must be one of {', '.join(PINOT_TYPES)}."
-        raise QueryError(message, pinot_code=700)
+        raise QueryError(message, pinot_code=VALIDATION)
     return _value(arguments[:2], kind, arguments[3:])
 
 

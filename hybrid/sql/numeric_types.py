@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from hybrid.errors import QueryError
+from hybrid.errors import VALIDATION, QueryError
 from hybrid.schema.types import DataType
 from hybrid.sql.calls import ColumnTypes, literal_number
 from hybrid.sql.kinds import DECIMAL, DOUBLE, FLOAT, INT, LONG
@@ -108,7 +108,7 @@ def _computed(node: exp.Binary, types: ColumnTypes) -> NumericType | None:
         raise QueryError(
             f"'{node.sql('duckdb')}' needs {scale} decimal places; a decimal has at most {DIGITS_MAX}. "
             "Cast a side to DOUBLE, or to a DECIMAL with fewer places.",
-            pinot_code=700,
+            pinot_code=VALIDATION,
         )
     return NumericType(DECIMAL, scale, DIGITS_MAX - scale)
 

@@ -14,9 +14,8 @@ from enum import Enum
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
-from hybrid.errors import QueryError
+from hybrid.errors import VALIDATION, QueryError
 
-VALIDATION = 700
 _DIGITS_MAX, _SCALE_MAX, _WHOLE_MAX = 38, 18, 20
 _NESTED = "is a list that holds lists"
 _SPECIAL = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}

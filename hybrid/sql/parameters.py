@@ -15,10 +15,10 @@ from sqlglot import exp
 from sqlglot.errors import ParseError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from hybrid.errors import QueryError, suggestion
+from hybrid.errors import VALIDATION, QueryError, suggestion
 from hybrid.progress import counted
 from hybrid.sql.calls import cast, text
-from hybrid.sql.parameter_values import VALIDATION, LiteralKind, Value, value_of
+from hybrid.sql.parameter_values import LiteralKind, Value, value_of
 from hybrid.sql.tokens import VIRTUAL, error_at, tokens_of
 
 # The values of a statement's parameters: by name, or in the order of its question marks.

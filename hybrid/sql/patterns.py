@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from sqlglot import exp
 
-from hybrid.errors import QueryError
+from hybrid.errors import VALIDATION, QueryError
 from hybrid.sql.calls import call, cast, number, text, to_millis
 from hybrid.sql.wholes import once
 from hybrid.sql.zones import is_utc, to_local
@@ -86,7 +86,7 @@ def _pieces(pattern: str) -> Iterator[tuple[str, str]]:
         else:
             supported = " ".join(dict.fromkeys([*_LETTERS, *_OFFSETS, "S"]))
             message = f"Date pattern '{pattern}': the letters '{token}' are not supported; known are {supported}."
-            raise QueryError(message, pinot_code=700)
+            raise QueryError(message, pinot_code=VALIDATION)
 
 
 def _joined(pieces: Sequence[tuple[str, str]], instant: exp.Expr, zone: str) -> exp.Expr:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from hybrid.errors import QueryError
-from hybrid.sql.tokens import PARSE_ERROR
+from hybrid.errors import PARSE_ERROR, QueryError
 
 _REFUSED: tuple[tuple[type[exp.Expr], str], ...] = (
     (exp.Into, "SELECT INTO writes; only reading is possible here"),

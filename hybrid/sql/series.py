@@ -6,19 +6,18 @@ They are the only table functions. Their arguments are constants, so that their 
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC
 from typing import Any
 
 from sqlglot import exp
 
-from hybrid.errors import QueryError
+from hybrid.errors import VALIDATION, QueryError
+from hybrid.schema.moment import parse_instant
 from hybrid.sql.calls import call, literal_text, number
 
 SERIES = frozenset({"generate_series", "range"})
 SERIES_MAX = 100_000
-VALIDATION = 700
 _WHOLE_MAX = 2**63
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _OPERATIONS: dict[type[exp.Expr], Callable[[int, int], int]] = {
     exp.Add: lambda one, other: one + other,
     exp.Sub: lambda one, other: one - other,
@@ -93,11 +92,5 @@ def _constant(node: exp.Expr) -> int | None:
 
 def _instant(node: exp.Cast) -> int | None:
     text = literal_text(node.this)
-    if text is None or "TIMESTAMP" not in node.to.sql("duckdb"):
-        return None
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-    return (aware - _EPOCH) // timedelta(milliseconds=1)
+    instant = None if text is None or "TIMESTAMP" not in node.to.sql("duckdb") else parse_instant(text, UTC)
+    return instant if isinstance(instant, int) else None

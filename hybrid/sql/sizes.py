@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from sqlglot import exp
 
-from hybrid.errors import QueryError
+from hybrid.errors import VALIDATION, QueryError
 from hybrid.schema.dialect import canonical
 from hybrid.sql.allowed import word_set
 from hybrid.sql.calls import call, cast, literal_number, literal_text, number, text
@@ -19,7 +19,6 @@ from hybrid.sql.referents import referents
 from hybrid.sql.texts import LONGEST
 from hybrid.sql.wholes import once
 
-VALIDATION = 700
 # The prefix of all our run-time errors: see query.error_mapping.
 TOO_LONG = "A text is too long: "
 # The assumed characters of a column's value, and elements of a list of unknown length.

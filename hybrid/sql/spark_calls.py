@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from sqlglot import exp
 
-from hybrid.errors import QueryError
+from hybrid.errors import VALIDATION, QueryError
 from hybrid.runtime.json_values import capitalized
 from hybrid.schema import characters
 from hybrid.sql.calls import literal_number, literal_text
@@ -169,7 +169,7 @@ def _units_between(arguments: Sequence[exp.Expr], write: Write) -> str:
 
 
 def _wrong(message: str) -> QueryError:
-    return QueryError(f"{capitalized(message)}.", pinot_code=700)
+    return QueryError(f"{capitalized(message)}.", pinot_code=VALIDATION)
 
 
 _RULES: dict[str, SparkRule] = {

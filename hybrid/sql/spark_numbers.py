@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
-from hybrid.errors import QueryError
+from hybrid.errors import VALIDATION, QueryError
 from hybrid.sql.calls import literal_number
 from hybrid.sql.kinds import DECIMAL, DOUBLE, FLOAT
 from hybrid.sql.numeric_types import DIGITS_MAX, NumericType
@@ -133,7 +133,7 @@ def _truncated(arguments: Sequence[exp.Expr], write: Write, type_of: TypeOf) -> 
 def _cut(value: str, places: int, found: NumericType | None) -> str:
     """A decimal cut after `places` decimal places."""
     if not _is_decimal(found):
-        raise QueryError("TRUNC with places takes a decimal in a row expression: use TRUNCATE.", pinot_code=700)
+        raise QueryError("TRUNC with places takes a decimal in a row expression: use TRUNCATE.", pinot_code=VALIDATION)
     return f"(CASE WHEN {value} < 0 THEN ceil({value}, {places}) ELSE floor({value}, {places}) END)"
 
 
@@ -144,7 +144,9 @@ def _rounded(arguments: Sequence[exp.Expr], write: Write, type_of: TypeOf) -> st
         places = f", {_places('ROUND', arguments[1])}" if len(arguments) > 1 else ""
         return f"round({value}{places})"
     if len(arguments) > 1:
-        raise QueryError("ROUND with places takes a decimal in a row expression: use ROUNDDECIMAL.", pinot_code=700)
+        raise QueryError(
+            "ROUND with places takes a decimal in a row expression: use ROUNDDECIMAL.", pinot_code=VALIDATION
+        )
     exact = _double(value)
     down = _towards_zero(exact)
     return _typed(numeric, f"(CASE WHEN abs({exact} - {down}) >= 0.5D THEN {down} + sign({exact}) ELSE {down} END)")
@@ -153,7 +155,7 @@ def _rounded(arguments: Sequence[exp.Expr], write: Write, type_of: TypeOf) -> st
 def _places(name: str, node: exp.Expr) -> int:
     places = literal_number(node.unnest())
     if places is None or places != int(places) or not -DIGITS_MAX <= places <= DIGITS_MAX:
-        raise QueryError(f"{name}: the number of places must be a constant in a row expression.", pinot_code=700)
+        raise QueryError(f"{name}: the number of places must be a constant in a row expression.", pinot_code=VALIDATION)
     return int(places)
 
 
@@ -171,7 +173,7 @@ def _logarithm(name: str) -> NumberRule:
 
     def rule(arguments: Sequence[exp.Expr], write: Write, type_of: TypeOf) -> str:
         if len(arguments) != 1:
-            raise QueryError(f"{name.upper()} takes 1 argument in a row expression.", pinot_code=700)
+            raise QueryError(f"{name.upper()} takes 1 argument in a row expression.", pinot_code=VALIDATION)
         value = _double(write(arguments[0]))
         return f"(CASE WHEN {value} < 0 THEN {NAN} WHEN {value} = 0 THEN -{INFINITY} ELSE {name}({value}) END)"
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from hybrid.errors import QueryError
+from hybrid.errors import VALIDATION, QueryError
 from hybrid.expression.bounded_regex import repeats_of
 from hybrid.expression.regex_cost import matching_cost
 
@@ -31,12 +31,14 @@ def check_java_pattern(pattern: str, *, ignore_case: bool = False) -> None:
         re.compile(text, flags)
         cost = matching_cost(text, flags)
     except (re.error, OverflowError, RecursionError, ValueError) as error:
-        raise QueryError(f"The regular expression '{pattern}' cannot be read: {error}.", pinot_code=700) from error
+        raise QueryError(
+            f"The regular expression '{pattern}' cannot be read: {error}.", pinot_code=VALIDATION
+        ) from error
     if cost.factors is None or len(cost.factors) > 3 or sum(cost.factors) > _TIMES_MAX:
         raise QueryError(
             f"The regular expression '{pattern}' may take very long for some texts: {repeats_of(cost)}. Bound its "
             "repeats, as in {0,64}, or have them take no character that what follows begins with, as in [^,]*,.",
-            pinot_code=700,
+            pinot_code=VALIDATION,
         )
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from hybrid.errors import QueryError
+from hybrid.errors import VALIDATION, QueryError
 from hybrid.sql.calls import SAME_AS, ColumnTypes, literal_text, number
 from hybrid.sql.numeric_types import NumericType, numeric_type
 from hybrid.sql.spark_calls import write_call, write_step, write_substring
@@ -55,7 +55,7 @@ class _Writer:
         node = same(node) if same is not None else node
         kind = type(node)
         if kind not in _WRITERS and kind not in _BINARY:
-            raise QueryError(f"'{node.sql('duckdb')}' cannot be used in a row expression.", pinot_code=700)
+            raise QueryError(f"'{node.sql('duckdb')}' cannot be used in a row expression.", pinot_code=VALIDATION)
         written = _WRITERS[kind](self, node) if kind in _WRITERS else self.binary(node)
         if len(written) > _WRITTEN_MAX:
             raise QueryError("It divides or rounds in too many places one within another.")
@@ -98,7 +98,7 @@ class _Writer:
         target = node.args["to"]
         name = TYPES.get(target.this.name, "")
         if not name:
-            raise QueryError(f"'{target.sql('duckdb')}' is no type of a column.", pinot_code=700)
+            raise QueryError(f"'{target.sql('duckdb')}' is no type of a column.", pinot_code=VALIDATION)
         if name == "decimal" and target.expressions:
             name = target.sql("spark").lower()
         inner = node.this
@@ -133,7 +133,7 @@ class _Writer:
         """LIKE, where a backslash escapes only `_` and `%`; in Spark it escapes every character."""
         written = literal_text(node.expression)
         if written is None:
-            raise QueryError("LIKE: the pattern must be a quoted constant.", pinot_code=700)
+            raise QueryError("LIKE: the pattern must be a quoted constant.", pinot_code=VALIDATION)
         negated = "NOT " if node.args.get("negate") else ""
         regex = like_regex(written)
         if regex is not None:

@@ -12,12 +12,12 @@ from sqlglot import exp
 from sqlglot.errors import ParseError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from hybrid.errors import QueryError
+from hybrid.errors import PARSE_ERROR, QueryError
 from hybrid.schema.dialect import PinotReader
 from hybrid.sql.arity import unread_call
 from hybrid.sql.gapfill import rewrite_gapfill
 from hybrid.sql.parameters import BoundValues, Mark, mark_at, misplaced, put_values, with_marks
-from hybrid.sql.tokens import PARSE_ERROR, check_text, error_at, tokens_of
+from hybrid.sql.tokens import check_text, error_at, tokens_of
 
 # Trees are traversed recursively in many places, here, in sqlglot and in DuckDB.
 _DEPTH_MAX = 150

@@ -11,11 +11,10 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from hybrid.config.table_config import Half
-from hybrid.errors import QueryError, suggestion
+from hybrid.errors import NO_SUCH_COLUMN, NO_SUCH_TABLE, PARSE_ERROR, QueryError, suggestion
 from hybrid.sql.series import is_series, settle_series
-from hybrid.sql.tokens import PARSE_ERROR, VIRTUAL
+from hybrid.sql.tokens import VIRTUAL
 
-NO_SUCH_TABLE, NO_SUCH_COLUMN = 190, 710
 # The prefix of relations that replace table references. No user name may begin with it.
 RESERVED = "_hy_"
 # Pinot's name for the database of the tables.

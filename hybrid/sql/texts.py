@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
-from hybrid.errors import QueryError
+from hybrid.errors import VALIDATION, QueryError
 from hybrid.expression.replacements import replacement_parts
 from hybrid.schema import characters
 from hybrid.sql.calls import SAME_AS, call, cast, literal_number, literal_text, number, text
@@ -80,7 +80,7 @@ def _regexp_replace(arguments: Arguments) -> exp.Expr:
 def _of_duckdb(part: str | int | tuple[str]) -> str:
     if isinstance(part, tuple):
         message = f"REGEXPREPLACE: groups are put in by number in SQL: write '$1' for '${{{part[0]}}}'."
-        raise QueryError(message, pinot_code=700)
+        raise QueryError(message, pinot_code=VALIDATION)
     return f"\\{part}" if isinstance(part, int) else part.replace("\\", "\\\\")
 
 
@@ -172,7 +172,7 @@ def _split(arguments: Arguments) -> exp.Expr:
     """SPLIT(text, separator): adjacent separators count as one, and a leading one is ignored, as in Pinot."""
     value, separator = arguments
     if literal_text(separator.unnest()) == "":
-        raise QueryError("SPLIT, SPLITPART: the separator is empty.", pinot_code=700)
+        raise QueryError("SPLIT, SPLITPART: the separator is empty.", pinot_code=VALIDATION)
     parts = call("string_split", value, separator)
     filled = exp.NEQ(this=exp.column(_PART), expression=text(""))
     parts = call("list_filter", parts, exp.Lambda(this=filled, expressions=[exp.to_identifier(_PART)]))
@@ -243,7 +243,7 @@ def _formatted(name: str) -> ScalarRule:
         pattern = literal_text(arguments[0])
         if pattern is None or _WIDTH.search(pattern):
             message = f"{name.upper()}: the pattern must be a quoted constant, its widths plain and below 1000."
-            raise QueryError(message, pinot_code=700)
+            raise QueryError(message, pinot_code=VALIDATION)
         return call(name, *arguments)
 
     return rule

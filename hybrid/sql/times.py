@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from hybrid.errors import QueryError
+from hybrid.errors import VALIDATION, QueryError
 from hybrid.schema.period import duration_ms
 from hybrid.sql.calls import ColumnTypes, call, cast, number, text, to_millis
 from hybrid.sql.constants import constant_number, constant_text, described
@@ -308,7 +308,7 @@ def _constant(node: exp.Expr, name: str) -> str:
 
 
 def _wrong(message: str) -> QueryError:
-    return QueryError(f"{message}.", pinot_code=700)
+    return QueryError(f"{message}.", pinot_code=VALIDATION)
 
 
 _PARTS = {

@@ -5,10 +5,9 @@ from __future__ import annotations
 from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import Token
 
-from hybrid.errors import QueryError
+from hybrid.errors import PARSE_ERROR, QueryError
 from hybrid.schema.dialect import PinotReader
 
-PARSE_ERROR = 150
 VIRTUAL = ("$segmentName", "$partition", "$offset", "$docId", "$hostName")
 _NEAR_CHARS_MAX = 30
 # Parsing a statement cannot be interrupted; a list of so many values takes seconds.

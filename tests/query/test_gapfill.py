@@ -140,11 +140,53 @@ def test_memory_answers_as_the_files_do(ask: Ask, parking: Halves) -> None:
             assert (found.rows, found.column_types) == (expected.rows, expected.column_types)
 
 
+def at_hours(*hours: int) -> list[datetime]:
+    return [datetime(2021, 10, 1, hour) for hour in hours]
+
+
+@pytest.mark.parametrize("form", ["TIMESTAMP", "1:MILLISECONDS:EPOCH"])
+@pytest.mark.parametrize(
+    "span",
+    [
+        "'2021-10-01 08:00', '2021-10-01 13:00'", "'2021-10-01T10:00:00+02:00', '2021-10-01T13:00:00Z'",
+        f"'{instant('08:00')}', '2021-10-01 13:00:00.000'", f"{instant('08:00')}, {instant('13:00')}", ":first, :last",
+    ],
+)  # fmt: skip
+def test_times_of_a_timestamp_column(ask: Ask, parking: Halves, form: str, span: str) -> None:
+    """Starts and ends are ISO 8601 as well, and added rows have TIMESTAMP values as the others do."""
+    sql = f"""SELECT GAPFILL(hour, '{form}', {span}, '1:HOURS', FILL(n, 'FILL_DEFAULT_VALUE')) AS hour, n
+        FROM (SELECT DATETRUNC('HOUR', CAST(at AS TIMESTAMP)) AS hour, COUNT(*) AS n FROM orders GROUP BY 1)
+        ORDER BY 1 LIMIT 100"""
+    params = {"first": at_hours(8)[0], "last": at_hours(13)[0]} if span.startswith(":") else None
+    found = ask(parking, sql, params=params)
+    assert found.column_types == ["TIMESTAMP", "LONG"]
+    assert found.rows == list(zip(at_hours(8, 9, 10, 11, 12), (0, 4, 4, 2, 0), strict=True))
+
+
+@pytest.mark.parametrize("time", ["ts", "at"])
+def test_the_format_timestamp_gives_back_timestamps(ask: Ask, parking: Halves, time: str) -> None:
+    """DATETRUNC of a column gives epoch milliseconds, as in Pinot."""
+    sql = f"""SELECT GAPFILL(b, 'TIMESTAMP', '2021-10-01 09:00', '2021-10-01 12:00', '1:HOURS',
+        FILL(n, 'FILL_PREVIOUS_VALUE'), TIMESERIESON(customer)) AS b, customer, n FROM (
+        SELECT DATETRUNC('HOUR', {time}) AS b, customer, COUNT(*) AS n FROM orders WHERE customer = 'P3' GROUP BY 1, 2)
+        ORDER BY 1 LIMIT 100"""
+    assert ask(parking, sql).rows == list(zip(at_hours(9, 10, 11), 3 * ["P3"], (0, 1, 1), strict=True))
+    again = ask(parking, f"SELECT b, n FROM ({sql}) WHERE b >= '2021-10-01 11:00'")
+    assert (again.rows, again.column_types) == ([(at_hours(11)[0], 1)], ["TIMESTAMP", "LONG"])
+
+
+def test_one_series_is_filled_without_any_row(ask: Ask, parking: Halves) -> None:
+    sql = """SELECT GAPFILL(at, 'TIMESTAMP', '2020-01-01', '2020-01-03', '1:DAYS', FILL(note, 'FILL_PREVIOUS_VALUE')),
+        note FROM orders WHERE at < '2020-01-02' ORDER BY 1"""
+    assert ask(parking, sql).rows == [(datetime(2020, 1, day), "") for day in (1, 2)]
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (f"GAPFILL(ts, {SPAN})", "it is written GAPFILL(time, 'format'"),
-        (f"GAPFILL(ts, {SPAN}, FILL(order_id, 'FILL_PREVIOUS_VALUE'))", "TIMESERIESON names the columns"),
+        ("GAPFILL(ts, 'TIMESTAMP', '1', '2')", "it is written GAPFILL(time, 'format'"),
+        (f"GAPFILL(ts, {SPAN})", "TIMESERIESON names the columns of an entity, and without it FILL names 'customer'"),
+        (f"GAPFILL(ts, {SPAN}, FILL(order_id, 'FILL_PREVIOUS_VALUE'))", "FILL names 'customer' as well"),
         (f"GAPFILL(ts, {SPAN}, TIMESERIESON(1))", "'TIMESERIESON(1)' cannot be read"),
         (f"GAPFILL(ts, {SPAN}, FILL(order_id, 'SOMEHOW'), TIMESERIESON(customer))", "'FILL_PREVIOUS_VALUE' or"),
         (f"GAPFILL(ts, {SPAN}, FILL(amount, 'FILL_PREVIOUS_VALUE'), TIMESERIESON(customer))", "none of the results"),
@@ -152,7 +194,7 @@ def test_memory_answers_as_the_files_do(ask: Ask, parking: Halves) -> None:
         ("GAPFILL(ts, '1:MILLISECONDS:EPOCH', 'x', '2', '1:HOURS', TIMESERIESON(customer))", "'x' is not a time in"),
         ("GAPFILL(ts, '1:MILLISECONDS:EPOCH', '3', '2', '1:HOURS', TIMESERIESON(customer))", "the start lies before"),
         ("GAPFILL(ts, '1:MILLISECONDS:EPOCH', '1', '2', 'often', TIMESERIESON(customer))", "is not a"),
-        ("GAPFILL(ts, '1:MILLISECONDS:EPOCH', ts, '2', '1:HOURS', TIMESERIESON(customer))", "texts in quotes"),
+        ("GAPFILL(ts, '1:MILLISECONDS:EPOCH', ts, '2', '1:HOURS', TIMESERIESON(customer))", "are constants, such as"),
         ("GAPFILL(ts, '1:MILLISECONDS:EPOCH', '0', '9000000000000', '1:MILLISECONDS', TIMESERIESON(customer))",
          "more than 100000"),
     ],

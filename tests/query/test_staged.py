@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from hybrid.config.table_config import Half
-from hybrid.errors import QueryError
+from hybrid.errors import EXECUTION, QueryError
 from hybrid.lake import plans
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.plans import DesiredState, DesiredStateRecord
-from hybrid.query.plan_preview import STALE_PLAN, as_planned
+from hybrid.query.plan_preview import as_planned
 from hybrid.table.plans import BucketState, Counts, Plan, PlannedBucket, Unit
 from tests.query.halves import Halves, orders_spec
 
@@ -50,7 +50,7 @@ def shown(halves: Halves, plan: Plan) -> HalfSnapshot:
 def refused(halves: Halves, plan: Plan) -> str:
     with pytest.raises(QueryError) as caught:
         shown(halves, plan)
-    assert caught.value.pinot_code == STALE_PLAN and ID in str(caught.value.hint)
+    assert caught.value.pinot_code == EXECUTION and ID in str(caught.value.hint)
     return str(caught.value)
 
 

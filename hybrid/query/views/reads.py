@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 
 from hybrid.config.evolution import is_wider
 from hybrid.config.table_config import TableSpec
-from hybrid.errors import QueryError
+from hybrid.errors import TIMEOUT, QueryError
 from hybrid.lake.log import HalfSnapshot, open_half
-from hybrid.query.error_mapping import TIMEOUT
 from hybrid.query.plan import PinnedTable, QueryTable, plan_query
 from hybrid.query.scan import Scan, shown_default
 from hybrid.query.tail import KafkaTail, NoTail, TailSource
