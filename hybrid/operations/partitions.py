@@ -27,19 +27,23 @@ _MINUTE_MS = 60_000
 
 @dataclass(frozen=True)
 class StreamEnds:
-    """Kafka's end offsets by partition. Where they are not known, `problem` and `hint` say why."""
+    """Kafka's end offsets by partition. Where they are not known, `problem` and `hint` say why.
+
+    `starts` are the first offsets that Kafka still holds.
+    """
 
     offsets: Mapping[TopicPartition, int] = field(default_factory=dict)
     problem: str | None = None
     hint: str | None = None
+    starts: Mapping[TopicPartition, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class PartitionStatus:
-    """A partition that a table reads. `position` is the next offset to commit, `end` Kafka's end (None: not known).
+    """A partition that a table reads. `position` is the next offset to commit.
 
-    `committed_until_ms` is the Kafka timestamp of its newest committed row. `segment` is its consuming segment, with
-    the number of rows in it.
+    `start` is Kafka's first offset and `end` its end (None: not known). `committed_until_ms` is the Kafka timestamp of
+    its newest committed row. `segment` is its consuming segment, with the number of rows in it.
     """
 
     topic: str
@@ -50,6 +54,7 @@ class PartitionStatus:
     rows_per_minute: float
     segment: str | None
     segment_rows: int
+    start: int | None = None
 
     @property
     def lag(self) -> int | None:
@@ -64,7 +69,8 @@ def stream_ends(table: TableRef) -> StreamEnds:
         return StreamEnds()
     try:
         state = table.half(Half.REALTIME).realtime
-        return StreamEnds(require_topics(stream, state.known_ids(stream), QUERY_TIMEOUT_MS).ends)
+        view = require_topics(stream, state.known_ids(stream), QUERY_TIMEOUT_MS)
+        return StreamEnds(view.ends, starts=view.starts)
     except HybridError as error:
         return StreamEnds({}, str(error), error.hint)
 
@@ -95,6 +101,7 @@ def partitions_of(table: TableRef, ends: StreamEnds, now_ms: int) -> list[Partit
                 rows_per_minute=rate_of(((file.modified_ms, file.rows) for file in files[place]), now_ms),
                 segment=segment.name if segment is not None else None,
                 segment_rows=segment.rows if segment is not None else 0,
+                start=ends.starts.get(place),
             )
         )
     return found

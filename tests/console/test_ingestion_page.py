@@ -45,6 +45,32 @@ def test_ingestion_is_paused_resumed_and_sealed(console: LiveConsole, orders: st
         page.locator("#replayed").get_by_text("Dry run").wait_for(timeout=DONE_MS)
 
 
+def test_a_stream_is_reset_after_its_preview(console: LiveConsole) -> None:
+    """By clicks, from the page of ingestion: two messages are read again, and nothing before the name was typed."""
+    name = console.create_orders("reset_orders")
+    path = f"/ui/tables/{name}/ingestion"
+    console.await_true(lambda: console.ok("GET", f"{path}.json")["totals"]["lag"] == 0, "all is committed")
+    with console.page(path) as page:
+        page.get_by_test_id("pause").click()
+        page.get_by_test_id("to-reset").click()
+        assert page.get_by_test_id("position").locator("td").all_inner_texts()[1:] == ["14", "0", "14", "0"]
+        page.get_by_label("Offsets by partition").fill("0:12")
+        assert page.get_by_label("Offsets", exact=True).is_checked()
+        page.get_by_test_id("preview-reset").click()
+        page.wait_for_url(lambda url: "place=offsets" in url and "offsets=0%3A12" in url)
+        assert "2 offsets are read again" in page.get_by_test_id("reset-preview").inner_text()
+        assert "12 – 13" in page.get_by_test_id("reset-partition").inner_text()
+        button = page.get_by_test_id("reset")
+        assert button.is_disabled() and page.locator("#plan .note-warn").count() == 0
+        page.get_by_test_id("confirm").fill(name)
+        button.click()
+        page.locator("#done .state-good").wait_for(timeout=DONE_MS)
+        page.goto(console.url + path)
+        page.get_by_test_id("resume").click()
+    count = f"select count(*) from {name}"
+    console.await_true(lambda: console.server.rows(count) == [[16]], "two messages are there twice")
+
+
 def test_tasks_are_chosen_and_lead_to_their_run(console: LiveConsole, orders: str) -> None:
     with console.page("/ui/tasks", size=PHONE) as page:
         page.get_by_test_id("task-row").first.wait_for()
@@ -60,3 +86,4 @@ def test_tasks_are_chosen_and_lead_to_their_run(console: LiveConsole, orders: st
 def test_pages_are_accessible(console: LiveConsole, orders: str) -> None:
     for path in (f"/ui/tables/{orders}/ingestion", "/ui/tasks"):
         check_accessibility(console, path, lambda page: page.locator("#live").wait_for())
+    check_accessibility(console, f"/ui/tables/{orders}/ingestion/reset?place=earliest")

@@ -166,14 +166,8 @@ def named_change(ask: PageRequest, table: str, backfill: str) -> Json:
 @change(router, f"{_PATH}/revert", verb="backfill_revert", then=_PATH, template="backfill_change.html")
 def revert_change(ask: PageRequest, table: str, backfill: str) -> Json:
     """Reverts all corrections of a backfill; the field `confirm` repeats the table's name."""
-    require_confirmed(ask, backfill_of(ask, table, backfill)["table"])
+    ask.require_confirmed(backfill_of(ask, table, backfill)["table"])
     return {"backfill": backfill, **ask.texts("reason", "user")}
-
-
-def require_confirmed(ask: PageRequest, name: str) -> None:
-    """UsageError unless the form's confirmation repeats a name. Browsers without scripts send it unchecked."""
-    if ask.text("confirm") != name:
-        raise UsageError(f"The confirmation does not read '{name}'. Nothing was changed.", hint="Type it exactly")
 
 
 # A statement before and after

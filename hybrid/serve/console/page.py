@@ -111,6 +111,11 @@ class PageRequest:
         """Whether a checkbox of the form is checked."""
         return name in self.form
 
+    def require_confirmed(self, name: str) -> None:
+        """UsageError unless the form's confirmation repeats a name. Browsers without scripts send it unchecked."""
+        if self.text("confirm") != name:
+            raise UsageError(f"The confirmation does not read '{name}'. Nothing was changed.", hint="Type it exactly")
+
 
 @dataclass(frozen=True)
 class Page:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from hybrid.serve.console.backfill_page import require_confirmed
 from hybrid.serve.console.backfill_views import HISTORY_MAX, history
 from hybrid.serve.console.copies import copies_of
 from hybrid.serve.console.page import Json, PageRequest, change, page
@@ -52,5 +51,5 @@ def replacement_page(ask: PageRequest, table: str, entry: str) -> Json:
 def revert_change(ask: PageRequest, table: str, entry: str) -> Json:
     """Takes a replacement back; the field `confirm` repeats the table's name."""
     name = ask.call("table_show", table=table)["name"]
-    require_confirmed(ask, name)
+    ask.require_confirmed(name)
     return {"table": name, "entry": entry, **ask.texts("reason", "user")}

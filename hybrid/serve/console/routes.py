@@ -16,6 +16,7 @@ from hybrid.serve.console import (
     segments,
     sign_in,
     static_files,
+    stream_reset,
     table_changes,
     tasks,
     timeline,
@@ -37,6 +38,7 @@ _PAGES = (
     backfill_page,
     replacements,
     ingestion,
+    stream_reset,
     tasks,
 )
 ROUTERS = tuple(module.router for module in _PAGES)

@@ -215,5 +215,9 @@ function checkConfirmations() {
 }
 
 document.addEventListener("input", checkConfirmations);
+document.addEventListener("input", (event) => {
+  const choice = document.getElementById(event.target.dataset?.chooses);
+  if (choice) choice.checked = true;
+});
 document.addEventListener("htmx:after:swap", checkConfirmations);
 checkConfirmations();
