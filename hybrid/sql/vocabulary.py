@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 
 from hybrid.sql.allowed import word_set
@@ -14,6 +15,14 @@ KEYWORDS = word_set(
     WITH
     """
 )
+# Words that the grammar takes for its own where a name stands, beside the keywords that are highlighted.
+RESERVED = KEYWORDS | word_set(
+    """
+    ALTER CREATE DESCRIBE DROP FETCH FORCE GLOB GRANT ILIKE INSERT INSTALL INTO LATERAL NOTNULL ONLY POSITIONAL
+    RETURNING REVOKE ROLLBACK SUMMARIZE TABLE TABLESAMPLE USER
+    """
+)
+_PLAIN_NAME = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
 SET_OPTIONS = ("asOf", "dropResults", "plan", "timeoutMs")
 # Names of types that CAST takes.
 TYPE_NAMES = word_set(
@@ -21,6 +30,12 @@ TYPE_NAMES = word_set(
     BIGINT BIG_DECIMAL BOOLEAN BYTES DATE DOUBLE FLOAT INT INTEGER JSON LONG STRING TIMESTAMP VARCHAR
     """
 )
+
+
+def spelled_name(name: str) -> str:
+    """A name as a statement has it: in quotes where it would be read as something else."""
+    is_plain = _PLAIN_NAME.fullmatch(name) is not None and name.upper() not in RESERVED
+    return name if is_plain else '"' + name.replace('"', '""') + '"'
 
 
 @cache

@@ -59,7 +59,7 @@ def test_a_stream_is_reset_after_its_preview(console: LiveConsole) -> None:
         page.get_by_test_id("preview-reset").click()
         page.wait_for_url(lambda url: "place=offsets" in url and "offsets=0%3A12" in url)
         assert "2 offsets are read again" in page.get_by_test_id("reset-preview").inner_text()
-        assert "12 – 13" in page.get_by_test_id("reset-partition").inner_text()
+        assert "12 \N{EN DASH} 13" in page.get_by_test_id("reset-partition").inner_text()
         button = page.get_by_test_id("reset")
         assert button.is_disabled() and page.locator("#plan .note-warn").count() == 0
         page.get_by_test_id("confirm").fill(name)

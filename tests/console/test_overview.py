@@ -61,7 +61,7 @@ def test_a_sparkline_stays_in_its_box() -> None:
 
 def test_an_empty_home_says_what_to_do_next(app: App) -> None:
     body = fetched(app, "GET", "/", HTML)[2]
-    assert b"No table yet" in body and b"/ui/tables/new" in body and b"hybrid demo orders" in body
+    assert b"No table yet" in body and b"/ui/new-table" in body and b"hybrid demo orders" in body
 
 
 def test_a_card_tells_problems_with_their_command(orders: App) -> None:

@@ -1,4 +1,4 @@
-"""The page that resets a stream: positions, the preview of each place, what is accepted, rights, hostile text. No JVM."""
+"""The page that resets a stream: positions, previews, what is accepted, rights, hostile text. No JVM."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_each_place_has_its_preview(orders: App, ends: dict[int, int]) -> None:
     assert offsets["to"] == 6 and offsets["skipped"]["count"] == 2
     assert preview(orders, place="offsets", offsets="0:4")["sentence"].startswith("Nothing to reset")
     text = page(orders, f"{PLACE}?place=latest")
-    assert "5 offsets are skipped that Kafka holds" in text and "4 – 8" in text and "not paused" in text
+    assert "5 offsets are skipped that Kafka holds" in text and "4 \N{EN DASH} 8" in text and "not paused" in text
     assert "hybrid connector reset orders orders --to latest --dry-run" in text
     assert 'value="latest" checked' in text
 

@@ -6,14 +6,16 @@ import json
 import re
 from html import unescape
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import unquote, urlencode
+
+import pytest
 
 from hybrid.home.accounts import Accounts, Right
 from hybrid.serve.console import rendering
 from tests.console.page_requests import EVIL, HTML, fetched, key, page, post, twin
 from tests.serve.app import OFFLINE, SCHEMA, App
 
-NEW, EDIT, ACCOUNTS = "/ui/tables/new", "/ui/tables/orders/edit", "/ui/accounts"
+NEW, EDIT, ACCOUNTS = "/ui/new-table", "/ui/tables/orders/edit", "/ui/accounts"
 EVENTS = {
     "schema": json.dumps({**SCHEMA, "schemaName": "events"}, indent=2),
     "offline": json.dumps(
@@ -50,6 +52,22 @@ def test_a_table_is_checked_then_created(app: App) -> None:
     for path in (f"{NEW}/check", NEW):
         status, body = post(app, path, **EVENTS)
         assert status == 409 and "exists already" in body, path
+
+
+@pytest.mark.parametrize("name", ["new", "check", "edit", "query", "tables", "json", "status", "order", "select", "1"])
+def test_a_table_may_have_any_name(app: App, name: str) -> None:
+    """It is created by the page, and every page is its own; a name that is a keyword stands in quotes."""
+    form = {part: EVENTS[part].replace('"events"', f'"{name}"') for part in EVENTS}
+    assert post(app, f"{NEW}/check", **form)[0] == 200
+    status, body = post(app, NEW, **form)
+    assert status == 200 and f'href="/ui/tables/{name}" data-made' in body, body
+    for part in ("", "/status", "/backfills", "/replacements", "/ingestion", "/ingestion/reset", "/segments", "/edit"):
+        assert twin(app, f"/ui/tables/{name}{part}")["table"] == name, part
+        page(app, f"/ui/tables/{name}{part}")
+    link = re.search(r'href="/ui/query\?sql=([^"]+)"', page(app, f"/ui/tables/{name}"))
+    assert link is not None
+    assert app.ok("POST", "/verbs/query", {"sql": unquote(link[1])})["rows"] == []
+    assert "Paste what describes it" in page(app, NEW) and set(twin(app, NEW)) == {"form", "brokers"}
 
 
 def test_a_browser_without_scripts(app: App) -> None:

@@ -139,4 +139,4 @@ def test_a_page_tells_what_waits_failed_and_comes_next(tables: App) -> None:
 
 def test_an_empty_home_says_what_comes_here(app: App) -> None:
     text = page(app, PATH)
-    assert "Nothing has run yet" in text and "/ui/tables/new" in text and "Nothing runs or waits" in text
+    assert "Nothing has run yet" in text and "/ui/new-table" in text and "Nothing runs or waits" in text

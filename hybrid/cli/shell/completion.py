@@ -16,10 +16,9 @@ from hybrid.cli.shell.lexer import Lexeme, LexemeKind, lexemes
 from hybrid.cli.shell.names import CatalogNames
 from hybrid.cli.shell.statements import split_inputs
 from hybrid.sql.tokens import VIRTUAL
-from hybrid.sql.vocabulary import KEYWORDS, SET_OPTIONS, function_names
+from hybrid.sql.vocabulary import KEYWORDS, SET_OPTIONS, function_names, spelled_name
 
 _TABLE_KEYWORDS = frozenset({"FROM", "JOIN"})
-_PLAIN = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
 _COMMAND = re.compile(r"\s*(?:--[^\n]*\n\s*)*[.\\](?P<word>[\w?-]*)(?P<rest>\s.*)?", re.DOTALL)
 
 
@@ -182,12 +181,10 @@ def _matching(
     for name in names:
         if not name.lower().startswith(prefix):
             continue
-        needs_quotes = is_identifier and (written.startswith('"') or not _PLAIN.fullmatch(name) or _is_reserved(name))
-        yield Completion(f'"{name}"' if needs_quotes else f"{name}{suffix}", -len(written), display_meta=meta)
-
-
-def _is_reserved(name: str) -> bool:
-    return name.upper() in KEYWORDS
+        spelled = spelled_name(name) if is_identifier else name
+        if is_identifier and written.startswith('"'):
+            spelled = f'"{name}"'
+        yield Completion(spelled if spelled != name else f"{name}{suffix}", -len(written), display_meta=meta)
 
 
 def _in_case_of(written: str, words: Iterable[str]) -> Iterable[str]:

@@ -11,6 +11,7 @@ from hybrid.operations import backfill_status as states
 from hybrid.operations.result_diff import NUMERIC
 from hybrid.runtime.json_values import epoch_ms, instant
 from hybrid.serve.console.rendering import value_text
+from hybrid.sql.vocabulary import spelled_name
 from hybrid.table.lineage import MERGE
 
 Json = dict[str, Any]
@@ -163,13 +164,8 @@ def default_statement(table: str, columns: Mapping[str, str], buckets: Sequence[
     named = [name for name in counts if columns.get(name) in NUMERIC]
     if not counts:
         named = [name for name, kind in columns.items() if kind in {"FLOAT", "DOUBLE", "BIG_DECIMAL"}]
-    sums = [f"SUM({_quoted(name)}) AS {_quoted('sum_' + name)}" for name in named[:_STATEMENT_COLUMNS_MAX]]
-    return f"SELECT {', '.join(['COUNT(*) AS row_count', *sums])}\nFROM {_quoted(table)}"
-
-
-def _quoted(name: str) -> str:
-    plain = name.isascii() and name.isidentifier()
-    return name if plain else '"' + name.replace('"', '""') + '"'
+    sums = [f"SUM({spelled_name(name)}) AS {spelled_name('sum_' + name)}" for name in named[:_STATEMENT_COLUMNS_MAX]]
+    return f"SELECT {', '.join(['COUNT(*) AS row_count', *sums])}\nFROM {spelled_name(table)}"
 
 
 def history(entries: Sequence[Mapping[str, Any]]) -> list[Json]:

@@ -10,7 +10,7 @@ from hybrid.serve.console.page import Json, PageRequest, change, page
 from hybrid.serve.console.pasted_form import FIELDS, pasted_table
 
 router = APIRouter(include_in_schema=False)
-_PATH = "/ui/tables/new"
+_PATH = "/ui/new-table"
 
 
 @page(router, _PATH, template="new_table.html", title="New table")

@@ -25,7 +25,7 @@ from hybrid.serve.console.rendering import render, value_text
 from hybrid.serve.context import context_of
 from hybrid.serve.verbs import run_verb
 from hybrid.sql.tokens import VIRTUAL
-from hybrid.sql.vocabulary import KEYWORDS, SET_OPTIONS, TYPE_NAMES, function_names
+from hybrid.sql.vocabulary import KEYWORDS, RESERVED, SET_OPTIONS, TYPE_NAMES, function_names
 
 router = APIRouter(include_in_schema=False)
 PATH = "/ui/query"
@@ -110,6 +110,7 @@ def vocabulary() -> Mapping[str, list[str]]:
     functions = [name for name in function_names() if set(name) <= _PLAIN_NAME]
     return {
         "keywords": sorted(KEYWORDS),
+        "reserved": sorted(RESERVED),
         "functions": functions,
         "types": sorted(TYPE_NAMES),
         "virtual": list(VIRTUAL),

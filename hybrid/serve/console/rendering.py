@@ -13,6 +13,7 @@ from urllib.parse import quote
 from hybrid.home.accounts import ASKING_RIGHT, Right
 from hybrid.serve.authentication import who_asks
 from hybrid.serve.console.static_files import asset, content_hash
+from hybrid.sql.vocabulary import spelled_name
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -39,6 +40,7 @@ def environment() -> Environment:
         auto_reload=False,
     )
     made.filters.update(number=number, size=size, path=path_part, indented_json=indented_json, digest=digest)
+    made.filters["spelled"] = spelled_name
     made.globals.update(asset=asset, may=may, has_accounts=has_account, account=account_view)
     made.globals.update(query="", poll_ms=0)  # of pages that do not update themselves
     # Imports at the top of a template do not reach a block that is rendered alone; globals do.

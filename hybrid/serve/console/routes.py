@@ -1,4 +1,7 @@
-"""The routers of the console's pages. A new page adds its own here."""
+"""The routers of the console's pages. A new page adds its own here.
+
+A name and a word never share a place in the paths: whatever a table is called, its pages are reached.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ _PAGES = (
     run_page,
     segments,
     accounts_page,
-    new_table,  # before the pages of a table, for `{table}` matches `new`
+    new_table,
     table_changes,
     timeline,
     definition_page,

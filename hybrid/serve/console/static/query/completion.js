@@ -50,12 +50,13 @@ export class CatalogNames {
   }
 }
 
-/** Completes statements from a catalog and the words of the dialect (`keywords, functions, virtual, options`). */
+/** Completes statements from a catalog and the words of the dialect (`keywords, reserved, functions, virtual, options`). */
 export class Completer {
   constructor(names, words) {
     this._names = names;
     this._words = words;
     this._keywords = new Set(words.keywords);
+    this._reserved = new Set(words.reserved);
   }
 
   /** The completions at a position: `{from, options}`, or null. `isExplicit`: asked for by a key. */
@@ -166,7 +167,7 @@ export class Completer {
 
   _identifiers(names, written) {
     return names.map(({ name, type }) => {
-      const isQuoted = written.startsWith('"') || !PLAIN.test(name) || this._keywords.has(name.toUpperCase());
+      const isQuoted = written.startsWith('"') || !PLAIN.test(name) || this._reserved.has(name.toUpperCase());
       const spelled = isQuoted ? `"${name.replaceAll('"', '""')}"` : name;
       return { label: spelled, detail: type.toLowerCase(), type: "variable", boost: 1 };
     });
