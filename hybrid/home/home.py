@@ -220,10 +220,14 @@ class Home:
         return self._task.rules if self._task is not None else None
 
     @property
+    def is_scheduled(self) -> bool:
+        """Whether a server's schedule asked for the current work, and no person."""
+        return self._task is not None and self._task.scheduled
+
+    @property
     def share_max(self) -> float | None:
         """The share of a half's rows that the current work may drop; None: all, for a person's request."""
-        is_scheduled = self._task is not None and self._task.scheduled
-        return self.settings.retention_share_max if is_scheduled else None
+        return self.settings.retention_share_max if self.is_scheduled else None
 
     def act_id(self, kind: str) -> str:
         """The id of an operation about to start.

@@ -13,6 +13,7 @@ from hybrid.config.retention_json import RETENTION_TASK
 from hybrid.config.table_config import TableSpec
 from hybrid.config.task_schedules import OPTIMIZE_TASK, VACUUM_TASK
 from hybrid.operations.clock_guard import require_clock
+from hybrid.operations.idle_tasks import after_merge, after_optimize
 from hybrid.operations.ingestion import catch_up
 
 if TYPE_CHECKING:
@@ -51,7 +52,8 @@ class Upkeep:
         from hybrid.move.merging.run import require_merges, run_merges
 
         def work() -> MergeReport:
-            return run_merges(self._context, dry_run=dry_run, newest=self._newest)
+            report = run_merges(self._context, dry_run=dry_run, newest=self._newest)
+            return after_merge(self._table, report)
 
         require_merges(self._spec)
         return self._home.run_recorded(self._spec.name, MERGE_TASK, work, dry_run=dry_run)
@@ -66,7 +68,8 @@ class Upkeep:
                 require_clock(self._home, f"Compaction of '{self._spec.name}'")
                 # An older version in Kafka keeps a delete marker. If Kafka cannot be read, markers are kept as well.
                 keeps_markers = bool(catch_up(self._home, self._table))
-            return run_compaction(self._context, dry_run=dry_run, keeps_markers=keeps_markers, newest=self._newest)
+            report = run_compaction(self._context, dry_run=dry_run, keeps_markers=keeps_markers, newest=self._newest)
+            return after_merge(self._table, report)
 
         require_compaction(self._spec)
         return self._home.run_recorded(self._spec.name, COMPACTION_TASK, work, dry_run=dry_run)
@@ -76,7 +79,8 @@ class Upkeep:
         from hybrid.move.optimize import run_optimize
 
         def work() -> OptimizeReport:
-            return run_optimize(self._context, dry_run=dry_run, run_id=self._home.act_id("optimize"))
+            report = run_optimize(self._context, dry_run=dry_run, run_id=self._home.act_id("optimize"))
+            return after_optimize(self._table, report)
 
         return self._home.run_recorded(self._spec.name, OPTIMIZE_TASK, work, dry_run=dry_run)
 

@@ -10,15 +10,12 @@ from typing import TYPE_CHECKING
 
 from hybrid.config.table_config import Half
 from hybrid.errors import HybridError
-from hybrid.ingest.plan import plan_batch
 from hybrid.kafka.clients import QUERY_TIMEOUT_MS
-from hybrid.kafka.streams import SilentBrokers, absent_words
-from hybrid.operations.connectors.run import TableConnectors
+from hybrid.kafka.streams import SilentBrokers
+from hybrid.operations.lag import lag_of
 from hybrid.operations.run_views import visible_run
 from hybrid.operations.segments import segments_of
-from hybrid.query.prune import is_covered
-from hybrid.runtime.json_values import capitalized
-from hybrid.table.columns import bookkeeping
+from hybrid.query.covered_rows import StoredTwice, stored_twice
 from hybrid.table.effective import EffectiveBoundary
 
 if TYPE_CHECKING:
@@ -27,11 +24,9 @@ if TYPE_CHECKING:
     from hybrid.home.home import Home
     from hybrid.home.table_ref import TableRef
     from hybrid.lake.log import HalfSnapshot
-    from hybrid.lake.log_entries import DataFile
     from hybrid.operations.tables.visible_rows import VisibleRows
 
 _THREADS = 8
-_NO_BOUND = 2**62
 
 
 @dataclass(frozen=True)
@@ -39,8 +34,8 @@ class TableStatus:
     """The status of one table. `behind` counts offsets in Kafka that are not committed yet (None: unknown).
 
     `state` is OK, or a sentence that says what stops the table or which of its topics does not exist yet. Row counts
-    are of the rows stored in each half. `visible_rows` are those that a query sees (None: not counted, or not in time).
-    `stored_twice_rows` lie in realtime files whose rows have all moved, until retention drops their segments.
+    are of the rows stored in each half. `visible_rows` are those that a query sees. `stored_twice_rows` are realtime
+    rows that have moved, and stay until retention drops their segments. Both are None when not counted, or not in time.
     `override_ms` is epoch milliseconds. `hint` says what to do about a `state` that is not OK, where that is known.
     """
 
@@ -57,8 +52,8 @@ class TableStatus:
     override_ms: int | None
     last_task: str | None
     visible_rows: int | None
-    stored_twice_rows: int
-    stored_twice_bytes: int
+    stored_twice_rows: int | None
+    stored_twice_bytes: int | None
     bytes: int
     hint: str | None = None
 
@@ -89,7 +84,7 @@ def status_of(
     table = table.pinned()
     segments = segments_of(table)
     states = Counter(segment.state for segment in segments)
-    behind, state, hint = _lag(home, table, silent)
+    behind, state, hint = lag_of(home, table, silent)
     pause = home.catalog.serving.pauses().get(table.name)
     if pause is not None and state == "OK":
         why = f" ({pause.comment})" if pause.comment else ""
@@ -97,7 +92,7 @@ def status_of(
     runs = home.catalog.runs.list(table.name, limit=1, dry_runs=False)
     effective = table.effective_boundary()
     realtime = table.half(Half.REALTIME) if Half.REALTIME in table.spec.halves else None
-    twice = _stored_twice(table.spec, realtime, effective) if realtime is not None and effective is not None else []
+    twice = _stored_twice(table.spec, realtime, effective, visible)
     return TableStatus(
         table=table.name,
         state=state,
@@ -112,8 +107,8 @@ def status_of(
         override_ms=boundary.override_ms if (boundary := table.boundary()) is not None else None,
         last_task=_last_task(visible_run(runs[0])) if runs else None,
         visible_rows=visible.count(table.name, with_tail=behind is not None) if visible is not None else None,
-        stored_twice_rows=sum(file.rows for file in twice),
-        stored_twice_bytes=sum(file.bytes for file in twice),
+        stored_twice_rows=twice.rows if twice is not None else None,
+        stored_twice_bytes=twice.bytes if twice is not None else None,
         bytes=sum(segment.bytes for segment in segments),
         hint=hint,
     )
@@ -127,48 +122,17 @@ def stored_bytes(home: Home, name: str) -> int | None:
         return None
 
 
-def _stored_twice(spec: TableSpec, realtime: HalfSnapshot, boundary: EffectiveBoundary) -> list[DataFile]:
-    """The realtime files whose rows OFFLINE has all taken over, by their statistics."""
-    partitions = sorted({*realtime.realtime.offsets, *boundary.frontier})
-    return [
-        file
-        for file in realtime.files
-        if file.segment not in bookkeeping(spec.name) and is_covered(spec, file, boundary, partitions)
-    ]
+def _stored_twice(
+    spec: TableSpec, realtime: HalfSnapshot | None, boundary: EffectiveBoundary | None, visible: VisibleRows | None
+) -> StoredTwice | None:
+    """The rows that both halves hold; without `visible` by statistics alone."""
+    if realtime is None or boundary is None:
+        return StoredTwice()
+    if visible is None:
+        return stored_twice(spec, realtime, boundary, None)
+    return visible.stored_twice(spec, realtime, boundary)
 
 
 def _last_task(run: RunRecord) -> str:
     """`move DONE: Moved 3 rows.`"""
     return f"{run.type} {run.state}: {run.result or ''}".rstrip(": ")
-
-
-def _lag(home: Home, table: TableRef, silent: SilentBrokers | None = None) -> tuple[int | None, str, str | None]:
-    """The number of offsets not ingested yet; OK, or what stops ingestion or which topic is missing; a hint."""
-    failure = _failure(home, table)
-    if failure is not None:
-        return None, failure, f"hybrid connector list {table.name}"
-    stream = table.spec.stream
-    if stream is None:
-        return None, "OK", None
-    try:
-        state = table.half(Half.REALTIME).realtime
-        if not state.reads(stream):
-            return None, "OK", None
-        view = (silent or SilentBrokers(QUERY_TIMEOUT_MS)).view(stream, state)
-        plan = plan_batch(table.name, stream, state, view, _NO_BOUND)
-    except HybridError as error:
-        return None, str(error), error.hint
-    absent = absent_words(stream, view.topic_ids)
-    state_words = f"{capitalized(absent)}; the others are read." if absent else "OK"
-    return sum(piece.end - piece.start for piece in plan.ranges), state_words, None
-
-
-def _failure(home: Home, table: TableRef) -> str | None:
-    """The connector that failed, and those that wait for it; None when none has. A pause is not a failure."""
-    statuses = TableConnectors(home, table).look(ask_kafka=False)
-    failed = next((status for status in statuses if status.state == "FAILED"), None)
-    if failed is None:
-        return None
-    waiting = ", ".join(f"'{it.name}'" for it in statuses if it.state == "WAITING" and failed.name in it.waits_for)
-    also = f" Waiting for it: {waiting}." if waiting else ""
-    return f"Connector '{failed.name}' failed: {failed.latest_error}{also}"
