@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hybrid.config.input_rules import InputRules
 
 
 @dataclass(frozen=True)
@@ -40,3 +45,14 @@ class BackfillChange:
         if self.update is not None:
             return f"update {self.update}{matching}"
         return f"delete{matching}" if self.delete else f"rows of {self.input or self.sql}"
+
+    def named(self, rules: InputRules | None) -> BackfillChange:
+        """The change as its author knows it: uploaded files by their names, for nobody knows where a server put them.
+
+        `rules` are those of the run that plans it.
+        """
+        if self.input is None or rules is None or not rules.is_upload:
+            return self
+        path = Path(self.input)
+        names = sorted(file.name for file in path.iterdir()) if path.is_dir() else [path.name]
+        return replace(self, input=", ".join(names))

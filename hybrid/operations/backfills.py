@@ -79,7 +79,7 @@ class Backfills:
         given = None if is_whole else window_of(ref.spec, offline.boundary, *edges)
         request = self._request(ref.spec, change, given)
         require_correctable(ref.spec, offline, request.kind)
-        recorded = _recorded(change, redaction)
+        recorded = _recorded(change.named(self._home.input_rules), redaction)
 
         def work() -> Plan:
             warnings = catch_up(self._home, ref)

@@ -172,7 +172,7 @@ def timeline_works(home: Home, table: TableRef, source: TimelineSource) -> list[
             if status.state in _BACKFILL_STATES:
                 works.extend(_backfill_works(backfills.show(status.id), status))
     for run in home.catalog.runs.list(table.name, limit=100):
-        if run.type in _MOVES:
+        if run.type in _MOVES and not run.dry_run:
             move = _move_work(visible_run(run), source)
             if move is not None:
                 works.append(move)

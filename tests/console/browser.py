@@ -96,6 +96,7 @@ class LiveConsole:
         size: tuple[int, int] = WIDE,
         scheme: str = "light",
         cookies: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
         loses_server: bool = False,
     ) -> Iterator[Page]:
         """A page in a browser of its own. At its end nothing has violated the policy, failed, or left the host.
@@ -104,7 +105,10 @@ class LiveConsole:
         """
         width, height = size
         context = self._browser.new_context(
-            viewport={"width": width, "height": height}, color_scheme=scheme, reduced_motion="reduce"
+            viewport={"width": width, "height": height},
+            color_scheme=scheme,
+            reduced_motion="reduce",
+            extra_http_headers=dict(headers or {}),
         )
         context.add_init_script(_VIOLATIONS)
         for name, value in (cookies or {}).items():

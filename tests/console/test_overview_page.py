@@ -52,7 +52,8 @@ def test_the_timeline_is_moved_by_clicks_and_keys(console: LiveConsole, orders: 
     with console.page(f"/ui/tables/{orders}") as page:
         page.locator("[data-testid=timeline][data-ready]").wait_for()
         assert page.locator("[data-testid=lane-realtime]").count() == 1
-        page.get_by_role("button", name="Move next bucket").click()
+        page.locator("summary", has_text="Move").click()
+        page.get_by_test_id("move").click()
         page.locator("[data-testid=bucket]").first.wait_for(timeout=60_000)
         assert page.locator("[data-testid=boundary]").count() == 1
         bucket = page.locator("[data-testid=bucket][data-state=present]").first

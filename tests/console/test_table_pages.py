@@ -197,7 +197,7 @@ def test_who_may_only_read_sees_no_forms_and_is_refused(orders: App) -> None:
 
 
 def test_links_of_the_navigation_lead_to_pages(orders: App) -> None:
-    for path in ("/", NEW, EDIT, ACCOUNTS):
+    for path in ("/", NEW, EDIT, ACCOUNTS, "/ui/query"):
         assert {NEW, ACCOUNTS} <= set(re.findall(r'href="([^"]+)"', page(orders, path)))
     assert EDIT in page(orders, "/ui/tables/orders")
 

@@ -17,7 +17,7 @@ from hybrid.replace.lineage import EntryState, ReplacementEntry
 from hybrid.table.boundary import Boundary
 from hybrid.table.lineage import Lineage
 from hybrid.table.state import Consuming
-from tests.console.page_requests import HTML, fetched, twin
+from tests.console.page_requests import HTML, fetched, post, queued, twin
 from tests.query.halves import KEY
 from tests.serve.app import CONSUMING, MOVED, SEALED, App, lay_orders, row
 
@@ -91,6 +91,16 @@ def test_work_on_buckets_is_shown(orders: App) -> None:
     assert b"<b>The disk" not in fetched(orders, "GET", "/ui/tables/orders", HTML)[2]
 
 
+def test_a_preview_of_a_move_is_no_work_on_a_bucket(orders: App) -> None:
+    """The form's buttons are a preview, the next bucket, and all closed buckets."""
+    table = orders.home.context.table("orders")
+    assert post(orders, "/ui/tables/orders/move", dry_run="on")[0] == 200
+    assert queued(orders)[0][1] == {"table": "orders", "dry_run": True}
+    assert timeline_works(orders.home.context, table, timeline_source(table)) == []
+    assert post(orders, "/ui/tables/orders/move", all="on")[0] == 200
+    assert queued(orders)[0][1] == {"table": "orders", "max_buckets": None}
+
+
 def test_a_window_is_given_by_times_or_milliseconds(orders: App) -> None:
     window = model_of(orders, "?start=1970-01-01T00:00:01Z&end=3500")
     assert window["window"] == [1000, 3500] and window["reach"] == model_of(orders)["reach"]
@@ -118,6 +128,8 @@ def test_the_page_carries_its_model(orders: App) -> None:
     carried = body.split('type="application/json" data-part="model">')[1].split("</script>")[0]
     assert json.loads(carried)["offline"] == model_of(orders)["offline"]
     assert "Move next bucket" in body
+    facts = fetched(orders, "GET", "/ui/tables/orders", {"HX-Request": "true", "HX-Target": "div#facts"})[2].decode()
+    assert facts.lstrip().startswith('<div id="facts"') and "Boundary" in facts and 'data-testid="timeline"' not in facts
 
 
 def test_the_timeline_does_not_wait_for_the_status(orders: App) -> None:

@@ -22,7 +22,7 @@ from hybrid.operations.result_diff import NUMERIC
 from hybrid.query.connection import quoted
 from hybrid.serve.console.page import accepts_json, html_response, page_headers
 from hybrid.serve.console.rendering import render, value_text
-from hybrid.serve.context import context_of
+from hybrid.serve.context import ServerContext, context_of
 from hybrid.serve.verbs import run_verb
 from hybrid.sql.tokens import VIRTUAL
 from hybrid.sql.vocabulary import KEYWORDS, RESERVED, SET_OPTIONS, TYPE_NAMES, function_names
@@ -87,7 +87,8 @@ async def query_page(request: Request) -> Response:
             result = await _result(request, asked)
         except HybridError as failure:
             error = error_document(failure)
-    return await run_sync(_html, asked, result, error, limiter=context_of(request).page_threads)
+    context = context_of(request)
+    return await run_sync(_html, context, asked, result, error, limiter=context.page_threads)
 
 
 async def _result(request: Request, asked: AskedStatement) -> bytes:
@@ -96,11 +97,13 @@ async def _result(request: Request, asked: AskedStatement) -> bytes:
     return bytes(answer.body)
 
 
-def _html(asked: AskedStatement, result: bytes | None, error: Mapping[str, Any] | None) -> Response:
+def _html(
+    context: ServerContext, asked: AskedStatement, result: bytes | None, error: Mapping[str, Any] | None
+) -> Response:
     nonce = secrets.token_urlsafe(16)
     shown = None if result is None else table_of(json.loads(result))
     model = {**asked.to_json(), "words": vocabulary(), "result": shown, "error": error}
-    values = {"model": model, "title": "Query", "path": PATH, "nonce": nonce}
+    values = {"model": model, "title": "Query", "path": PATH, "nonce": nonce, "tables": context.home.table_names()}
     return html_response(render("query.html", values), nonce=nonce)
 
 

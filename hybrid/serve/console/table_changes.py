@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from fastapi import APIRouter
 
 from hybrid.serve.console.page import Json, PageRequest, change
@@ -23,5 +25,8 @@ def resume_change(ask: PageRequest, table: str) -> Json:
 
 @change(router, "/ui/tables/{table}/move", verb="move", then="/ui/tables/{table}")
 def move_change(ask: PageRequest, table: str) -> Json:
-    """Moves the next closed bucket, or all of them with `all`."""
-    return {"table": table, "max_buckets": None} if ask.is_checked("all") else {"table": table}
+    """Moves the next closed bucket, or all of them with `all`; with `dry_run` it only says what would move."""
+    arguments: dict[str, Any] = {"table": table}
+    if ask.is_checked("all"):
+        arguments["max_buckets"] = None
+    return {**arguments, "dry_run": True} if ask.is_checked("dry_run") else arguments

@@ -193,6 +193,15 @@ export function closeMenus(around = null) {
   }
 }
 
+// A form in a menu has done its work: what it did is shown elsewhere.
+
+document.addEventListener("changed", (event) => {
+  const menu = event.target.closest?.(OPEN_MENUS);
+  if (!menu) return;
+  menu.open = false;
+  menu.querySelector("summary").focus();
+});
+
 document.addEventListener("click", (event) => {
   const copied = event.target.closest("[data-copy]");
   if (copied) copy(copied.dataset.copy);

@@ -32,6 +32,12 @@ class Timeline {
 
   // Data
 
+  follow(model) {
+    this.take(model);
+    this.legend();
+    document.getElementById("facts")?.dispatchEvent(new CustomEvent("refresh"));
+  }
+
   take(model) {
     const wasWhole = this.state.view !== null && this.isWhole();
     this.state.model = model;
@@ -67,7 +73,7 @@ class Timeline {
     try {
       const model = await fetchJson(address, { headers, cache: "no-store", onAnswer: (answer) => this.noteTag(address, answer) });
       if (model && number === this.asked) {
-        if (model.reach) this.take(model);
+        if (model.reach) this.follow(model);
         else location.reload();
       }
     } catch (error) {
