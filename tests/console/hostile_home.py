@@ -71,7 +71,7 @@ PAGES: Mapping[str, tuple[Visit, ...]] = {
     ),
     "/ui/runs/{run}": (Visit("", ("error", "hint")),),
     "/ui/accounts": (Visit("", ("account",)),),
-    "/ui/tables/new": (Visit(parameters("whole", "schema", "realtime", "offline", "kafka"), ("whole", "kafka")),),
+    "/ui/new-table": (Visit(parameters("whole", "schema", "realtime", "offline", "kafka"), ("whole", "kafka")),),
     "/ui/tasks": (
         Visit("", ("error", "hint", "source")),
         Visit(parameters("table", "type"), ()),
@@ -82,6 +82,7 @@ PAGES: Mapping[str, tuple[Visit, ...]] = {
     f"{_TABLE}/segments": (Visit(parameters("half", "state", "from")),),
     f"{_TABLE}/edit": (Visit("", ("default", "column")),),
     f"{_TABLE}/ingestion": (Visit("", ("comment", "message", "rejection")), Visit("?rejected=all", ("message",))),
+    f"{_TABLE}/ingestion/reset": (Visit(parameters("topic", "place", "time", "offsets"), ("time", "offsets", "place")),),
     f"{_TABLE}/backfills": (
         Visit("", ("change", "sentence", "column", *_LINEAGE)),
         Visit(parameters("start", "end", "update", "where", "delete", "sql", "expect", "reason", "user"), ("expect",)),
@@ -103,8 +104,8 @@ UNKNOWN = tuple(path for path in PAGES if "{" in path)
 CHANGES: Mapping[str, tuple[str, ...]] = {
     "/ui/sign-in": ("secret", "next"),
     "/ui/sign-out": (),
-    "/ui/tables/new/check": ("whole", "schema", "realtime", "offline", "kafka"),
-    "/ui/tables/new": ("whole", "schema", "realtime", "offline", "kafka"),
+    "/ui/new-table/check": ("whole", "schema", "realtime", "offline", "kafka"),
+    "/ui/new-table": ("whole", "schema", "realtime", "offline", "kafka"),
     f"{_TABLE}/edit/check": ("whole", "schema", "realtime", "offline", "kafka"),
     f"{_TABLE}/edit": ("whole", "schema", "realtime", "offline", "kafka", "shown"),
     f"{_TABLE}/pause": ("comment",),
@@ -121,6 +122,7 @@ CHANGES: Mapping[str, tuple[str, ...]] = {
     f"{_TABLE}/ingestion/connectors/start": ("name",),
     f"{_TABLE}/ingestion/seal": ("name",),
     f"{_TABLE}/ingestion/replay": (),
+    f"{_TABLE}/ingestion/reset": ("confirm", "topic", "to", "accepted"),
 }
 
 
