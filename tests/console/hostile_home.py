@@ -82,7 +82,9 @@ PAGES: Mapping[str, tuple[Visit, ...]] = {
     f"{_TABLE}/segments": (Visit(parameters("half", "state", "from")),),
     f"{_TABLE}/edit": (Visit("", ("default", "column")),),
     f"{_TABLE}/ingestion": (Visit("", ("comment", "message", "rejection")), Visit("?rejected=all", ("message",))),
-    f"{_TABLE}/ingestion/reset": (Visit(parameters("topic", "place", "time", "offsets"), ("time", "offsets", "place")),),
+    f"{_TABLE}/ingestion/reset": (
+        Visit(parameters("topic", "place", "time", "offsets"), ("time", "offsets", "place")),
+    ),
     f"{_TABLE}/backfills": (
         Visit("", ("change", "sentence", "column", *_LINEAGE)),
         Visit(parameters("start", "end", "update", "where", "delete", "sql", "expect", "reason", "user"), ("expect",)),
@@ -134,7 +136,7 @@ class HostileHome:
     account: Mapping[str, str]
     names: Mapping[str, str] = field(default_factory=dict)
 
-    def place(self, path: str, visit: Visit = Visit()) -> str:  # noqa: B008
+    def place(self, path: str, visit: Visit = Visit()) -> str:
         """The address of a route, with what is there."""
         return path.format(**{**self.names, **visit.names}) + visit.query
 

@@ -151,5 +151,3 @@ def test_what_is_looked_for_would_be_found() -> None:
         "<p style='x'>", "<script src='/x'></script>", "<form action='https://evil'>",
     ):  # fmt: skip
         assert InertHtml(wrong).problems != [], wrong
-
-

@@ -6,7 +6,6 @@ Only topic and events come from outside, as they do for whoever uses the console
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -77,7 +76,7 @@ def result_of(page: Page) -> list[str]:
     page.keyboard.insert_text(f"select count(*), sum(amount) from {TABLE}")
     page.keyboard.press("Control+Enter")
     page.locator('[data-part=outcome][aria-busy="false"]').wait_for()
-    cells = page.get_by_test_id("result-table").locator("tr[data-row=\"0\"] td")
+    cells = page.get_by_test_id("result-table").locator('tr[data-row="0"] td')
     cells.first.wait_for()
     found = cells.all_inner_texts()
     return [found[0], f"{float(found[1]):.6g}"]
@@ -119,7 +118,7 @@ def plan_by_files(page: Page) -> None:
     page.wait_for_url(re.compile("/backfills/backfill-"), timeout=DONE_MS)
     assert page.get_by_role("heading", level=1).inner_text() == "rows of orders.json"
     numbers = page.get_by_test_id("bucket").locator("td.num").all_inner_texts()
-    assert numbers == ["7", "7", "+7", "−7", "0"]
+    assert numbers == ["7", "7", "+7", "\N{MINUS SIGN}7", "0"]
     page.locator("#result .differences").wait_for()
     before, after = (float(page.locator(f"#result {tag}").inner_text()) for tag in ("del", "ins"))
     assert (f"{before:.6g}", f"{after:.6g}") == (FIRST[1], CORRECTED[1])

@@ -16,11 +16,13 @@ def orders(console: LiveConsole) -> str:
 
 
 def test_segments_are_chosen_by_half_and_state(console: LiveConsole, orders: str) -> None:
-    """By clicks and by keyboard; the choice is in the address; what arrives is there when the page is shown again."""
+    """By clicks and by keyboard, from a page that has waited for the first commit; the choice is in the address."""
     with console.page(f"/ui/tables/{orders}") as page:
         page.get_by_role("navigation", name=orders).get_by_role("link", name="Segments").click()
         rows = page.get_by_test_id("segment-row")
         rows.first.wait_for()
+        _await_segments(console, orders, 3)
+        page.reload()
         assert rows.count() == 3 and "3 of 3, with 14 rows" in page.locator(".page-head").inner_text()
         page.get_by_label("State").select_option("CONSUMING")
         page.get_by_test_id("filter").click()
@@ -29,9 +31,7 @@ def test_segments_are_chosen_by_half_and_state(console: LiveConsole, orders: str
         consuming = rows.locator("td").first.inner_text().split()[0]
 
         console.produce(orders, (DATA / "events.jsonl").read_bytes().splitlines()[:3])
-        console.await_true(
-            lambda: len(console.ok("POST", "/verbs/segments", {"table": orders})) == 4, "the segment is sealed"
-        )
+        _await_segments(console, orders, 4)
         page.reload()
         assert rows.count() == 1 and consuming not in rows.inner_text()
 
@@ -44,6 +44,12 @@ def test_segments_are_chosen_by_half_and_state(console: LiveConsole, orders: str
         page.keyboard.press("Enter")
         page.wait_for_url(lambda url: "half=REALTIME" in url)
         assert rows.count() == 4
+
+
+def _await_segments(console: LiveConsole, table: str, count: int) -> None:
+    console.await_true(
+        lambda: len(console.ok("POST", "/verbs/segments", {"table": table})) == count, f"there are {count} segments"
+    )
 
 
 def test_what_is_not_there_is_said(console: LiveConsole, orders: str) -> None:

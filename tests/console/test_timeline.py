@@ -128,8 +128,10 @@ def test_the_page_carries_its_model(orders: App) -> None:
     carried = body.split('type="application/json" data-part="model">')[1].split("</script>")[0]
     assert json.loads(carried)["offline"] == model_of(orders)["offline"]
     assert "Move next bucket" in body
-    facts = fetched(orders, "GET", "/ui/tables/orders", {"HX-Request": "true", "HX-Target": "div#facts"})[2].decode()
-    assert facts.lstrip().startswith('<div id="facts"') and "Boundary" in facts and 'data-testid="timeline"' not in facts
+    sent = {"HX-Request": "true", "HX-Target": "div#facts"}
+    facts = fetched(orders, "GET", "/ui/tables/orders", sent)[2].decode()
+    assert facts.lstrip().startswith('<div id="facts"') and "Boundary" in facts
+    assert 'data-testid="timeline"' not in facts
 
 
 def test_the_timeline_does_not_wait_for_the_status(orders: App) -> None:
