@@ -24,6 +24,7 @@ from typing import Any
 from hybrid.errors import ConflictError, DataError, NotFoundError
 from hybrid.runtime import durable
 from hybrid.runtime.file_lock import file_lock, is_locked, try_lock
+from hybrid.runtime.sentence_repr import shown_as_sentence
 
 _FOLDER, _REQUEST, _CERTIFICATE, _CLAIMED = "erasures", ".request", ".json", ".claimed"
 _LOCK, _BEGIN = ".lock", ".begin"
@@ -66,6 +67,7 @@ class ErasedTable:
     markers: int = 0
 
 
+@shown_as_sentence
 @dataclass(frozen=True)
 class ErasureCertificate:
     """An erasure without its conditions. `outside` are `{"place", "detail", "who"}`: who must act where.

@@ -34,6 +34,7 @@ from hybrid.errors import (
 )
 from hybrid.jvm.spark_errors import short_words
 from hybrid.runtime.json_values import epoch_ms, stamp, without_samples
+from hybrid.runtime.sentence_repr import shown_as
 
 _LOG = logging.getLogger(__name__)
 _INCOMPLETE = ("QUEUED", "RUNNING")
@@ -86,6 +87,7 @@ class RunRequest:
         return self.arguments.get("dry_run") is True
 
 
+@shown_as("{0.id}: {0.type}, {0.state}")
 @dataclass(frozen=True)
 class RunRecord:
     """One run. `result` is its sentence, `progress` its last message, `report` the result of its verb.

@@ -9,6 +9,7 @@ from enum import StrEnum
 from hybrid.config.kafka_security import PLAINTEXT, KafkaSecurity
 from hybrid.errors import DataError
 from hybrid.formats.registry_messages import RegistryMessages
+from hybrid.runtime.sentence_repr import shown_as
 from hybrid.schema.references import resolve
 from hybrid.schema.secrets import without_login
 
@@ -252,6 +253,7 @@ class AvroFormat:
 Format = JsonFormat | ConnectorCsvFormat | ParquetFormat | AvroFormat
 
 
+@shown_as("{0.name}: {0.transport}")
 @dataclass(frozen=True)
 class Connector:
     """A connector. `name` is its identity and does not change once its table is created.

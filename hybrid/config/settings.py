@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hybrid.errors import NotFoundError, SpecError, suggestion
+from hybrid.runtime.sentence_repr import shown_as
 
 HOME_NAME = ".hybrid"
 FILE_NAME = "hybrid.toml"
@@ -87,6 +88,7 @@ class Setting:
     meaning: str
 
 
+@shown_as("{0.home}")
 @dataclass(frozen=True)
 class Settings:
     """Every setting of a home. `spark` are the keys of `[spark]` for Spark itself; `warnings` name unknown settings."""

@@ -14,6 +14,7 @@ from hybrid.config.kafka_security import PLAINTEXT, KafkaSecurity
 from hybrid.formats.avro_messages import AvroMessages
 from hybrid.formats.csv_format import CsvFormat
 from hybrid.formats.registry_messages import RegistryMessages
+from hybrid.runtime.sentence_repr import shown_as
 from hybrid.schema.ingestion import IngestionConfig
 from hybrid.schema.schema import FieldSpec, Schema
 
@@ -260,6 +261,7 @@ class UpsertConfig:
         return self.partial.strategies.get(name, self.partial.default)
 
 
+@shown_as("{0.name}")
 @dataclass(frozen=True)
 class TableSpec:
     """The definition of a logical table. `realtime_doc`, `offline_doc`, `schema_doc` are its documents, after --set.

@@ -17,6 +17,7 @@ from hybrid.lake.commit_context import LockedHalf, new_act_id
 from hybrid.lake.layout import physical_columns
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.table_context import TableContext
+from hybrid.runtime.sentence_repr import shown_as
 from hybrid.table import columns
 from hybrid.table.boundary import PartitionKey, TopicPartition, current_keys
 from hybrid.table.names import realtime_sequence
@@ -32,6 +33,7 @@ def _nowhere() -> None:
     return None
 
 
+@shown_as("{0.rows} rows, {0.rejected} rejected, {0.behind} behind")
 @dataclass(frozen=True)
 class BatchReport:
     """The result of a batch: `rows` and `rejected` committed at `version`; `behind` offsets remain for the next batch.

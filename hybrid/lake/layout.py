@@ -18,12 +18,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hybrid.config.table_config import Half, TableSpec
+from hybrid.runtime.sentence_repr import shown_as
 from hybrid.table.columns import ARRIVAL, HIDDEN, REJECTED_ONLY, SEGMENT, TIME
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 
+@shown_as("{0.root}")
 @dataclass(frozen=True)
 class TableLayout:
     """The folders of one table."""

@@ -17,6 +17,7 @@ from hybrid.errors import DataError, NotFoundError
 from hybrid.lake.lineage_archive import kept_acts
 from hybrid.lake.log_entries import DataFile, absolute_path, has_entry, last_time, own_states, state_at
 from hybrid.lake.log_sync import set_torn_aside
+from hybrid.runtime.sentence_repr import shown_as
 from hybrid.table.columns import SEGMENT
 from hybrid.table.effective import EffectiveBoundary, effective_boundary
 from hybrid.table.state import Act, HalfState, LineagePointer, OfflineState, RealtimeState
@@ -30,6 +31,7 @@ def listed_columns(properties: Mapping[str, str], which: str) -> list[str]:
     return list(json.loads(properties.get(which, "[]")))
 
 
+@shown_as("{0.path} at version {0.version}")
 class HalfSnapshot:
     """A half at one version of its log. Its files outlive every query that reads them (vacuum waits for days)."""
 

@@ -27,6 +27,7 @@ from hybrid.lake.log import HalfSnapshot, lineage_acts, open_half
 from hybrid.lake.staging import bytes_in
 from hybrid.runtime import durable
 from hybrid.runtime.file_lock import try_lock
+from hybrid.runtime.sentence_repr import shown_as
 from hybrid.table.names import segment_folder as folder_of
 
 ROWS = "rows"
@@ -43,6 +44,7 @@ class PushState(StrEnum):
     REVERTED = "REVERTED"
 
 
+@shown_as("{0.id} of {0.table}")
 @dataclass(frozen=True)
 class OpenReplacement:
     """The segments to replace, with their data files (paths in the half) at the time of opening, and the new segments.

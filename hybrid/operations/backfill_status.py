@@ -11,12 +11,14 @@ from hybrid.lake.plans import DesiredState, DesiredStateRecord
 from hybrid.replace.backfill.claims import taken_of
 from hybrid.replace.backfill.plan_run import corrected_sentence
 from hybrid.replace.lineage import EntryState, ReplacementEntry
+from hybrid.runtime.sentence_repr import shown_as
 from hybrid.table.plans import Plan, PlannedBucket, Span, span
 
 PLANNED, REFUSED, RUNNING, INTERRUPTED = "PLANNED", "REFUSED", "RUNNING", "INTERRUPTED"
 PAUSED, CANCELLED, FAILED, DONE, REVERTED = "PAUSED", "CANCELLED", "FAILED", "DONE", "REVERTED"
 
 
+@shown_as("{0.id}: {0.state}, {0.buckets_done} of {0.buckets_total} buckets")
 @dataclass(frozen=True)
 class BackfillStatus:
     """The status of a backfill. `result` is the sentence of the plan, or that of the last run.

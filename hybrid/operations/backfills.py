@@ -37,6 +37,7 @@ from hybrid.replace.backfill.request import (
 from hybrid.replace.lineage import EntryState, ReplacementEntry, entries_of
 from hybrid.replace.swap import require_offline
 from hybrid.runtime.json_values import without_samples
+from hybrid.runtime.sentence_repr import shown_as
 from hybrid.schema.moment import parse_moment
 from hybrid.sql.redaction import without_constants
 from hybrid.table.plans import Plan
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
 _MOVES_MAX = 3
 
 
+@shown_as("{0._home.folder}")
 class Backfills:
     """The backfills of a home."""
 

@@ -24,6 +24,7 @@ from hybrid.lake.commit_context import new_act_id
 from hybrid.operations.erasure import ERASE, ErasureOptions
 from hybrid.operations.erasure_attempt import ErasureAttempt, moves, redaction_of
 from hybrid.operations.purge import copies_with_rows
+from hybrid.runtime.sentence_repr import shown_as
 from hybrid.sql.redaction import without_constants
 from hybrid.sql.row_sql import condition_words, row_condition
 
@@ -34,6 +35,7 @@ _WHERE = "--where"
 _POLL_S, _JOURNAL_TRIES = 0.2, 25
 
 
+@shown_as("{0._home.folder}")
 class Erasures:
     """The erasures of a home: begin, run, show, list, discard."""
 

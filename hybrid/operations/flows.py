@@ -22,6 +22,7 @@ from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import open_half
 from hybrid.operations.tables.change import evolve_halves
 from hybrid.operations.tables.create import create_table, creation_lock
+from hybrid.runtime.sentence_repr import shown_as
 
 if TYPE_CHECKING:
     from hybrid.catalog.runs import RunRecord
@@ -181,6 +182,7 @@ def _begin_refreshes(
     return failures
 
 
+@shown_as("{0.flow} of {0.target}: {0.state}")
 @dataclass(frozen=True)
 class FlowStatus:
     """The status of a flow, from its halves and runs. `state`: IDLE (a once-flow that has run), COMPLETED, RUNNING,

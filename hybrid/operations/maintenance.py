@@ -15,6 +15,7 @@ from hybrid.config.task_schedules import OPTIMIZE_TASK, VACUUM_TASK
 from hybrid.operations.clock_guard import require_clock
 from hybrid.operations.idle_tasks import after_merge, after_optimize
 from hybrid.operations.ingestion import catch_up
+from hybrid.runtime.sentence_repr import shown_as
 
 if TYPE_CHECKING:
     from hybrid.home.home import Home
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from hybrid.move.vacuum.report import VacuumReport
 
 
+@shown_as("{0._table.name}")
 class Upkeep:
     """The upkeep of one table."""
 

@@ -10,7 +10,7 @@ from hybrid.config.table_config import Half
 from hybrid.errors import HybridError
 from hybrid.kafka.clients import QUERY_TIMEOUT_MS
 from hybrid.kafka.streams import require_topics
-from hybrid.runtime.sentence_repr import shown_as_sentence
+from hybrid.runtime.sentence_repr import shown_as, shown_as_sentence
 from hybrid.table.boundary import TopicPartition
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ class PauseStatus:
     sentence: str
 
 
+@shown_as("{0.segment}: {0.state}, at offset {0.offset}")
 @dataclass(frozen=True)
 class ConsumingInfo:
     """A consuming segment: `offset` is the next one to commit, `latest` Kafka's end (None: Kafka does not answer).

@@ -11,6 +11,7 @@ from hybrid.config.table_config import Half
 from hybrid.errors import TIMEOUT, QueryError
 from hybrid.home.table_ref import TableRef
 from hybrid.records.messages import unpack
+from hybrid.runtime.sentence_repr import shown_as
 from hybrid.table import columns
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ class Bounds:
         return f"{text[: self.value_max]}... ({len(text)} characters)"
 
 
+@shown_as("{0.total} rejected rows")
 class RejectedPage(NamedTuple):
     """A page of the rejected rows of one version of a table, and the total number of rows."""
 

@@ -9,6 +9,7 @@ from hybrid.config.cron import Cron
 from hybrid.config.table_config import TableSpec
 from hybrid.operations.run_views import visible_run
 from hybrid.operations.tasks import crons_of
+from hybrid.runtime.sentence_repr import shown_as
 
 if TYPE_CHECKING:
     from hybrid.home.home import Home
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 SCHEDULE = "schedule"
 
 
+@shown_as("{0.type} of {0.table}: {0.state}")
 @dataclass(frozen=True)
 class Schedule:
     """A task's schedule (`cron` as written). `next_ms` is epoch milliseconds, None when the task never runs again.

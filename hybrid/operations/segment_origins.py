@@ -8,12 +8,14 @@ from typing import Any
 
 from hybrid.lake.log import HalfSnapshot, texts
 from hybrid.lake.log_entries import Commit, DataFile, commits_to
+from hybrid.runtime.sentence_repr import shown_as
 from hybrid.table.columns import OFFSET
 
 # Operations whose rows come from Kafka and carry its offsets. The offsets of others number rows of files.
 _FROM_KAFKA = frozenset({"ingest", "move", "replay"})
 
 
+@shown_as("{0.kind} {0.act}, {0.rows} rows")
 @dataclass(frozen=True)
 class Origin:
     """A commit that wrote `rows` rows to a segment as `version`. `act` is None for a foreign tool.

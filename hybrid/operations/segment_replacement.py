@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from hybrid.lake import pushes
 from hybrid.lake.pushes import OpenReplacement, PushState
+from hybrid.runtime.sentence_repr import shown_as
 
 if TYPE_CHECKING:
     from hybrid.home.home import Home
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 REPLACE, REVERT = "replace", "revert"  # types of runs
 
 
+@shown_as("{0._table.name}")
 class Replacing:
     """The replacements in several requests of one table."""
 

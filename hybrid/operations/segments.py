@@ -12,10 +12,12 @@ from hybrid.home.table_ref import TableRef
 from hybrid.lake.log import HalfSnapshot
 from hybrid.lake.log_entries import DataFile
 from hybrid.operations.segment_origins import Origin, origins_of
+from hybrid.runtime.sentence_repr import shown_as
 from hybrid.table import columns
 from hybrid.table.names import topic_in_name
 
 
+@shown_as("{0.name}: {0.state}, {0.rows} rows")
 @dataclass(frozen=True)
 class Segment:
     """One segment. Times are epoch milliseconds of the first and last row, offsets half-open.

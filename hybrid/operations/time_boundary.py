@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from hybrid.config.table_config import Half, TableSpec
 from hybrid.lake.log import HalfSnapshot
+from hybrid.runtime.sentence_repr import shown_as
 from hybrid.schema.types import DataType
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from hybrid.move.boundary_override import BoundaryReport, OverrideRequest
 
 
+@shown_as("{0.time_column} {0.time_value}")
 @dataclass(frozen=True)
 class TimeBoundary:
     """Pinot's time boundary. `time_value` is in the time column's format; for a TIMESTAMP, epoch milliseconds."""

@@ -14,6 +14,7 @@ from hybrid.config.table_config import Half
 from hybrid.errors import NotFoundError
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import HalfSnapshot, lineage_acts, open_half
+from hybrid.runtime.sentence_repr import shown_as
 from hybrid.table.lineage import Lineage
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ def lineage_of(
     )
 
 
+@shown_as("{0.id}: {0.kind}, {0.state}")
 @dataclass(frozen=True)
 class ReplacementEntry:
     """A committed replacement (`kind` replace), `backfill` or `revert`; `version` is its commit's Delta version."""

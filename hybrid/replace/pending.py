@@ -9,9 +9,11 @@ from hybrid.lake.layout import TableLayout
 from hybrid.lake.pushes import OpenReplacement, PushedSegment, PushState
 from hybrid.progress import counted
 from hybrid.replace.report import shown
+from hybrid.runtime.sentence_repr import shown_as_sentence
 from hybrid.table.lineage import Lineage
 
 
+@shown_as_sentence
 @dataclass(frozen=True)
 class PendingReplacement:
     """The state of a replacement without a commit: its pushed segments, and its staged bytes on disk."""

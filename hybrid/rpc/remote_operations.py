@@ -35,6 +35,7 @@ from hybrid.replace.report import JobReport
 from hybrid.rpc.local_only import LocalOnly, RemoteObject
 from hybrid.rpc.remote_values import Document, job_report, merge_report, plain_arguments, retention_report, value_of
 from hybrid.runtime.json_values import epoch_ms
+from hybrid.runtime.sentence_repr import shown_as
 from hybrid.table.plans import BucketState, Counts, Plan, PlannedBucket
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from hybrid.sql.redaction import Redaction
 
 
+@shown_as("{0._name}")
 class RemoteConnectors(RemoteObject, TableConnectors):
     """The connectors of a table of a server."""
 
@@ -89,6 +91,7 @@ class RemoteConnectors(RemoteObject, TableConnectors):
         return [value_of(ConnectorStatus, status) for status in found]
 
 
+@shown_as("{0._name}")
 class RemoteUpkeep(RemoteObject, Upkeep):
     """The upkeep of a table of a server."""
 
@@ -120,6 +123,7 @@ class RemoteUpkeep(RemoteObject, Upkeep):
         return found
 
 
+@shown_as("{0._name}")
 class RemoteReplacing(RemoteObject, Replacing):
     """Replacements in several requests, of a table of a server."""
 
@@ -170,6 +174,7 @@ def _bucket(document: Document) -> PlannedBucket:
     return PlannedBucket(start, end, state, counts, document["swap"], tuple(document["samples"]))
 
 
+@shown_as("{0._client.url}")
 class RemoteBackfills(RemoteObject, Backfills):
     """The backfills of a server."""
 
@@ -226,6 +231,7 @@ class RemoteBackfills(RemoteObject, Backfills):
         return job_report(self._client.call("backfill_revert", {"backfill": plan_id, "reason": reason, "user": user}))
 
 
+@shown_as("{0._client.url}")
 class RemoteBackups(RemoteObject, Backups):
     """The backups of a server's home. Directories are those of the server's machine."""
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from hybrid.config.table_config import BoundaryMode, StreamConfig
 from hybrid.runtime.json_values import utc
+from hybrid.runtime.sentence_repr import shown_by
 from hybrid.table.boundary_drawing import boundary_svg
 
 # T of a table without a time column: every row lies before it, so the frontier alone decides.
@@ -101,6 +102,7 @@ def place_of(topics: Sequence[str], text: str) -> TopicPartition:
 Offsets = Mapping[PartitionKey, int]
 
 
+@shown_by(lambda boundary: drawn_limit(boundary.time_ms) or "no time")
 @dataclass(frozen=True)
 class Boundary:
     """T and F of a table, with the settings that change which limit is in effect.

@@ -31,11 +31,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from hybrid.config.table_config import BoundaryMode
+from hybrid.runtime.sentence_repr import shown_by
 from hybrid.schema.rounding import rounded_down
 from hybrid.table.boundary import INFINITE, Boundary, Offsets, PartitionKey, drawn_limit, offsets_to_json
 from hybrid.table.boundary_drawing import boundary_svg
 
 
+@shown_by(lambda boundary: drawn_limit(boundary.limit_ms) or "no time")
 @dataclass(frozen=True)
 class EffectiveBoundary:
     """The limit between the halves. Times before `limit_ms` are covered (None: no time is); `frontier` is F.

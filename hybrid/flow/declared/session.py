@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from hybrid.errors import SpecError, UsageError, suggestion
 from hybrid.flow.declared.model import Declaration
 from hybrid.flow.declared.options import DeclaredFileSource
+from hybrid.runtime.sentence_repr import shown_as
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -26,6 +27,7 @@ class Binding(Protocol):
         """The rows of all files of a batch source, or of the new files of a streaming one."""
 
 
+@shown_as("{0.declaration.source}")
 @dataclass
 class FlowSession:
     """One run of a flow file. `used` are the variables that the file has read."""

@@ -17,6 +17,7 @@ from hybrid.operations.backups.backup_store import BackupStore
 from hybrid.operations.backups.backup_surplus import surplus_words
 from hybrid.operations.backups.backup_verify import VerifyReport, verify_backups
 from hybrid.progress import Progress
+from hybrid.runtime.sentence_repr import shown_as
 
 if TYPE_CHECKING:
     from hybrid.home.home import Home
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 BACKUP = "backup"
 
 
+@shown_as("{0.id}: {0.state}, {0.files} files")
 @dataclass(frozen=True)
 class BackupSummary:
     """A backup in a list. `state` is `WHOLE`, `PARTIAL` (it holds named tables only) or `DAMAGED` (its manifest is)."""
@@ -83,6 +85,7 @@ def _damaged(backup_id: str, error: HybridError) -> BackupSummary:
     return BackupSummary(backup_id, "DAMAGED", None, (), None, None, None, None, str(error))
 
 
+@shown_as("{0._home.folder}")
 class Backups:
     """The backups of a home. Directories are folders on this machine; see docs/reference/backup.md."""
 

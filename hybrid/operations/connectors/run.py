@@ -20,6 +20,7 @@ from hybrid.kafka.clients import CHECK_TIMEOUT_MS
 from hybrid.operations.connectors.progress import ConnectorView, pause_offsets
 from hybrid.operations.connectors.source_opener import SourceOpener
 from hybrid.operations.connectors.status import ConnectorStatus, Standing, configured_status
+from hybrid.runtime.sentence_repr import shown_as
 from hybrid.table.boundary import TopicPartition, current_keys, place_text
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ class Done(NamedTuple):
     failed: HybridError | None
 
 
+@shown_as("{0._table.name}")
 class TableConnectors:
     """The connectors of one table."""
 

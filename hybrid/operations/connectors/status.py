@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from hybrid.config.connectors import Connector, Datagen, DeltaInput, FileInput, KafkaInput, waits_for
 from hybrid.config.table_config import Half
 from hybrid.errors import HybridError
+from hybrid.runtime.sentence_repr import shown_as
 from hybrid.table.columns import bookkeeping
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ _STATES = {"WAITING": "WAITING", "STOPPED": "FAILED"}  # of a server's ingestion
 _TRANSPORTS = {KafkaInput: "kafka_input", DeltaInput: "delta_table_input", FileInput: "file_input", Datagen: "datagen"}
 
 
+@shown_as("{0.name}: {0.state}")
 @dataclass(frozen=True)
 class ConnectorStatus:
     """The status of a connector. `detail` says why in words; `waits_for` are the connectors it starts after.

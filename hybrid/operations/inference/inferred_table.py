@@ -10,6 +10,7 @@ from typing import Any
 
 from hybrid.config.table_documents import TableDocuments
 from hybrid.operations.tables.export import export_files, write_new_files
+from hybrid.runtime.sentence_repr import shown_as_sentence
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,7 @@ class InferredColumn:
     time_format: str | None = None
 
 
+@shown_as_sentence
 @dataclass(frozen=True)
 class InferredTable:
     """A table as inferred from `source`. `documents` takes it to `Hybrid.create_table`, `write` to files.

@@ -18,6 +18,7 @@ from hybrid.errors import ConflictError, HybridError, NotFoundError
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.lock import half_lock
 from hybrid.runtime import durable
+from hybrid.runtime.sentence_repr import shown_as
 from hybrid.table.columns import bookkeeping
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ _PURGING = ".purging"  # the ending of a copy whose files are being removed
 _MOMENT = "%Y%m%dT%H%M%S.%fZ"
 
 
+@shown_as("{0.name}: {0.state}, {0.rows} rows")
 @dataclass(frozen=True)
 class DroppedTable:
     """A dropped copy of a table. `undrop_table` restores it by its `name`, TABLE@TIME.

@@ -15,6 +15,7 @@ from hybrid.catalog.definitions import is_table_name
 from hybrid.config.table_documents import TableDocuments
 from hybrid.errors import ConflictError, DataError, NotFoundError
 from hybrid.runtime import durable
+from hybrid.runtime.sentence_repr import shown_as
 from hybrid.schema.references import without_plain_secrets
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 _OTHER_FOLDER = "Name another folder with -o."
 
 
+@shown_as("{0.table}")
 @dataclass(frozen=True)
 class TableExport:
     """The schema and configs of a table. `hidden` are the places of secrets that are not in the documents.

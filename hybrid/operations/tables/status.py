@@ -16,6 +16,7 @@ from hybrid.operations.lag import lag_of
 from hybrid.operations.run_views import visible_run
 from hybrid.operations.segments import segments_of
 from hybrid.query.covered_rows import StoredTwice, stored_twice
+from hybrid.runtime.sentence_repr import shown_as
 from hybrid.table.effective import EffectiveBoundary
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 _THREADS = 8
 
 
+@shown_as("{0.table}: {0.state}")
 @dataclass(frozen=True)
 class TableStatus:
     """The status of one table. `behind` counts offsets in Kafka that are not committed yet (None: unknown).

@@ -11,6 +11,7 @@ from hybrid.query.views.for_duckdb import duckdb_code
 from hybrid.query.views.for_polars import polars_code
 from hybrid.query.views.for_spark import spark_code
 from hybrid.query.views.reads import ViewReads, ViewTime, view_reads
+from hybrid.runtime.sentence_repr import shown_as
 
 ENGINES: Mapping[str, Callable[[ViewReads], str]] = {
     "spark": spark_code,
@@ -19,6 +20,7 @@ ENGINES: Mapping[str, Callable[[ViewReads], str]] = {
 }
 
 
+@shown_as("{0.table}: {0.engine}")
 @dataclass(frozen=True)
 class TableView:
     """Python code for an engine. Its variable `view` holds the rows of `table` at `revision`, lazily."""
