@@ -38,6 +38,14 @@ _OVERFLOWING = """
   .filter((one) => one.getBoundingClientRect().right > window.innerWidth + 1 && !one.closest(".table-wrap, .tabs, pre"))
   .slice(0, 5).map((one) => one.outerHTML.slice(0, 160))
 """
+_MENUS_OUTSIDE = """
+() => [...document.querySelectorAll("details[data-menu]")].filter((menu) => {
+  menu.open = true;
+  const box = menu.querySelector(".menu-list").getBoundingClientRect();
+  menu.open = false;
+  return box.width && (box.left < 0 || box.right > window.innerWidth + 1);
+}).map((menu) => menu.outerHTML.slice(0, 160))
+"""
 _EXPECTED = ("Failed to load resource",)  # the browser's own line about an answer of 4xx
 READY_S = 60.0
 
@@ -143,8 +151,8 @@ def axe_violations(page: Page) -> list[str]:
 
 
 def overflowing(page: Page) -> list[str]:
-    """Elements that make the page wider than its window."""
-    found: list[str] = page.evaluate(_OVERFLOWING)
+    """Elements that make the page wider than its window, and menus that open beyond it."""
+    found: list[str] = [*page.evaluate(_OVERFLOWING), *page.evaluate(_MENUS_OUTSIDE)]
     return found
 
 
