@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import sqlalchemy as sa
@@ -69,6 +70,13 @@ class Serving:
         """Record the state of a table's ingestion."""
         values = {"state": state, "detail": detail, "behind": behind, "at_ms": wall_clock_ms()}
         put(self._engine, INGESTION, {"table_name": table}, values)
+
+    def confirm_ingestions(self, at_ms: Mapping[str, int]) -> None:
+        """Record that the noted states of some tables still held at these times. Tables without one are left out."""
+        statement = INGESTION.update().where(INGESTION.c.table_name == sa.bindparam("name"))
+        rows = [{"name": name, "at": at} for name, at in at_ms.items()]
+        with self._engine.begin() as connection:
+            connection.execute(statement.values(at_ms=sa.bindparam("at")), rows)
 
     def ingestions(self) -> dict[str, Ingestion]:
         """The state of ingestion by table."""

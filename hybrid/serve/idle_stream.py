@@ -23,8 +23,9 @@ from hybrid.lake.log_entries import newest_version
 from hybrid.table.boundary import TopicPartition, read_places
 
 # What no watch shows, such as a truncated log or the age of a segment, is looked at so often.
-_LOOK_S = 10.0
-_ENDS_S = 0.25
+_LOOK_S = 30.0
+# How often the end offsets are asked for.
+_ENDS_S_MIN, _ENDS_S_MAX = 0.25, 1.0
 # Older answers of the watch say nothing about now: Kafka may be gone.
 _ANSWER_S_MAX = 3.0
 
@@ -39,13 +40,15 @@ class StreamSight(NamedTuple):
 
 
 class IdleStream:
-    """The stream of one table. `clients` are shared by all tables of a process.
+    """The stream of one table, looked at every `interval_s`. `clients` are shared by all tables of a process.
 
     Call `is_unchanged` before a batch is planned, and `planned` after it.
     """
 
-    def __init__(self, clients: BrokerClients, look_s: float = _LOOK_S) -> None:
+    def __init__(self, clients: BrokerClients, interval_s: float, look_s: float = _LOOK_S) -> None:
         self._clients, self._look_s = clients, look_s
+        # Each look then finds an answer that the one before did not know.
+        self._ends_s = min(_ENDS_S_MAX, max(_ENDS_S_MIN, interval_s / 2))
         self._registration: _Registration | None = None
         self._spec: TableSpec | None = None
         self._version: int | None = None
@@ -71,7 +74,7 @@ class IdleStream:
             self._idle = self._sight, time.monotonic() + look_s
         elif self._registration is None:
             try:
-                self._registration = _Registration(self._clients, stream)
+                self._registration = _Registration(self._clients, stream, self._ends_s)
             except StreamError:
                 return  # the next batch says what is the matter with Kafka
 
@@ -104,11 +107,11 @@ class IdleStream:
 class _Registration:
     """The registration of a stream with its broker's watch."""
 
-    def __init__(self, clients: BrokerClients, stream: StreamConfig) -> None:
+    def __init__(self, clients: BrokerClients, stream: StreamConfig, ends_s: float) -> None:
         self._clients, self._stream = clients, stream
         self._client: BrokerClient = clients.acquire(stream.brokers, stream.security)
         try:
-            self._watched: WatchedStream = self._client.watch.watch(stream.topics, _ENDS_S)
+            self._watched: WatchedStream = self._client.watch.watch(stream.topics, ends_s)
         except BaseException:
             clients.release(stream.brokers, stream.security, self._client)
             raise

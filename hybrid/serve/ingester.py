@@ -19,6 +19,7 @@ import sqlalchemy as sa
 from hybrid.api.hybrid import Hybrid
 from hybrid.api.table import Table
 from hybrid.catalog.serving import Pause, Serving
+from hybrid.clock import wall_clock_ms
 from hybrid.errors import HybridError, NotFoundError
 from hybrid.ingest.batch import BatchReport
 from hybrid.ingest.batch_pace import BatchPace
@@ -32,19 +33,25 @@ from hybrid.serve.priority import Rounds
 _LOG = logging.getLogger(__name__)
 _PAUSED_POLL_S = 0.5
 _BACKOFF_S = (1.0, 15.0)
-# A state that stays is noted so often, for whoever asks when Kafka was last looked at.
-_NOTE_S = 3.0
+# States that stay are confirmed so often, for whoever asks when Kafka was last looked at.
+_CONFIRM_S = 3.0
 State = tuple[str, str | None]
 
 
 class SharedLooks:
-    """What the ingesters of a process look at together: brokers, and the paused tables in the catalog."""
+    """What the ingesters of a process do together: they watch brokers, read the pauses and confirm their states.
+
+    Each of a hundred idle tables would otherwise write to the catalog every few seconds.
+    """
 
     def __init__(self, serving: Serving) -> None:
         self.clients = BrokerClients()
         self._serving = serving
         self._pauses: Mapping[str, Pause] = {}
         self._read_at = -_PAUSED_POLL_S
+        self._lock = threading.Lock()
+        self._confirmed_ms: dict[str, int] = {}
+        self._confirmed_at = time.monotonic()
 
     def pauses(self, *, newest: bool) -> Mapping[str, Pause]:
         """The paused tables: the `newest` ones, or those of the last half second. Raises SQLAlchemyError."""
@@ -53,6 +60,19 @@ class SharedLooks:
             self._pauses = self._serving.pauses()
             self._read_at = time.monotonic()
         return self._pauses
+
+    def confirm(self, table: str) -> None:
+        """Records, some seconds later and together with others, that the noted state of a table still holds now.
+
+        Raises SQLAlchemyError.
+        """
+        with self._lock:
+            self._confirmed_ms[table] = wall_clock_ms()
+            if time.monotonic() - self._confirmed_at < _CONFIRM_S:
+                return
+            self._confirmed_at = time.monotonic()
+            confirmed_ms, self._confirmed_ms = self._confirmed_ms, {}
+        self._serving.confirm_ingestions(confirmed_ms)
 
 
 class Ingester(threading.Thread):
@@ -69,8 +89,8 @@ class Ingester(threading.Thread):
         self._home, self._lost, self._shared = home, lost, shared
         self._noted: State | None = None
         self._noted_behind: int | None = None
-        self._noted_at = 0.0
-        self._idle = IdleStream(shared.clients)
+        self._is_noted = False
+        self._idle = IdleStream(shared.clients, home.settings.ingest_interval_s)
         self._backoff = Backoff(*_BACKOFF_S)
         self._pace = BatchPace()
         self._held: tuple[str, str | None] | None = None
@@ -149,16 +169,17 @@ class Ingester(threading.Thread):
     def _note(self, state: str, detail: str | None, behind: int | None) -> None:
         if self.stop.is_set():
             return
-        now = time.monotonic()
-        is_same = self._noted == (state, detail) and self._noted_behind == behind
-        if is_same and now - self._noted_at < _NOTE_S:
-            return
         if self._noted != (state, detail):
             _LOG.log(
                 logging.WARNING if detail else logging.INFO, "Ingestion of '%s' is %s: %s", self.table, state, detail
             )
-        self._noted, self._noted_behind, self._noted_at = (state, detail), behind, now
+        is_noted = self._is_noted and self._noted == (state, detail) and self._noted_behind == behind
+        self._noted, self._noted_behind, self._is_noted = (state, detail), behind, False
         try:
-            self._home.context.catalog.serving.note_ingestion(self.table, state, detail, behind)
+            if is_noted:
+                self._shared.confirm(self.table)
+            else:
+                self._home.context.catalog.serving.note_ingestion(self.table, state, detail, behind)
+            self._is_noted = True
         except sa.exc.SQLAlchemyError as error:  # ingestion does not depend on the catalog
             _LOG.warning("How '%s' is ingested cannot be noted: %s", self.table, error)

@@ -75,6 +75,44 @@ def test_a_table_is_ingested_while_the_catalog_cannot_be_read(here: Hybrid, monk
     assert batches == [1, 1]
 
 
+def test_a_state_that_could_not_be_noted_is_noted_later(here: Hybrid, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And one that stays is confirmed together with those of other tables, without another record."""
+    table = SimpleNamespace(
+        spec=SimpleNamespace(stream=None),
+        connectors=SimpleNamespace(waits=lambda: None),
+        ingest_batch=lambda offsets_max: None,
+    )
+    monkeypatch.setattr(here, "table", lambda name: table)
+    serving, written = here.context.catalog.serving, list[str]()
+    note = serving.note_ingestion
+
+    def counted(table: str, *given: Any) -> None:
+        written.append(table)
+        note(table, *given)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(serving, "note_ingestion", fail)
+        shared = SharedLooks(serving)
+        ingesters = [Ingester(here, name, shared, lambda: False) for name in ("orders", "clicks")]
+        for ingester in ingesters:
+            ingester._round()
+    assert serving.ingestions() == {}
+    monkeypatch.setattr(serving, "note_ingestion", counted)
+    for ingester in [*ingesters, *ingesters]:
+        ingester._round()
+    noted = serving.ingestions()
+    assert sorted(written) == sorted(noted) == ["clicks", "orders"]
+    shared._confirmed_at -= 60
+    time.sleep(0.002)
+    ingesters[0]._round()
+    confirmed = serving.ingestions()
+    assert all(confirmed[name].at_ms > noted[name].at_ms for name in noted) and len(written) == 2
+    serving.forget("clicks")
+    shared._confirmed_at -= 60
+    ingesters[1]._round()
+    assert list(serving.ingestions()) == ["orders"], "a table that was dropped does not come back"
+
+
 def test_a_paused_table_stays_paused_while_the_catalog_cannot_be_read(
     here: Hybrid, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -66,7 +66,7 @@ class Stand:
             layout=self.halves.layout,
             connectors=SimpleNamespace(pause_offsets=lambda: self.pause()),
         )
-        self.idle = IdleStream(self.broker, 10.0)  # type: ignore[arg-type]
+        self.idle = IdleStream(self.broker, 0.5, 10.0)  # type: ignore[arg-type]
 
     def _watch(self, topics: Sequence[str], pause_s: float) -> WatchedStream:
         self.broker.watched.append(WatchedStream(topics, pause_s))

@@ -145,7 +145,7 @@ def test_rows_partitions_resets_and_changes_end_the_rest(watched: Watched) -> No
 
 
 def test_what_no_watch_shows_is_looked_at_now_and_then(watched: Watched) -> None:
-    watched.ingester._idle = IdleStream(BrokerClients(), look_s=0.7)
+    watched.ingester._idle = IdleStream(BrokerClients(), 0.5, look_s=0.7)
     watched.until_idle()
     watched.until_planned()
     watched.ingester._idle.close()
