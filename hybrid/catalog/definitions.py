@@ -68,7 +68,12 @@ class Definitions:
 
     def names(self) -> list[str]:
         """The names of all tables, sorted."""
-        return sorted(path.parent.name for path in self._warehouse.glob(f"[!.]*/{DEFINITION_FILE}"))
+        try:
+            # A pipeline asks for them twice a second, and a Path of each folder takes longer.
+            found = [entry.name for entry in os.scandir(self._warehouse) if not entry.name.startswith(".")]
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        return sorted(name for name in found if os.path.exists(f"{self._warehouse}/{name}/{DEFINITION_FILE}"))
 
     def find(self, name: str) -> Definition | None:
         """The table of that name; None without one, or for an invalid name. DataError when it is damaged."""

@@ -54,10 +54,13 @@ _STARTS_AGAIN = "The server's process ended during this run. It starts again."
 _REMOVED_MAX, _IDS_MAX = 10_000, 500  # per call, and per statement
 
 
-# The columns that are read of a queued run.
-_CLAIM_COLUMNS = tuple(
-    RUNS.c[name]
-    for name in ("id", "table_name", "type", "state", "created_at", "started_at", "verb", "source", "attempts")
+# The queued runs, without their arguments, which may be long. A pipeline asks for them many times a second: building
+# the statement would take longer than its answer.
+_CLAIM_COLUMNS = ("id", "table_name", "type", "state", "created_at", "started_at", "verb", "source", "attempts")
+_WAITING = (
+    sa.select(*(RUNS.c[name] for name in _CLAIM_COLUMNS))
+    .where(RUNS.c.state == "QUEUED")
+    .order_by(RUNS.c.created_at, RUNS.c.id)
 )
 # Limits of the queue: incomplete runs, and bytes of a run's arguments. The schedule's own runs are exempt.
 QUEUED_MAX, ARGUMENT_BYTES_MAX = 200, 4 * 1024 * 1024
@@ -192,10 +195,8 @@ class Runs:
 
         `wanted` sees no arguments.
         """
-        # Arguments may be long, and this runs many times a second. So they are read only for the claimed run.
-        waiting = sa.select(*_CLAIM_COLUMNS).where(RUNS.c.state == "QUEUED").order_by(RUNS.c.created_at, RUNS.c.id)
         with self._engine.connect() as connection:
-            rows = [_waiting(dict(row._mapping)) for row in connection.execute(waiting)]
+            rows = [_waiting(dict(row._mapping)) for row in connection.execute(_WAITING)]
         run_to_claim = next((run for run in rows if wanted(run)), None)
         if run_to_claim is None:
             return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,6 +17,7 @@ import sqlalchemy as sa
 
 from hybrid.api.hybrid import Hybrid
 from hybrid.catalog.runs import RunRecord
+from hybrid.config.table_config import TableSpec
 from hybrid.errors import ConflictError, HybridError
 from hybrid.jvm.process import Process
 from hybrid.lake.spark import jvm_pid
@@ -111,9 +112,11 @@ class Pipeline:
         """Ensure that every table with a stream has its thread, and that due tasks are queued."""
         try:
             names = self._home.table_names()
-            self._keep_ingesters(names)
-            self._keep_loaders(names)
-            self._scheduler.look(names)
+            specs = self._readable_specs(names)
+            unreadable = set(names) - specs.keys()
+            self._keep_ingesters(specs, unreadable)
+            self._keep_loaders(specs, unreadable)
+            self._scheduler.look(specs.values())
             self._take_up_unnoted()
             if time.monotonic() - self._clock_seen_at >= _CLOCK_S:
                 self._clock_seen_at = time.monotonic()
@@ -164,37 +167,35 @@ class Pipeline:
             self._home.context.catalog.runs.take_up_fallen(idle_ids)
             self._unnoted = [run_id for run_id in self._unnoted if run_id not in idle_ids]
 
-    def _keep_loaders(self, names: Sequence[str]) -> None:
-        tables = {name for name in names if self._has_connectors(name)}
-        for name in set(self._loaders) - tables:
+    def _readable_specs(self, names: Collection[str]) -> Mapping[str, TableSpec]:
+        """The definitions of tables by name. One that cannot be read is logged and left out."""
+        specs: dict[str, TableSpec] = {}
+        for name in names:
+            try:
+                specs[name] = self._home.spec(name)
+            except HybridError as error:
+                _LOG.warning("Table '%s' cannot be read: %s", name, error)
+        return specs
+
+    def _keep_loaders(self, specs: Mapping[str, TableSpec], unreadable: Collection[str]) -> None:
+        tables = {name for name, spec in specs.items() if spec.connectors}
+        for name in set(self._loaders) - tables - set(unreadable):
             self._loaders.pop(name).stop.set()
         for name in tables:
             if name not in self._loaders or not self._loaders[name].is_alive():
                 self._loaders[name] = Loader(self._home, name, lambda: not self._works())
                 self._loaders[name].start()
 
-    def _has_connectors(self, name: str) -> bool:
-        try:
-            return bool(self._home.spec(name).connectors)
-        except HybridError:
-            return False  # `_has_stream` reports it
-
-    def _keep_ingesters(self, names: Sequence[str]) -> None:
-        tables = {name for name in names if self._has_stream(name)}
-        for name in set(self._ingesters) - tables:
+    def _keep_ingesters(self, specs: Mapping[str, TableSpec], unreadable: Collection[str]) -> None:
+        tables = {name for name, spec in specs.items() if spec.stream is not None}
+        # What cannot be read now is not gone: its ingester notes why it stops, and a pause of it holds.
+        for name in set(self._ingesters) - tables - set(unreadable):
             self._ingesters.pop(name).stop.set()
             self._home.context.catalog.serving.forget(name)
         for name in tables:
             if name not in self._ingesters or not self._ingesters[name].is_alive():
                 self._ingesters[name] = Ingester(self._home, name, self._shared, lambda: not self._works())
                 self._ingesters[name].start()
-
-    def _has_stream(self, name: str) -> bool:
-        try:
-            return self._home.spec(name).stream is not None
-        except HybridError as error:
-            _LOG.warning("Table '%s' cannot be read: %s", name, error)
-            return False
 
     def _start_waiting(self) -> bool:
         """Start one queued run in its own thread, if one may start."""

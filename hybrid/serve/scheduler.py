@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from hybrid.api.hybrid import Hybrid
 from hybrid.config.cron import Cron
 from hybrid.config.table_config import TableSpec
-from hybrid.errors import HybridError
 from hybrid.operations.schedules import SCHEDULE
 from hybrid.operations.tasks import crons_of
 from hybrid.rpc.queue import enqueue
@@ -26,17 +25,11 @@ class Scheduler:
         # Next due time of each task, with its start and expression; cached, as computing it dominates a look.
         self._due: dict[tuple[str, str], tuple[int, str, int | None]] = {}
 
-    def look(self, names: Sequence[str] | None = None) -> None:
-        """Queue the due tasks of some tables (None: all). An unreadable table is logged and skipped."""
-        for name in self._home.table_names() if names is None else names:
-            try:
-                self._look_at(self._home.spec(name))
-            except HybridError as error:
-                _LOG.warning("The schedule of '%s' cannot be read: %s", name, error)
-
-    def _look_at(self, spec: TableSpec) -> None:
-        for kind, cron in crons_of(spec).items():
-            self._look_at_task(spec, kind, cron)
+    def look(self, specs: Iterable[TableSpec]) -> None:
+        """Queue the due tasks of tables."""
+        for spec in specs:
+            for kind, cron in crons_of(spec).items():
+                self._look_at_task(spec, kind, cron)
 
     def _look_at_task(self, spec: TableSpec, kind: str, cron: Cron) -> None:
         due_ms = self._due_ms(spec.name, kind, cron)

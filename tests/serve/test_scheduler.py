@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -18,6 +20,7 @@ from hybrid.config.table_config import Half
 from hybrid.config.task_schedules import OPTIMIZE_TASK, VACUUM_TASK
 from hybrid.config.upsert_json import MOVE_TASK
 from hybrid.progress import Silent
+from hybrid.serve.pipeline import Pipeline
 from hybrid.serve.scheduler import Scheduler
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "orders"
@@ -61,23 +64,23 @@ def hy(home: Path, broker: str, topic: str, clock: Clock) -> Iterator[Hybrid]:
 
 def test_due_once_and_alone(hy: Hybrid, clock: Clock) -> None:
     scheduler = Scheduler(hy)
-    scheduler.look()
+    scheduler.look([hy.spec("orders")])
     assert hy.runs() == [], "it was not due when the server first saw it"
     clock.pass_minutes(5)
     for _ in range(3):
-        scheduler.look()
+        scheduler.look([hy.spec("orders")])
     (run,) = hy.runs("orders")
     assert (run.source, run.verb, run.state) == ("schedule", "task_run", "QUEUED")
 
     clock.pass_minutes(10)
-    scheduler.look()
+    scheduler.look([hy.spec("orders")])
     assert len(hy.runs("orders")) == 1, "the first one is incomplete"
     (waiting,) = (one for one in hy.schedules("orders") if one.type == MOVE_TASK)
     assert waiting.state == "QUEUED" and "is running" in waiting.result
 
     hy.context.catalog.runs.finish(run.id, "NOTHING", "Nothing to move.")
     clock.pass_minutes(10)
-    scheduler.look()
+    scheduler.look([hy.spec("orders")])
     assert [one.state for one in hy.runs("orders")] == ["QUEUED", "NOTHING"]
     (found,) = (one for one in hy.schedules() if one.type == MOVE_TASK)
     assert found.next_ms == clock.ms + 10 * MINUTE_MS
@@ -85,26 +88,35 @@ def test_due_once_and_alone(hy: Hybrid, clock: Clock) -> None:
 
 def test_what_came_due_while_no_server_ran_is_run_once(hy: Hybrid, clock: Clock) -> None:
     scheduler = Scheduler(hy)
-    scheduler.look()
+    scheduler.look([hy.spec("orders")])
     clock.pass_minutes(5)
-    scheduler.look()
+    scheduler.look([hy.spec("orders")])
     hy.context.catalog.runs.finish(hy.runs()[0].id, "DONE", "Moved.")
     clock.pass_minutes(24 * 60)
     later = Scheduler(hy)
     for _ in range(3):
-        later.look()
+        later.look([hy.spec("orders")])
     assert [run.state for run in hy.runs() if run.type == MOVE_TASK] == ["QUEUED", "DONE"]
 
 
-def test_a_table_that_cannot_be_read_does_not_stop_the_others(hy: Hybrid, clock: Clock) -> None:
+def test_a_table_that_cannot_be_read_stops_no_others_and_stays_paused(hy: Hybrid, clock: Clock) -> None:
     broken = hy.settings.warehouse / "aaa" / "definition.json"
     broken.parent.mkdir()
     broken.write_text(json.dumps(dict.fromkeys(("realtime_doc", "offline_doc", "brokers"), None) | EMPTY))
-    scheduler = Scheduler(hy)
-    scheduler.look()
+    serving, pipeline = hy.context.catalog.serving, Pipeline(hy, threading.Event())
+    threads = {
+        name: SimpleNamespace(stop=threading.Event(), is_alive=lambda: True) for name in ("aaa", "gone", "orders")
+    }
+    pipeline._ingesters, pipeline._loaders = dict(threads), dict(threads)  # type: ignore[arg-type]
+    for name in threads:
+        serving.pause(name)
+    pipeline._look()
     clock.pass_minutes(5)
-    scheduler.look()
+    pipeline._look()
     assert [run.table_name for run in hy.context.catalog.runs.list()] == ["orders"]
+    assert sorted(serving.pauses()) == sorted(pipeline._ingesters) == ["aaa", "orders"]
+    assert list(pipeline._loaders) == ["aaa"], "orders has no connectors"
+    assert not threads["aaa"].stop.is_set() and threads["gone"].stop.is_set()
 
 
 def test_each_task_of_a_table_has_its_own_schedule(hy: Hybrid, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,12 +125,12 @@ def test_each_task_of_a_table_has_its_own_schedule(hy: Hybrid, clock: Clock, mon
     monkeypatch.setattr(hy, "spec", lambda name: spec)
     monkeypatch.setattr(hy.context, "spec", lambda name: spec)
     scheduler = Scheduler(hy)
-    scheduler.look()
+    scheduler.look([hy.spec("orders")])
     clock.pass_minutes(5)
-    scheduler.look()
+    scheduler.look([hy.spec("orders")])
     assert [run.type for run in hy.runs()] == [MOVE_TASK]
     clock.pass_minutes(10)
-    scheduler.look()
+    scheduler.look([hy.spec("orders")])
     assert sorted(run.type for run in hy.runs()) == sorted([MOVE_TASK, RETENTION_TASK])
     states = {one.type: one.state for one in hy.schedules("orders")}
     assert states == {MOVE_TASK: "QUEUED", RETENTION_TASK: "QUEUED", OPTIMIZE_TASK: "WAITING", VACUUM_TASK: "WAITING"}
