@@ -45,13 +45,14 @@ class Cost:
 
 def cost(pid: int, seconds: float) -> Cost:
     """What a process costs for some seconds."""
-    used, started = _processor_s(pid), time.perf_counter()
+    used, started = processor_s(pid), time.perf_counter()
     time.sleep(seconds)
-    share = 100 * (_processor_s(pid) - used) / (time.perf_counter() - started)
+    share = 100 * (processor_s(pid) - used) / (time.perf_counter() - started)
     return Cost(share, len(os.listdir(f"/proc/{pid}/task")), len(os.listdir(f"/proc/{pid}/fd")))
 
 
-def _processor_s(pid: int) -> float:
+def processor_s(pid: int) -> float:
+    """Processor time that a process has used, seconds."""
     words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
 

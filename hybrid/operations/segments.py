@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from hybrid.config.table_config import Half
 from hybrid.errors import NotFoundError
 from hybrid.home.table_ref import TableRef
-from hybrid.lake.log import HalfSnapshot
 from hybrid.lake.log_entries import DataFile
 from hybrid.operations.segment_origins import Origin, origins_of
 from hybrid.runtime.sentence_repr import shown_as
@@ -45,7 +44,7 @@ def segments_of(table: TableRef) -> list[Segment]:
     segments: list[Segment] = []
     for half in (Half.OFFLINE, Half.REALTIME):
         if half in table.spec.halves:
-            segments.extend(_segments_of_half(table, half, table.half(half)))
+            segments.extend(segments_of_half(table, half))
     return segments
 
 
@@ -75,11 +74,14 @@ def _no_segment(table: TableRef, name: str, segments: Mapping[str, Segment]) -> 
     )
 
 
-def _segments_of_half(table: TableRef, half: Half, snapshot: HalfSnapshot) -> list[Segment]:
+def segments_of_half(table: TableRef, half: Half) -> list[Segment]:
+    """The segments of a half, by name."""
+    snapshot = table.half(half)
     consuming = snapshot.realtime.consuming_names() if half is Half.REALTIME else frozenset[str]()
     by_name: dict[str, list[DataFile]] = defaultdict(list)
+    hidden = columns.bookkeeping(table.name)
     for file in snapshot.files:
-        if file.segment not in columns.bookkeeping(table.name):
+        if file.segment not in hidden:
             by_name[file.segment].append(file)
     segments = (_segment(name, half, name in consuming, files) for name, files in sorted(by_name.items()))
     stream = table.spec.stream
@@ -109,5 +111,8 @@ def _segment(name: str, half: Half, consuming: bool, files: list[DataFile]) -> S
 
 
 def _extreme(pick: Callable[[list[int]], int], files: list[DataFile], side: str, column: str) -> int | None:
+    if len(files) == 1:  # as most segments have, of which there may be 100,000
+        value = getattr(files[0], side).get(column)
+        return value if isinstance(value, int) else None
     values = [value for file in files if isinstance(value := getattr(file, side).get(column), int)]
     return pick(values) if values else None

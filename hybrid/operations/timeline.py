@@ -14,7 +14,7 @@ from hybrid.config.upsert_json import MOVE_TASK
 from hybrid.lake.log_entries import DataFile
 from hybrid.operations.backfill_status import FAILED, INTERRUPTED, RUNNING, BackfillStatus
 from hybrid.operations.run_views import visible_error, visible_run
-from hybrid.operations.segments import Segment, segments_of
+from hybrid.operations.segments import Segment, segments_of_half
 from hybrid.replace.lineage import EntryState, ReplacementEntry, entries_of
 from hybrid.table.boundary import INFINITE
 from hybrid.table.columns import OFFSET, TIME
@@ -37,6 +37,20 @@ _BACKFILL_STATES = {
     FAILED: BucketCondition.FAILED,
     INTERRUPTED: BucketCondition.FAILED,
 }
+
+
+@dataclass(frozen=True)
+class OfflineLane:
+    """The offline half on a timeline, with the boundary in effect: it stays the same while rows only arrive.
+
+    `frontier` is the offset watermark by partition. `timeless` counts segments without times, which have no place.
+    """
+
+    effective: EffectiveBoundary | None
+    frontier: Mapping[str, int]
+    segments: tuple[OfflineSegment, ...]
+    entries: Mapping[str, ReplacementEntry]
+    timeless: int
 
 
 @dataclass(frozen=True)
@@ -71,25 +85,40 @@ class TimelineSource:
         return first, last if self.limit_ms is None else max(last, self.limit_ms)
 
 
-def timeline_source(table: TableRef) -> TimelineSource:
-    """The segments, the boundary and the corrections of a table."""
-    spec = table.spec
-    segments = segments_of(table)
-    boundary, effective = table.boundary(), table.effective_boundary()
-    entries = entries_of(table.half(Half.OFFLINE)) if Half.OFFLINE in spec.halves else []
-    written = _written_by(entries)
-    limit_ms = effective.limit_ms if effective is not None else None
-    frontier = _frontier(spec, boundary)
+def timeline_source(table: TableRef, offline: OfflineLane | None = None) -> TimelineSource:
+    """The segments, the boundary and the corrections of a table.
+
+    `offline` is what an earlier call of `offline_lane` gave at the same version of that half; its log is not read then.
+    """
+    spec, lane = table.spec, offline or offline_lane(table)
+    limit_ms = lane.effective.limit_ms if lane.effective is not None else None
+    realtime = segments_of_half(table, Half.REALTIME) if Half.REALTIME in spec.halves else []
     return TimelineSource(
         bucket_ms=spec.move.bucket_ms if spec.move else _DAY_MS,
         limit_ms=None if limit_ms == INFINITE else limit_ms,
-        frontier=frontier,
-        offline=tuple(
+        frontier=lane.frontier,
+        offline=lane.segments,
+        realtime=tuple(_realtime(table, realtime, lane.effective, lane.frontier)),
+        entries=lane.entries,
+        timeless=lane.timeless + sum(found.start_ms is None for found in realtime),
+    )
+
+
+def offline_lane(table: TableRef) -> OfflineLane:
+    """What the offline half gives to the timeline: nothing on a table without it."""
+    if Half.OFFLINE not in table.spec.halves:
+        return OfflineLane(None, {}, (), {}, 0)
+    segments = segments_of_half(table, Half.OFFLINE)
+    entries = entries_of(table.half(Half.OFFLINE))
+    written = _written_by(entries)
+    return OfflineLane(
+        effective=table.effective_boundary(),
+        frontier=_frontier(table.spec, table.boundary()),
+        segments=tuple(
             OfflineSegment(found.name, found.start_ms, found.end_ms, found.rows, found.bytes, written.get(found.name))
             for found in segments
-            if found.half == Half.OFFLINE and found.start_ms is not None and found.end_ms is not None
+            if found.start_ms is not None and found.end_ms is not None
         ),
-        realtime=tuple(_realtime(table, segments, effective, frontier)),
         entries={entry.id: entry for entry in entries},
         timeless=sum(found.start_ms is None for found in segments),
     )
@@ -126,7 +155,7 @@ def _realtime(
         for file in table.half(Half.REALTIME).files:
             files[file.segment].append(file)
     for found in segments:
-        if found.half != Half.REALTIME or found.start_ms is None or found.end_ms is None:
+        if found.start_ms is None or found.end_ms is None:
             continue
         partition = str(found.partition if found.partition is not None else "?")
         name = f"{found.topic}/{partition}" if found.topic is not None else partition

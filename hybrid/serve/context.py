@@ -26,7 +26,7 @@ from hybrid.operations.backups.backup_create import check_directory
 from hybrid.operations.overview import TableOverview, overview_of_all
 from hybrid.operations.partitions import StreamEnds, stream_ends
 from hybrid.operations.rejected_rows import Bounds
-from hybrid.operations.timeline import TimelineSource
+from hybrid.operations.timeline import OfflineLane, TimelineSource
 from hybrid.query.engine import QueryOptions
 from hybrid.query.memory_budget import MemoryBudget, default_total
 from hybrid.rpc.queue import enqueue
@@ -50,7 +50,7 @@ _MESSAGE_CHARACTERS = 10_000  # of a rejected message, shown in a response
 _BEAT_S_MAX = 5.0
 _PAGE_THREADS = 4
 _TIMELINES = 4  # of as many tables; one of 100,000 segments takes about 50 MB
-_MARKS = 16  # windows of timelines
+_MARKS = 32  # windows of timelines, a lane each
 
 
 class GoesOn(HybridError):
@@ -94,7 +94,8 @@ class ServerContext:
     commit_waits: CommitWaits = field(default_factory=CommitWaits)
     exports: ExportSlots = field(default_factory=ExportSlots)
     lag: LagHistory = field(default_factory=LagHistory)
-    timelines: KeptValues[tuple[TimelineSource, Any]] = field(default_factory=lambda: KeptValues(_TIMELINES))
+    offline_lanes: KeptValues[tuple[OfflineLane, Any]] = field(default_factory=lambda: KeptValues(_TIMELINES))
+    timelines: KeptValues[TimelineSource] = field(default_factory=lambda: KeptValues(_TIMELINES))
     works: KeptValues[list[Work]] = field(default_factory=lambda: KeptValues(_TIMELINES))
     marks: KeptValues[dict[str, Any]] = field(default_factory=lambda: KeptValues(_MARKS))
     log_positions: LogPositions = field(default_factory=LogPositions)

@@ -13,7 +13,7 @@ from hybrid.config.table_config import Half
 from hybrid.errors import UsageError
 from hybrid.home.accounts import reads_only
 from hybrid.home.table_ref import FixedTableRef
-from hybrid.operations.timeline import TimelineSource, timeline_source, timeline_works
+from hybrid.operations.timeline import OfflineLane, TimelineSource, offline_lane, timeline_source, timeline_works
 from hybrid.replace.lineage import ReplacementEntry
 from hybrid.rpc.json_views import boundary_view
 from hybrid.runtime.json_values import epoch_ms, instant, json_value
@@ -32,9 +32,14 @@ _TIMES_MAX = 2**53  # what JavaScript counts exactly
 def timeline_page(ask: PageRequest, table: str) -> Json:
     """The marks of a window (`start`, `end`: ISO 8601 or epoch milliseconds; all rows without them)."""
     ref = ask.context.home.context.table(table).pinned()
-    versions = (ref.name, *(ask.context.log_positions.of(ref, half) for half in Half if half in ref.spec.halves))
-    source, boundary = ask.context.timelines.get(versions, lambda: _source_and_boundary(ask, ref))
-    name = ref.name
+    name, positions = (
+        ref.name,
+        {half: ask.context.log_positions.of(ref, half) for half in Half if half in ref.spec.halves},
+    )
+    moved = (name, positions.get(Half.OFFLINE))  # what was moved or loaded stays while rows arrive
+    lane, boundary = ask.context.offline_lanes.get(moved, lambda: _lane_and_boundary(ask, ref))
+    versions = (name, *positions.values())
+    source = ask.context.timelines.get(versions, lambda: timeline_source(ref, lane))
     segments = copies_of(
         ask.url, "segments", {"table": name}, cli=("segment", "list", name), python=f"hy.table({name!r}).segments()"
     )
@@ -58,33 +63,31 @@ def timeline_page(ask: PageRequest, table: str) -> Json:
         look = int(time.monotonic() / _WORKS_KEPT_S)
         home = ask.context.home.context
         works = ask.context.works.get((*versions, look, reads_only()), lambda: timeline_works(home, ref, source))
-        identity = (*versions, window, *works)
-        model.update(ask.context.marks.get(identity, lambda: marks_view(source, works, window)))
+        marks = ask.context.marks
+        model.update(reach=list(full_window(source)), window=list(window))
+        model.update(
+            marks.get((Half.OFFLINE, *moved, window, *works), lambda: offline_marks_view(source, works, window))
+        )
+        model.update(marks.get((Half.REALTIME, *versions, window), lambda: {"realtime": realtime_view(source, window)}))
     return model
 
 
-def marks_view(source: TimelineSource, works: Sequence[Work], window: tuple[int, int]) -> dict[str, Any]:
-    """The marks of both lanes in a window, and the corrections that they name."""
+def offline_marks_view(source: TimelineSource, works: Sequence[Work], window: tuple[int, int]) -> dict[str, Any]:
+    """The marks of the offline lane in a window, and the corrections that they name."""
     marks = offline_marks(source.offline, works, window, source.bucket_ms, source.taken_over)
     used = {entry for mark in marks for entry in mark.entries}
     newest = sorted((source.entries[entry] for entry in used), key=lambda entry: entry.version)[-_ENTRIES_MAX:]
-    return {
-        "reach": list(full_window(source)),
-        "window": list(window),
-        "offline": [offline_view(mark) for mark in marks],
-        "realtime": realtime_view(source, window),
-        "corrections": [_correction(entry) for entry in newest],
-    }
+    return {"offline": [offline_view(mark) for mark in marks], "corrections": [_correction(entry) for entry in newest]}
 
 
-def _source_and_boundary(ask: PageRequest, table: FixedTableRef) -> tuple[TimelineSource, Json]:
-    """What the timeline is drawn from. It is kept for as long as neither half has a new version.
+def _lane_and_boundary(ask: PageRequest, table: FixedTableRef) -> tuple[OfflineLane, Json]:
+    """What the offline half gives to the timeline. It is kept for as long as that half has no new version.
 
-    The boundary is what the verb of that name answers, of the same versions as the marks.
+    The boundary is what the verb of that name answers, of the same version as the marks.
     """
     found = Table(ask.context.home.context, table)
     boundary = json_value(boundary_view(found)) if len(table.spec.halves) == len(Half) else None
-    return timeline_source(table), boundary
+    return offline_lane(table), boundary
 
 
 def full_window(source: TimelineSource) -> tuple[int, int]:
