@@ -8,6 +8,11 @@ export const LEFT = 96, RIGHT = 16;
 const TOP = 30, AXIS = 26, OFFLINE = 96, GAP = 34, ROW = 24, TAIL_MIN = 22;
 const NARROW = 620, NARROW_LEFT = 60;
 const GLYPH_MIN = 13, BAR_MIN = 4;
+// Marks are made for a wider window than is seen, by this share on each side, and moved within it.
+const MARGIN = 0.5;
+const STRETCH_MAX = Math.log(1.25);
+// What marks look like besides the window: where one of these is another, they are made again.
+const KEYS = ["model", "marks", "unit", "highest", "behind"];
 
 /** The geometry of a model on a width: where lanes are, and how times become positions. */
 export function geometry(model, view, width) {
@@ -44,23 +49,60 @@ function patterns() {
   return defs;
 }
 
-/** Draws everything. `state`: {model, marks, view, unit, selection, focus}. Returns the geometry. */
-export function draw(svg, state, width) {
-  const { model, view } = state;
-  const place = geometry(model, view, width);
-  svg.setAttribute("viewBox", `0 0 ${width} ${place.height}`);
-  svg.setAttribute("width", width);
-  svg.setAttribute("height", place.height);
-  const clip = svgElement("clipPath", { id: "tl-clip" });
-  clip.append(svgElement("rect", { x: place.left, y: 0, width: place.inner, height: place.height }));
-  const defs = patterns();
-  defs.append(clip);
-  const drawn = svgElement("g", { "clip-path": "url(#tl-clip)" });
-  drawn.append(lanes(place), grid(view, place), offline(state, place), realtime(state, place));
-  const labels = svgElement("g", { class: "tl-labels" });
-  laneLabels(labels, state, place);
-  svg.replaceChildren(defs, labels, drawn, axis(view, place), boundary(state, place), selection(state, place), focusRing(state, place));
-  return place;
+/** Draws into an SVG. While only the window changes, marks are moved and stretched a little instead of made again. */
+export class Drawing {
+  constructor(svg) {
+    this.svg = svg;
+    this.drawn = null;
+  }
+
+  /** The next time everything is made again, at its exact scale. */
+  forget() {
+    this.drawn = null;
+  }
+
+  /** `state`: {model, marks, view, unit, selection, focus, behind}. Returns the geometry. */
+  draw(state, width) {
+    const place = geometry(state.model, state.view, width);
+    if (!this.move(state, place)) this.make(state, place);
+    const { view } = state;
+    this.drawn.still.replaceChildren(axis(view, place), boundary(state, place), selection(state, place), focusRing(state, place));
+    this.drawn.grid.replaceChildren(...gridLines(view, place));
+    return place;
+  }
+
+  /** Moves the marks to another window; false where they have to be made for it. */
+  move(state, place) {
+    const { drawn } = this;
+    if (drawn === null || drawn.width !== place.width || KEYS.some((key) => drawn.state[key] !== state[key])) return false;
+    const { view } = drawn.state;
+    const stretch = place.perMs / drawn.perMs;
+    const more = (view.end - view.start) * MARGIN;
+    if (Math.abs(Math.log(stretch)) > STRETCH_MAX || state.view.start < view.start - more || state.view.end > view.end + more) return false;
+    const by = place.left * (1 - stretch) + (view.start - state.view.start) * place.perMs;
+    drawn.moving.setAttribute("transform", `matrix(${stretch} 0 0 1 ${by} 0)`);
+    return true;
+  }
+
+  make(state, place) {
+    this.svg.setAttribute("viewBox", `0 0 ${place.width} ${place.height}`);
+    this.svg.setAttribute("width", place.width);
+    this.svg.setAttribute("height", place.height);
+    const clip = svgElement("clipPath", { id: "tl-clip" });
+    clip.append(svgElement("rect", { x: place.left, y: 0, width: place.inner, height: place.height }));
+    const defs = patterns();
+    defs.append(clip);
+    const grid = svgElement("g", { class: "tl-grid" });
+    const moving = svgElement("g");
+    moving.append(offline(state, place), realtime(state, place));
+    const clipped = svgElement("g", { "clip-path": "url(#tl-clip)" });
+    clipped.append(lanes(place), grid, moving);
+    const labels = svgElement("g", { class: "tl-labels" });
+    laneLabels(labels, state, place);
+    const still = svgElement("g");
+    this.svg.replaceChildren(defs, labels, clipped, still);
+    this.drawn = { state: { ...state }, width: place.width, perMs: place.perMs, grid, moving, still };
+  }
 }
 
 function lanes(place) {
@@ -85,13 +127,11 @@ function laneLabels(group, state, place) {
   });
 }
 
-function grid(view, place) {
-  const group = svgElement("g", { class: "tl-grid" });
-  for (const { at, isDay } of ticks(view.start, view.end, place.inner)) {
+function gridLines(view, place) {
+  return ticks(view.start, view.end, place.inner).map(({ at, isDay }) => {
     const x = Math.round(place.x(at)) + 0.5;
-    group.append(svgElement("line", { x1: x, x2: x, y1: place.offlineTop, y2: place.realtimeTop + place.realtimeHeight, class: isDay ? "tl-day" : null }));
-  }
-  return group;
+    return svgElement("line", { x1: x, x2: x, y1: place.offlineTop, y2: place.realtimeTop + place.realtimeHeight, class: isDay ? "tl-day" : null });
+  });
 }
 
 function axis(view, place) {
@@ -126,8 +166,9 @@ export function boxOf(mark, state, place) {
   return { x, y: place.realtimeTop + mark.row * place.rowHeight + inset, width, height: place.rowHeight - 2 * inset };
 }
 
-function visible(box, place) {
-  return box.x + box.width >= place.left && box.x <= place.left + place.inner;
+function isNear(box, place) {
+  const more = place.inner * MARGIN;
+  return box.x + box.width >= place.left - more && box.x <= place.left + place.inner + more;
 }
 
 function offline(state, place) {
@@ -135,7 +176,7 @@ function offline(state, place) {
   for (const mark of state.marks) {
     if (mark.lane !== "offline") continue;
     const box = boxOf(mark, state, place);
-    if (!visible(box, place)) continue;
+    if (!isNear(box, place)) continue;
     group.append(svgElement("rect", { ...box, rx: Math.min(3, box.width / 3), class: `tl-mark tl-${mark.state}`, "data-testid": "bucket", "data-state": mark.state, "data-key": mark.key }));
     const { glyph } = STATES[mark.state];
     if (glyph && box.width >= GLYPH_MIN) {
@@ -153,7 +194,7 @@ function realtime(state, place) {
   for (const mark of state.marks) {
     if (mark.lane !== "realtime") continue;
     const box = boxOf(mark, state, place);
-    if (!visible(box, place)) continue;
+    if (!isNear(box, place)) continue;
     group.append(svgElement("rect", { ...box, rx: Math.min(4, box.width / 3), class: `tl-mark tl-${mark.state}`, "data-state": mark.state, "data-key": mark.key }));
     if (mark.state === "consuming" && box.width >= 8) {
       group.append(svgElement("line", { x1: box.x + box.width, x2: box.x + box.width, y1: box.y - 2, y2: box.y + box.height + 2, class: "tl-open" }));

@@ -2,7 +2,7 @@
 
 import { fetchJson, toast } from "../console.js";
 import { element, svgElement } from "../dom.js";
-import { boxOf, draw } from "./drawing.js";
+import { Drawing, boxOf } from "./drawing.js";
 import { STATES, factsOf, marksOf, sentenceOf } from "./marks.js";
 import { LONGEST, countText, momentIso, momentText, sizeText, stretchText } from "./scale.js";
 
@@ -18,6 +18,7 @@ class Timeline {
     this.parts = Object.fromEntries([...root.querySelectorAll("[data-part]")].map((part) => [part.dataset.part, part]));
     this.state = { model: null, marks: [], view: null, unit: "rows", selection: null, focus: null, highest: 1, behind: behindNow() };
     this.drag = "select";
+    this.drawing = new Drawing(this.parts.svg);
     this.tag = null;
     this.asked = 0;
     this.frame = null;
@@ -88,12 +89,21 @@ class Timeline {
     if (answer.ok && value) this.tag = { address, value };
   }
 
+  /** After a pause: marks at their exact scale, the address, and the marks of the new window. */
   settle() {
     clearTimeout(this.settling);
-    this.settling = setTimeout(() => this.refresh(), SETTLE_MS);
+    this.settling = setTimeout(() => {
+      this.drawing.forget();
+      this.redraw();
+      // Not in each frame: it costs more than the drawing, and browsers ignore it when it is called too often.
+      history.replaceState(null, "", this.pageAddress());
+      this.refresh();
+    }, SETTLE_MS);
+  }
+
+  pageAddress() {
     const { view } = this.state;
-    const address = this.isWhole() ? location.pathname : `${location.pathname}?start=${Math.round(view.start)}&end=${Math.round(view.end)}`;
-    history.replaceState(null, "", address);
+    return this.isWhole() ? location.pathname : `${location.pathname}?start=${Math.round(view.start)}&end=${Math.round(view.end)}`;
   }
 
   // The window
@@ -137,7 +147,7 @@ class Timeline {
       this.frame = null;
       const width = Math.floor(this.parts.stage.clientWidth);
       if (width < 50) return;
-      this.place = draw(this.parts.svg, this.state, width);
+      this.place = this.drawing.draw(this.state, width);
       const { view } = this.state;
       this.parts.window.textContent = `${stretchText(Math.round(view.start), Math.round(view.end))} UTC`;
     });
