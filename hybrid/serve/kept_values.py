@@ -11,19 +11,38 @@ Value = TypeVar("Value")
 
 
 class KeptValues(Generic[Value]):
-    """Keeps the last used values. Thread-safe; a value is made by one caller, others wait for it."""
+    """Keeps the last used values. Thread-safe; callers of one value share its making."""
 
     def __init__(self, count: int) -> None:
         self._count = count
         self._values: OrderedDict[Hashable, Value] = OrderedDict()
-        self._one_makes = threading.Lock()
+        self._making: dict[Hashable, threading.Lock] = {}
+        self._one_changes = threading.Lock()
 
     def get(self, identity: Hashable, make: Callable[[], Value]) -> Value:
         """Return the value of an identity, made now if it is not there."""
-        with self._one_makes:
-            if identity not in self._values:
-                self._values[identity] = make()
-                while len(self._values) > self._count:
-                    self._values.popitem(last=False)
-            self._values.move_to_end(identity)
-            return self._values[identity]
+        with self._one_changes:
+            if identity in self._values:
+                return self._used(identity)
+            one_makes = self._making.setdefault(identity, threading.Lock())
+        with one_makes:
+            with self._one_changes:
+                if identity in self._values:  # another caller has made it meanwhile
+                    return self._used(identity)
+            try:
+                value = make()
+                self._keep(identity, value)
+            finally:
+                with self._one_changes:
+                    self._making.pop(identity, None)
+            return value
+
+    def _used(self, identity: Hashable) -> Value:
+        self._values.move_to_end(identity)
+        return self._values[identity]
+
+    def _keep(self, identity: Hashable, value: Value) -> None:
+        with self._one_changes:
+            self._values[identity] = value
+            while len(self._values) > self._count:
+                self._values.popitem(last=False)

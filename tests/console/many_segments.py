@@ -26,9 +26,9 @@ def lay_many(home: Hybrid, offline: int, realtime: int, partitions: int = 4) -> 
     _append(layout.half(Half.REALTIME), CONSUMING, names, step, partitions)
 
 
-def commit_nothing(home: Hybrid) -> None:
-    """A further version of the OFFLINE half, without a change."""
-    log = home.context.table("orders").layout.half(Half.OFFLINE) / "_delta_log"
+def commit_nothing(home: Hybrid, half: Half = Half.OFFLINE) -> None:
+    """A further version of a half, without a change."""
+    log = home.context.table("orders").layout.half(half) / "_delta_log"
     newest = max(int(entry.stem) for entry in log.glob("*.json"))
     (log / f"{newest + 1:020d}.json").write_text(json.dumps(COMMIT))
 

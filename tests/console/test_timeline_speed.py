@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import time
 from collections.abc import Callable, Iterator
@@ -10,7 +11,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from hybrid.config.table_config import Half
 from hybrid.kafka.clients import import_clients
+from hybrid.runtime.gc_tuning import collect_rarely
 from tests.console.many_segments import commit_nothing, lay_many
 from tests.console.page_requests import fetched
 from tests.serve.app import App
@@ -43,11 +46,25 @@ PAN = """
 })
 """
 
+# Counts the marks that are made from now on, and how often the address is written.
+COUNT_CHANGES = """
+() => {
+  [window.marksMade, window.addressesWritten] = [0, 0];
+  const made = (records) => records.flatMap((record) => [...record.addedNodes])
+    .forEach((node) => { window.marksMade += node.querySelectorAll?.("[data-testid=bucket]").length ?? 0; });
+  new MutationObserver(made).observe(document.querySelector("[data-part=svg]"), { childList: true, subtree: true });
+  const write = history.replaceState.bind(history);
+  history.replaceState = (...parts) => { window.addressesWritten += 1; write(...parts); };
+}
+"""
+
 
 @pytest.fixture
 def app_of(tmp_path: Path) -> Iterator[Callable[[int, int], App]]:
     """Starts an application over the table orders with so many further segments in each half."""
     import_clients()  # as a server does before its threads start
+    thresholds = gc.get_threshold()
+    collect_rarely()  # as a server does, too: without it, many segments take longer than their number tells
     started: list[App] = []
 
     def start(offline: int, realtime: int) -> App:
@@ -59,6 +76,7 @@ def app_of(tmp_path: Path) -> Iterator[Callable[[int, int], App]]:
     yield start
     for app in started:
         app.close()
+    gc.set_threshold(*thresholds)
 
 
 def test_five_thousand_segments_are_seen_and_pan_like_few(app_of: Callable[[int, int], App], chromium: Browser) -> None:
@@ -73,10 +91,39 @@ def test_five_thousand_segments_are_seen_and_pan_like_few(app_of: Callable[[int,
     assert many_s < SLOWER_MAX * few_s, seconds
 
     few, many = frames_of(small_page), frames_of(large_page)
+    assert "start=" in large_page.url, "the address tells the window when panning has ended"
     assert many[len(many) // 2] < FRAME_SLOWER_MAX * few[len(few) // 2], (few, many)
     assert many[int(len(many) * 0.9)] < FRAME_SLOWER_MAX * few[int(len(few) * 0.9)], (few, many)
     small_page.close()
     large_page.close()
+
+
+def test_panning_moves_marks_and_makes_none(app_of: Callable[[int, int], App], chromium: Browser) -> None:
+    """Neither marks nor entries of the browser's history are made in each frame; both follow when panning has ended."""
+    page = chromium.new_page(viewport={"width": 1280, "height": 800})
+    look(app_of(300, 200), page)
+    page.locator("[data-zoom=in]").click()
+    page.wait_for_url("**start=*")
+    page.evaluate(COUNT_CHANGES)
+    page.evaluate(PAN)
+    made, written = page.evaluate("[window.marksMade, window.addressesWritten]")
+    shown = page.locator("[data-testid=bucket]").count()
+    # In 90 frames: once where the margin ends, once more exactly, once with the marks of the new window.
+    assert 0 < made <= 4 * shown, (made, shown)
+    assert written <= 1
+    page.close()
+
+
+def test_rows_that_arrive_read_nothing_of_the_offline_half(app_of: Callable[[int, int], App]) -> None:
+    """It may have far more segments, and stays as it is meanwhile: here its log cannot be read again."""
+    app = app_of(300, 20)
+    before = json.loads(answer(app)[2])
+    log = app.home.context.table("orders").layout.half(Half.OFFLINE) / "_delta_log"
+    (log / f"{0:020d}.json").unlink()
+    commit_nothing(app.home, Half.REALTIME)
+    assert json.loads(answer(app)[2]) == before
+    commit_nothing(app.home, Half.OFFLINE)
+    assert fetched(app, "GET", "/ui/tables/orders.json")[0] != 200
 
 
 def look(app: App, page: Page) -> float:
@@ -98,8 +145,9 @@ def frames_of(page: Page) -> list[float]:
 def test_a_hundred_thousand_segments_open(app_of: Callable[[int, int], App]) -> None:
     """In a time that grows no faster than their number; later looks are answered from what was kept."""
     few, many = app_of(3000, 2000), app_of(50_000, 50_000)
-    answer(few)  # the modules are there
-    commit_nothing(few.home)
+    for app in (few, many):
+        answer(app)  # the modules are there
+        commit_nothing(app.home)
     few_s = answer(few)[0]
     many_s, headers, body = answer(many)
     model = json.loads(body)
