@@ -10,15 +10,26 @@
 `connect` opens a home, or with an address a server. `Hybrid` lists its methods, `Hybrid.table` gives a `Table`.
 """
 
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from hybrid.api.hybrid import Hybrid
-from hybrid.errors import HybridError
-from hybrid.operations.tables.given_documents import frame_documents
-from hybrid.query.result_warning import ResultLimitWarning
-from hybrid.rpc.connect import connect
+if TYPE_CHECKING:
+    from hybrid.api.hybrid import Hybrid
+    from hybrid.errors import HybridError
+    from hybrid.operations.tables.given_documents import frame_documents
+    from hybrid.query.result_warning import ResultLimitWarning
+    from hybrid.rpc.connect import connect
 
 __all__ = ["Hybrid", "HybridError", "ResultLimitWarning", "connect", "frame_documents"]
+
+# Imported when they are first used: the command line runs through this module too, and `hybrid --help` needs none.
+_MODULES = {
+    "Hybrid": "hybrid.api.hybrid",
+    "HybridError": "hybrid.errors",
+    "ResultLimitWarning": "hybrid.query.result_warning",
+    "connect": "hybrid.rpc.connect",
+    "frame_documents": "hybrid.operations.tables.given_documents",
+}
 
 
 def __dir__() -> list[str]:
@@ -26,8 +37,11 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
-    if name != "__version__":
-        raise AttributeError(f"module 'hybrid' has no attribute '{name}'")
-    from importlib.metadata import version  # takes longer to import than `connect` to run
+    if name == "__version__":
+        from importlib.metadata import version  # takes longer to import than `connect` to run
 
-    return version("hybrid")
+        return version("hybrid")
+    if name not in _MODULES:
+        raise AttributeError(f"module 'hybrid' has no attribute '{name}'")
+    value = globals()[name] = getattr(import_module(_MODULES[name]), name)
+    return value

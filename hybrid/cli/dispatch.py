@@ -27,11 +27,14 @@ def ask(cli: Cli, verb: str, **arguments: Any) -> Any:
     client = client_of(cli)
     if client is not None:
         return client.call(verb, arguments)
+    may_create = verb in _NEW_HOME
+    if not may_create:
+        require_home(cli)
     from hybrid.rpc.verbs import VERBS
 
     if cli.settings.token is not None:
         require_right(cli, VERBS[verb].right.word, f"'{verb}'")
-    with dispatcher(cli, may_create=verb in _NEW_HOME) as home:
+    with dispatcher(cli, may_create=may_create) as home:
         try:
             return VERBS[verb].call(home, **arguments)
         except KeyboardInterrupt:
@@ -46,6 +49,7 @@ def ask_statement(cli: Cli, sql: str, as_of: str | None = None, params: Mapping[
     if client is not None:
         return client.call("query", statement_arguments(sql, as_of, params))
     require_right(cli, "read", "'query'")
+    require_home(cli)
     from hybrid.cli.cancellation import Started, cancellable
     from hybrid.operations.queries import record_answer
     from hybrid.query.engine import QueryOptions
@@ -103,7 +107,10 @@ def refuse_server(cli: Cli, command: str, instead: str, *, flag_only: bool = Fal
 
 
 def require_home(cli: Cli) -> None:
-    """Raise NotFoundError, with the source of the setting, if the home does not exist."""
+    """Raise NotFoundError, with the source of the setting, if the home does not exist.
+
+    It comes before the imports of what works on a home: these take longer than a command that finds none.
+    """
     if not cli.home.is_dir():
         raise missing_home(cli.settings)
 
@@ -118,10 +125,9 @@ def _secret_for(cli: Cli, url: str) -> str | None:
 @contextmanager
 def dispatcher(cli: Cli, *, may_create: bool = False) -> Iterator[Hybrid]:
     """Open the home of the command line, and close it at the end. NotFoundError if missing, unless `may_create`."""
-    from hybrid.api.hybrid import Hybrid
-
     if not may_create:
         require_home(cli)
+    from hybrid.api.hybrid import Hybrid
     from hybrid.home.running_queries import CLI
 
     home = Hybrid(cli.settings, cli.progress)

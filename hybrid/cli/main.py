@@ -14,6 +14,7 @@ import click
 
 from hybrid.cli.command import Cli, HybridGroup, Noun
 from hybrid.logs import logging_to
+from hybrid.runtime.gc_tuning import collect_rarely
 
 NOUNS = {
     "setup": Noun("hybrid.cli.setup:setup", "Check Java and fetch the jars of Spark and Kafka."),
@@ -56,6 +57,7 @@ def hybrid() -> None:
 
 def main() -> None:
     """Run the console script."""
+    collect_rarely()  # imports make many objects and no garbage: the collector took a fifth of their time
     os.umask(0o077)  # definitions, logs and the catalog hold passwords: only their user may read them
     logging.lastResort = None  # no library log on stderr while the process ends
     sys.exit(run(sys.argv[1:]))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hybrid.runtime.json_values import instant, json_document
-from hybrid.table.plans import Plan
+
+if TYPE_CHECKING:
+    from hybrid.table.plans import Plan
 
 
 def plan_document(plan: Plan) -> dict[str, Any]:

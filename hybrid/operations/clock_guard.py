@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from hybrid.clock import read_clock, wall_clock_ms
 from hybrid.config.table_config import Half
 from hybrid.errors import ConflictError, HybridError
-from hybrid.lake.log import open_half
 from hybrid.progress import counted
 from hybrid.runtime.json_values import utc
 from hybrid.table.clock_trust import STEADY_MS, ClockTrust, observe
@@ -76,6 +75,8 @@ def clock_words(trust: ClockTrust) -> str:
 
 def _newest_message_ms(home: Home) -> int | None:
     """Kafka's newest timestamp in the commits of all tables. Timestamps in the clock's future prove nothing."""
+    from hybrid.lake.log import open_half  # with the library of Delta, which most verbs do not need
+
     now_ms, timestamps = home.now_ms(), list[int]()
     for name in home.definitions.names():
         try:

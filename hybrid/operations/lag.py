@@ -9,7 +9,6 @@ from hybrid.errors import HybridError
 from hybrid.ingest.plan import plan_batch
 from hybrid.kafka.clients import QUERY_TIMEOUT_MS
 from hybrid.kafka.streams import SilentBrokers, absent_words
-from hybrid.operations.connectors.run import TableConnectors
 from hybrid.runtime.json_values import capitalized
 
 if TYPE_CHECKING:
@@ -53,6 +52,10 @@ def lag_of(home: Home, table: TableRef, silent: SilentBrokers | None = None) -> 
 
 def _failure(home: Home, table: TableRef) -> str | None:
     """The connector that failed, and those that wait for it; None when none has. A pause is not a failure."""
+    if not table.spec.connectors:
+        return None
+    from hybrid.operations.connectors.run import TableConnectors  # with the catalog's database library
+
     statuses = TableConnectors(home, table).look(ask_kafka=False)
     failed = next((status for status in statuses if status.state == "FAILED"), None)
     if failed is None:

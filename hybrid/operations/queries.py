@@ -79,6 +79,11 @@ class Queries:
         cache.follow_all()
         self._cached = CachedAnswers(cache)
 
+    @property
+    def has_cache(self) -> bool:
+        """Whether statements are answered from memory."""
+        return self._cached is not None
+
     def cached_sizes(self) -> Sequence[tuple[str, int, int]]:
         """The sizes of the cache: bytes in memory and on disk, by kind. Empty without `serve_from_memory`."""
         return () if self._cached is None else self._cached.sizes()

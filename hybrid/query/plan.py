@@ -99,9 +99,7 @@ class PinnedTable:
     @cached_property
     def effective(self) -> EffectiveBoundary | None:
         """The boundary in effect; None on a table with one half."""
-        if self.halves.offline is None or self.halves.realtime is None:
-            return None
-        return self.halves.offline.effective_boundary(self.table.spec.boundary_lag_ms)
+        return self.halves.effective(self.table.spec.boundary_lag_ms)
 
     @property
     def shown(self) -> Mapping[PartitionKey, int]:
@@ -120,8 +118,7 @@ class PinnedTable:
         if not self.table.spec.nets_deletes or self.halves.realtime is None:
             return False
         in_tail = self.tail_rows is not None and self.tail_rows.has_deletes
-        in_history = self.halves.offline.offline.deletes if self.halves.offline is not None else 0
-        return in_tail or max(self.halves.realtime.realtime.deletes, self.later.deletes, in_history) > 0
+        return in_tail or max(self.halves.deletes, self.later.deletes) > 0
 
     @property
     def revision(self) -> TableRevision:

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from hybrid.config.table_config import TableSpec
 from hybrid.lake.log_entries import DataFile
 from hybrid.schema.types import DataType
-from hybrid.sql.predicates import Comparison
 from hybrid.table.boundary import PartitionKey
 from hybrid.table.columns import EPOCH, OFFSET, PARTITION, TIME, bookkeeping
 from hybrid.table.effective import EffectiveBoundary
 from hybrid.table.names import topic_in_name
+
+if TYPE_CHECKING:  # the status of tables prunes without a statement, and without its parser
+    from hybrid.sql.predicates import Comparison
 
 BOOKKEEPING = "rejected rows"
 COVERED = "covered by the boundary"
@@ -105,12 +108,27 @@ def _past(file: DataFile, boundary: EffectiveBoundary) -> bool:
     return isinstance(earliest, int) and not boundary.shows_offline(earliest)
 
 
-def is_covered(spec: TableSpec, file: DataFile, boundary: EffectiveBoundary, known: Sequence[PartitionKey]) -> bool:
-    """Whether every row of the file is surely covered: its latest time, and its last offset in each possible partition.
+def shows_all_offline(file: DataFile, boundary: EffectiveBoundary) -> bool:
+    """Whether every row of an offline file is surely visible, because its latest lies before the boundary."""
+    latest = file.high.get(TIME)
+    return not boundary.restricts_offline or (isinstance(latest, int) and boundary.shows_offline(latest))
 
-    Statistics do not name connector and topic, so every partition with a matching number must cover the file. Where the
-    name of the file's segment contains the topic, only partitions of this topic count.
-    """
+
+def shows_all_realtime(
+    spec: TableSpec, file: DataFile, boundary: EffectiveBoundary, known: Sequence[PartitionKey]
+) -> bool:
+    """Whether every row of a realtime file is surely visible: by its earliest time, or by its first offset."""
+    first, earliest = file.low.get(OFFSET), file.low.get(TIME)
+    if boundary.limit_ms is None or (isinstance(earliest, int) and not boundary.covers_time(earliest)):
+        return True
+    if boundary.time_alone or not isinstance(first, int):
+        return False
+    fitting = _fitting(spec, file, known)
+    return bool(fitting) and all(first >= boundary.frontier.get(key, 0) for key in fitting)
+
+
+def is_covered(spec: TableSpec, file: DataFile, boundary: EffectiveBoundary, known: Sequence[PartitionKey]) -> bool:
+    """Whether every row of a realtime file is surely covered: its latest time, and its last offsets."""
     last, latest = file.high.get(OFFSET), file.high.get(TIME)
     if spec.time_column and not isinstance(latest, int):
         return False
@@ -120,11 +138,19 @@ def is_covered(spec: TableSpec, file: DataFile, boundary: EffectiveBoundary, kno
         return True
     if not isinstance(last, int):
         return False
+    fitting = _fitting(spec, file, known)
+    return bool(fitting) and all(last < boundary.frontier.get(key, 0) for key in fitting)
+
+
+def _fitting(spec: TableSpec, file: DataFile, known: Sequence[PartitionKey]) -> list[PartitionKey]:
+    """The partitions that rows of a realtime file may come from.
+
+    Statistics do not name connector and topic, so these are all partitions with a matching number. Where the name of
+    the file's segment contains the topic, only partitions of this topic count.
+    """
     fitting = [key for key in known if _within(file, PARTITION, key.partition) and _within(file, EPOCH, key.epoch)]
     topic = topic_in_name(spec.stream, file.segment) if spec.stream is not None else None
-    if topic is not None:
-        fitting = [key for key in fitting if key.topic == topic]
-    return bool(fitting) and all(last < boundary.frontier.get(key, 0) for key in fitting)
+    return fitting if topic is None else [key for key in fitting if key.topic == topic]
 
 
 def _within(file: DataFile, column: str, value: int) -> bool:

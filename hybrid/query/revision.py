@@ -18,6 +18,7 @@ from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.log_entries import newest_version
 from hybrid.runtime.json_values import utc
 from hybrid.table.boundary import INFINITE, Boundary, PartitionKey
+from hybrid.table.effective import EffectiveBoundary
 
 _ROUNDS_MAX = 1000
 
@@ -33,6 +34,18 @@ class PinnedHalves:
     def boundary(self) -> Boundary:
         """The boundary of the pinned OFFLINE version; without that half, a boundary that covers nothing."""
         return self.offline.offline.boundary if self.offline else Boundary()
+
+    @property
+    def deletes(self) -> int:
+        """More than 0 where rows of a half may be deletes that remove equal rows."""
+        in_history = self.offline.offline.deletes if self.offline is not None else 0
+        return max(self.realtime.realtime.deletes, in_history) if self.realtime is not None else 0
+
+    def effective(self, lag_ms: int) -> EffectiveBoundary | None:
+        """The boundary in effect, with mode pinot's lag; None on a table with one half."""
+        if self.offline is None or self.realtime is None:
+            return None
+        return self.offline.effective_boundary(lag_ms)
 
     @property
     def widened(self) -> frozenset[str]:

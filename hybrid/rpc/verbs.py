@@ -19,7 +19,6 @@ from hybrid.operations.clock_guard import accept_clock
 from hybrid.operations.erasure import ERASE, Erasure
 from hybrid.operations.query_list import QueryFilter, list_queries
 from hybrid.operations.run_views import visible_run
-from hybrid.operations.segment_replacement import REPLACE, REVERT
 from hybrid.operations.tables.drop import copy_names
 from hybrid.operations.tasks import TASK_TYPES, check_task
 from hybrid.replace.backfill.options import BackfillOptions
@@ -40,7 +39,7 @@ Json = Any
 JsonParameters = dict[str, Any] | list[Any] | None
 READ, OPERATE, ADMIN = Right.READ, Right.OPERATE, Right.ADMIN
 INGEST, JOB, SEAL, BOUNDARY, BACKFILL = "ingest", "job", "seal", "boundary", "backfill"
-REPLAY, PURGE, EVOLVE, BACKUP = "replay", "purge", "evolve", "backup"
+REPLAY, PURGE, EVOLVE, BACKUP, REPLACE, REVERT = "replay", "purge", "evolve", "backup", "replace", "revert"
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ import logging
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -172,6 +173,59 @@ def test_a_query_imports_no_library_that_it_does_not_use(home: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+# What a command must not import: each takes as long as all that the command does, or longer.
+_API = ("hybrid.api", "hybrid.rpc.verbs", "hybrid.home.home", "hybrid.query")
+_ENGINE = ("duckdb", "sqlglot", "hybrid.query.engine", "pyarrow", "pandas", "numpy", "pyspark", "jsonschema", "rich")
+_NOT_IMPORTED = {
+    "--help": (*HEAVY, *_API),
+    "query --help": (*HEAVY, *_API),
+    "--home HOME/none query select_1": (*HEAVY, *_API),
+    "--home HOME/none status": (*HEAVY, *_API),
+    "--home HOME/none table list": (*HEAVY, *_API),
+    "--home HOME/none task list": (*HEAVY[:-1], "hybrid.api", "hybrid.query"),
+    "--home HOME/empty status": (*_ENGINE, "sqlalchemy", "kafka"),
+    "--home HOME/orders status": (*_ENGINE, "kafka"),
+    "--home HOME/orders table list": (*_ENGINE, "sqlalchemy", "kafka"),
+    "--home HOME/orders task list": (*_ENGINE, "deltalake", "kafka"),
+}
+
+
+@pytest.fixture(scope="module")
+def homes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An empty home, and one with a table."""
+    folder = tmp_path_factory.mktemp("homes")
+    (folder / "empty").mkdir()
+    orders = Path(__file__).parents[2] / "data" / "orders"
+    documents = ["--schema", f"{orders}/orders_schema.json", "--config", f"{orders}/orders_offline_table.json"]
+    assert run(["--home", str(folder / "orders"), "table", "create", *documents]) == 0
+    return folder
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("line", _NOT_IMPORTED)
+def test_a_command_imports_no_library_that_it_does_not_use(homes: Path, line: str) -> None:
+    args = line.replace("HOME", str(homes)).replace("select_1", "select 1").split(" ")
+    assert imported(f"run({args!r})", _NOT_IMPORTED[line]) == []
+
+
+@pytest.mark.process
+def test_completion_imports_no_library(homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = {"_HYBRID_COMPLETE": "bash_complete", "COMP_WORDS": "hybrid que", "COMP_CWORD": "1"}
+    for name, value in {**asked, "HYBRID_HOME": str(homes / "orders")}.items():
+        monkeypatch.setenv(name, value)
+    assert imported("run([])", (*HEAVY, *_API)) == []
+
+
+def imported(code: str, modules: Sequence[str]) -> list[str]:
+    """Which of the modules a process has imported after the code."""
+    tail = f"print('IMPORTED', *(m for m in {tuple(modules)!r} if m in sys.modules))"
+    code = (
+        f"import sys, contextlib; from hybrid.cli.main import run\nwith contextlib.suppress(SystemExit): {code}\n{tail}"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()[-1].split()[1:]
 
 
 @pytest.mark.process

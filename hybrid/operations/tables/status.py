@@ -108,7 +108,7 @@ def status_of(
         boundary=effective,
         override_ms=boundary.override_ms if (boundary := table.boundary()) is not None else None,
         last_task=_last_task(visible_run(runs[0])) if runs else None,
-        visible_rows=visible.count(table.name, with_tail=behind is not None) if visible is not None else None,
+        visible_rows=visible.count(table, behind) if visible is not None else None,
         stored_twice_rows=twice.rows if twice is not None else None,
         stored_twice_bytes=twice.bytes if twice is not None else None,
         bytes=sum(segment.bytes for segment in segments),

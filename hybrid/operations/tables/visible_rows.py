@@ -6,11 +6,17 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+from hybrid.config.table_config import Half
 from hybrid.errors import HybridError
+from hybrid.lake.log_entries import newest_version
+from hybrid.query.connection import identifier
+from hybrid.query.revision import PinnedHalves
+from hybrid.query.visible_count import VisibleCount
 
 if TYPE_CHECKING:
     from hybrid.config.table_config import TableSpec
     from hybrid.home.home import Home
+    from hybrid.home.table_ref import FixedTableRef
     from hybrid.lake.log import HalfSnapshot
     from hybrid.operations.queries import Queries
     from hybrid.query.covered_rows import StoredTwice
@@ -28,30 +34,38 @@ class VisibleRows:
         self._began: float | None = None
         self._one_at_a_time = threading.Lock()  # for the sake of memory; a count from a server's cache is short
 
-    def count(self, table: str, *, with_tail: bool) -> int | None:
+    def count(self, table: FixedTableRef, behind: int | None) -> int | None:
         """The rows that a query of the table sees now; None when they are not counted in time.
 
-        Without `with_tail` Kafka is not asked, and only committed rows count.
+        `behind` counts the offsets in Kafka that are not committed. None: Kafka is not asked, committed rows count.
         """
-        from hybrid.query.connection import identifier
+        committed = None if behind else _committed_rows(table)
+        counted = None if committed is None else committed.by_statistics()
+        if counted is not None:
+            return counted
+        with self._one_at_a_time:
+            until = self._start() + self._all_s
+            if committed is not None and not self._queries.has_cache:
+                counted = committed.by_reading(_MEMORY_BYTES, self._home.settings.spill, until)
+            if counted is not None or time.monotonic() > until:
+                return counted
+            return self._by_query(table.name, with_tail=behind is not None)
+
+    def _by_query(self, table: str, *, with_tail: bool) -> int | None:
         from hybrid.query.engine import QueryOptions
         from hybrid.query.tail import KafkaTail, NoTail
 
-        with self._one_at_a_time:
-            began = self._start()
-            if time.monotonic() - began > self._all_s:
-                return None
-            options = QueryOptions(
-                timeout_ms=int(self._all_s * 1000),
-                began=began,
-                tail=KafkaTail() if with_tail else NoTail(),
-                memory_bytes=_MEMORY_BYTES,
-                spill=self._home.settings.spill,
-            )
-            try:
-                result = self._queries.query(f"SELECT count(*) FROM {identifier(table)}", options)
-            except HybridError:
-                return None
+        options = QueryOptions(
+            timeout_ms=int(self._all_s * 1000),
+            began=self._start(),
+            tail=KafkaTail() if with_tail else NoTail(),
+            memory_bytes=_MEMORY_BYTES,
+            spill=self._home.settings.spill,
+        )
+        try:
+            result = self._queries.query(f"SELECT count(*) FROM {identifier(table)}", options)
+        except HybridError:
+            return None
         # A warning says that rows in Kafka are missing, as they were not read in time.
         return None if with_tail and result.warnings else int(result.rows[0][0])
 
@@ -67,3 +81,12 @@ class VisibleRows:
         if self._began is None:
             self._began = time.monotonic()
         return self._began
+
+
+def _committed_rows(table: FixedTableRef) -> VisibleCount | None:
+    """The committed rows that a query sees; None when a commit came between the halves."""
+    offline = table.half(Half.OFFLINE) if Half.OFFLINE in table.spec.halves else None
+    realtime = table.half(Half.REALTIME) if Half.REALTIME in table.spec.halves else None
+    if offline is not None and newest_version(offline.path, offline.version) != offline.version:
+        return None  # as `pin_halves` says: rows may be in neither half of the pair
+    return VisibleCount(table.spec, PinnedHalves(offline, realtime))

@@ -13,6 +13,7 @@ import pytest
 import hybrid
 from hybrid.api.hybrid import Hybrid
 from hybrid.cli.main import run
+from hybrid.config.table_config import Half
 from hybrid.errors import QueryError
 from hybrid.jvm.process import Process
 from hybrid.operations.queries import Queries
@@ -20,6 +21,7 @@ from hybrid.operations.tables import visible_rows
 from hybrid.operations.tables.status import status_of_all, stored_bytes
 from hybrid.operations.tables.visible_rows import VisibleRows
 from hybrid.query.tail import KafkaTail, NoTail
+from hybrid.query.visible_count import VisibleCount
 from hybrid.rpc.client import SERVER_FILE
 from hybrid.table.boundary import Boundary
 from tests.query.halves import KEY, Halves
@@ -85,12 +87,40 @@ def test_the_page_of_a_server_counts_nothing(hy: Hybrid, orders: Halves) -> None
     assert status_of_all(hy.context)[0].visible_rows is None
 
 
-def test_what_cannot_be_counted_is_left_open(hy: Hybrid, orders: Halves, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(*_: Any) -> Any:
-        raise QueryError("The statement took longer than 3 s.")
+def divide(orders: Halves) -> None:
+    """Moves one of the two rows of a file, so that statistics do not tell how many of them a query sees."""
+    orders.commit_offline([row(3, 3000, 2, "orders_3000_3000_0")], Boundary(3001, {KEY: 4}))
 
-    monkeypatch.setattr(Queries, "query", fails)
-    assert figures(hy) == (None, 2, 4, 2)
+
+def refuse(*_: Any) -> Any:
+    raise QueryError("The statement took longer than 3 s.")
+
+
+def test_committed_rows_are_counted_without_a_statement(
+    hy: Hybrid, orders: Halves, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Queries, "query", refuse)
+    with monkeypatch.context() as patched:
+        patched.setattr(VisibleCount, "by_reading", refuse)
+        assert figures(hy) == (4, 2, 4, 2)
+    divide(orders)
+    assert figures(hy) == (4, 3, 4, 3)
+
+
+def test_what_cannot_be_counted_is_left_open(hy: Hybrid, orders: Halves, monkeypatch: pytest.MonkeyPatch) -> None:
+    divide(orders)
+    monkeypatch.setattr(VisibleCount, "by_reading", lambda *_: None)
+    assert figures(hy) == (4, 3, 4, 3), "by a query"
+    monkeypatch.setattr(Queries, "query", refuse)
+    assert figures(hy) == (None, 3, 4, 3)
+
+
+def test_a_commit_between_the_halves_is_seen(hy: Hybrid, orders: Halves) -> None:
+    table = hy.context.table("orders").pinned()
+    table.half(Half.OFFLINE)
+    orders.commit_offline([row(3, 3000, 2, "orders_3000_4000_0"), row(4, 4000, 3, "orders_3000_4000_0")])
+    orders.commit_offline([], Boundary(4001, {KEY: 4}))
+    assert VisibleRows(hy.context, hy._queries).count(table, None) == 4
 
 
 def test_all_counts_share_their_time(hy: Hybrid, orders: Halves, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,14 +131,17 @@ def test_all_counts_share_their_time(hy: Hybrid, orders: Halves, monkeypatch: py
         limits.append(options)
         return real(self, sql, options)
 
+    divide(orders)
+    table = hy.context.table("orders").pinned()
     monkeypatch.setattr(Queries, "query", query)
+    monkeypatch.setattr(VisibleCount, "by_reading", lambda *_: None)
     counts = VisibleRows(hy.context, hy._queries, all_s=60)
-    assert (counts.count("orders", with_tail=True), counts.count("orders", with_tail=False)) == (None, 4)
+    assert (counts.count(table, behind=1), counts.count(table, behind=None)) == (None, 4)
     assert limits[0].began == limits[1].began and limits[0].timeout_ms == limits[1].timeout_ms == 60_000
     assert isinstance(limits[0].tail, KafkaTail) and isinstance(limits[1].tail, NoTail)
     began = time.monotonic()
     monkeypatch.setattr(visible_rows.time, "monotonic", lambda: began + 61)
-    assert counts.count("orders", with_tail=False) is None and len(limits) == 2
+    assert counts.count(table, behind=None) is None and len(limits) == 2
 
 
 def test_bytes_in_lists(hy: Hybrid, orders: Halves, capsys: pytest.CaptureFixture[str]) -> None:
