@@ -54,7 +54,7 @@ def _waiting(home: Home, table: TableRef) -> str:
     stream = table.spec.stream
     if stream is None:
         return ""
-    behind, state, hint = lag_of(home, table)
+    behind, state, hint, _ = lag_of(home, table)
     if behind is None and state != "OK":
         return f" What waits in {stream.words} is unknown: {state}{f' `{hint}`' if hint else ''}"
     if not behind:

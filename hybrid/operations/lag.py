@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from hybrid.config.table_config import Half
@@ -10,6 +12,7 @@ from hybrid.ingest.plan import plan_batch
 from hybrid.kafka.clients import QUERY_TIMEOUT_MS
 from hybrid.kafka.streams import SilentBrokers, absent_words
 from hybrid.runtime.json_values import capitalized
+from hybrid.table.boundary import place_text
 
 if TYPE_CHECKING:
     from hybrid.home.home import Home
@@ -21,12 +24,14 @@ _NO_BOUND = 2**62
 class Lag(NamedTuple):
     """`behind` counts offsets not ingested yet (None: unknown); `state` is OK, or what stops ingestion, with a hint.
 
-    A topic that does not exist yet is named by the state, too.
+    A topic that does not exist yet is named by the state, too. `tails` divides `behind` among partitions, as
+    `place_text` names them.
     """
 
     behind: int | None
     state: str = "OK"
     hint: str | None = None
+    tails: Mapping[str, int] = MappingProxyType({})
 
 
 def lag_of(home: Home, table: TableRef, silent: SilentBrokers | None = None) -> Lag:
@@ -47,7 +52,8 @@ def lag_of(home: Home, table: TableRef, silent: SilentBrokers | None = None) -> 
         return Lag(None, str(error), error.hint)
     absent = absent_words(stream, view.topic_ids)
     state_words = f"{capitalized(absent)}; the others are read." if absent else "OK"
-    return Lag(sum(piece.end - piece.start for piece in plan.ranges), state_words)
+    tails = {place_text(stream.topics, piece.key.place): piece.end - piece.start for piece in plan.ranges}
+    return Lag(sum(tails.values()), state_words, tails=tails)
 
 
 def _failure(home: Home, table: TableRef) -> str | None:

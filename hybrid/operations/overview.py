@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from hybrid.config.table_config import Half
 from hybrid.errors import HybridError
+from hybrid.operations.ingestion_lag import TableLag
 from hybrid.operations.partitions import newest_ms
 from hybrid.operations.run_views import visible_run
 from hybrid.operations.schedules import Schedule, schedules_of
@@ -19,7 +20,7 @@ from hybrid.table.columns import bookkeeping
 if TYPE_CHECKING:
     from hybrid.catalog.runs import RunRecord
     from hybrid.home.home import Home
-    from hybrid.lake.log_entries import DataFile
+    from hybrid.lake.log import HalfSnapshot
 
 TREND_BUCKETS, TREND_BUCKET_MS = 30, 120_000
 _RUNS_MAX = 300
@@ -46,7 +47,8 @@ class Trend:
 class TableOverview:
     """A table at a glance. `committed_until_ms` is the Kafka timestamp of its newest committed row.
 
-    `active` are its incomplete runs, `failed` the newest run of each type where that failed.
+    `complete_ms` is when all that Kafka held was committed, where that is known. `active` are its incomplete runs,
+    `failed` the newest run of each type where that failed.
     """
 
     status: TableStatus
@@ -55,6 +57,12 @@ class TableOverview:
     active: tuple[RunRecord, ...]
     failed: tuple[RunRecord, ...]
     schedules: tuple[Schedule, ...]
+    complete_ms: int | None
+
+    @property
+    def lag(self) -> TableLag:
+        """How far it is behind Kafka."""
+        return TableLag(self.status.table, self.status.behind, self.complete_ms)
 
     @property
     def problems(self) -> list[TableProblem]:
@@ -79,7 +87,9 @@ def overview_of_all(home: Home) -> list[TableOverview]:
 
 
 def _overview(home: Home, status: TableStatus, runs: Sequence[RunRecord]) -> TableOverview:
-    files = _realtime_files(home, status.table)
+    realtime = _realtime(home, status.table)
+    hidden = bookkeeping(status.table)
+    files = [file for file in realtime.files if file.segment not in hidden] if realtime is not None else []
     return TableOverview(
         status=status,
         committed_until_ms=newest_ms(files),
@@ -87,6 +97,7 @@ def _overview(home: Home, status: TableStatus, runs: Sequence[RunRecord]) -> Tab
         active=tuple(run for run in runs if run.state in _INCOMPLETE),
         failed=tuple(newest_failures(runs)),
         schedules=tuple(_schedules(home, status.table)),
+        complete_ms=realtime.realtime.complete_ms if realtime is not None else None,
     )
 
 
@@ -120,15 +131,12 @@ def _failed_problem(run: RunRecord) -> TableProblem:
     return TableProblem(f"{run.type}: {sentence}", hint or f"hybrid task show {run.id}")
 
 
-def _realtime_files(home: Home, name: str) -> list[DataFile]:
+def _realtime(home: Home, name: str) -> HalfSnapshot | None:
     try:
         table = home.table(name)
-        if Half.REALTIME not in table.spec.halves:
-            return []
-        hidden = bookkeeping(name)
-        return [file for file in table.half(Half.REALTIME).files if file.segment not in hidden]
+        return table.half(Half.REALTIME) if Half.REALTIME in table.spec.halves else None
     except HybridError:  # dropped meanwhile
-        return []
+        return None
 
 
 def _schedules(home: Home, name: str) -> list[Schedule]:

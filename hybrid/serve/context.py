@@ -116,7 +116,7 @@ class ServerContext:
 
         def look() -> list[TableOverview]:
             found = overview_of_all(self.home.context)
-            self.lag.add((table.status.table, table.status.behind) for table in found)
+            self.lag.add((table.lag for table in found), self.home.context.now_ms())
             return found
 
         return StatusCache(look)

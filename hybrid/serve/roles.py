@@ -21,6 +21,7 @@ from hybrid.serve.app import LOOPBACK, build_app
 from hybrid.serve.connection_limits import limits_of_process
 from hybrid.serve.context import ServerLimits
 from hybrid.serve.httpserver import http_server
+from hybrid.serve.lag_sampler import lags_sampled
 from hybrid.serve.supervisor import (
     LIFELINE,
     SOCKETS,
@@ -65,7 +66,8 @@ def run_query(home: Hybrid, address: Address, options: Sequence[str]) -> int:
     server = http_server(app, limits_of_process())
     _ignore_terminal()
     watch_lifeline("query", sockets, options, lambda: server.should_exit)
-    server.run(sockets=sockets)
+    with lags_sampled(app.state.context):
+        server.run(sockets=sockets)
     return 0
 
 

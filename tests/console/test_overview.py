@@ -6,9 +6,9 @@ import json
 
 from hybrid.catalog.runs import RunRecord
 from hybrid.operations.overview import TREND_BUCKET_MS, TREND_BUCKETS, newest_failures, trend_of
-from hybrid.serve.console.overview import about
+from hybrid.serve.console.durations import about
 from hybrid.serve.console.sparkline import sparkline
-from hybrid.serve.lag_history import LagHistory, LagSample, catch_up_s
+from hybrid.serve.lag_history import LagSample, catch_up_s
 from tests.console.page_requests import HTML, fetched
 from tests.serve.app import App
 
@@ -35,23 +35,18 @@ def test_a_trend_changes_with_rows_and_not_with_time() -> None:
 
 def test_catching_up_is_estimated_from_the_last_minute() -> None:
     def falling(*behind: int) -> list[LagSample]:
-        return [LagSample(10.0 * number, value) for number, value in enumerate(behind)]
+        return [LagSample(10_000 * number, value, None) for number, value in enumerate(behind)]
 
     assert catch_up_s([]) is None and catch_up_s(falling(100)) is None
     assert catch_up_s(falling(300, 200, 100)) == 10.0
     assert catch_up_s(falling(100, 200)) is None and catch_up_s(falling(100, 100)) is None
     assert catch_up_s(falling(100, 0)) is None
-    assert catch_up_s([LagSample(0, 10_000), LagSample(100, 1000), LagSample(110, 900)]) == 90.0
-    assert catch_up_s([LagSample(0.0, 200), LagSample(1.0, 100)]) is None  # too short to say
+    assert (
+        catch_up_s([LagSample(at_s * 1000, behind, None) for at_s, behind in ((0, 10_000), (100, 1000), (110, 900))])
+        == 90.0
+    )
+    assert catch_up_s([LagSample(0, 200, None), LagSample(1000, 100, None)]) is None  # too short to say
     assert [about(value) for value in (1, 62, 240, 3600 * 5, 86400 * 3)] == ["5 s", "60 s", "4 min", "5 h", "3 d"]
-
-
-def test_lags_of_tables_that_are_gone_are_forgotten() -> None:
-    history = LagHistory()
-    history.add([("a", 5), ("b", None)])
-    assert history.catch_up_s("a") is None and set(history._samples) == {"a"}
-    history.add([])
-    assert history._samples == {}
 
 
 def test_a_sparkline_stays_in_its_box() -> None:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.console.browser import HOSTILE, PHONE, LiveConsole, check_accessibility
+from tests.console.browser import HOSTILE, PHONE, LiveConsole, axe_violations, check_accessibility
 
 pytestmark = [pytest.mark.browser, pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(300)]
 
@@ -85,6 +85,25 @@ def test_the_timeline_is_moved_by_clicks_and_keys(console: LiveConsole, orders: 
         page.wait_for_url(lambda url: url.endswith(f"/ui/tables/{orders}"))
         page.get_by_text("The same as a table").click()
         assert page.locator("[data-part=rows] tbody tr").count() >= 2
+
+
+def test_each_partition_has_its_tail(console: LiveConsole) -> None:
+    """What a paused table does not commit, for each partition, by mouse and keys; it goes when it is committed."""
+    name = console.create_orders("tail_orders", partitions=2)
+    console.ok("POST", "/verbs/pause", {"table": name})
+    lines = [json.dumps({"order_id": number, "ts": "1632463351000"}).encode() for number in range(60)]
+    console.produce(name, lines)
+    with console.page(f"/ui/tables/{name}") as page:
+        tails = page.get_by_test_id("tail")
+        tails.nth(1).wait_for(timeout=30_000)
+        assert tails.count() == 2 and page.locator(".legend").get_by_text("In Kafka, not committed").count() == 1
+        tails.first.hover()
+        assert "Messages" in page.locator("[data-part=tip]").inner_text()
+        page.locator("[data-part=stage]").press("End")
+        assert "Tail 1. Messages" in page.locator("[data-part=said]").inner_text()
+        assert axe_violations(page) == []
+        console.ok("POST", "/verbs/resume", {"table": name})
+        page.wait_for_function("document.querySelectorAll('[data-testid=tail]').length === 0", timeout=60_000)
 
 
 def test_a_changed_scheme_stays(console: LiveConsole, orders: str) -> None:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
-import shutil
 import subprocess
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,30 +15,16 @@ from hybrid.cli.shell.completion import ShellCompleter
 from hybrid.cli.shell.lexer import lexemes
 from hybrid.cli.shell.names import CatalogNames
 from hybrid.serve.console.query_page import vocabulary
+from tests.console.scripts import HERE, NEEDS_NODE, call, script
 
-pytestmark = [
-    pytest.mark.process,
-    pytest.mark.skipif(shutil.which("node") is None, reason="Node is not installed"),
-]
-HERE = Path(__file__).parent
-SCRIPTS = HERE.parents[1] / "hybrid" / "serve" / "console" / "static" / "query"
+pytestmark = [pytest.mark.process, NEEDS_NODE]
 TEXT, COMPLETION, COPYING, STATE, VALUES = (
-    (SCRIPTS / f"{name}.js").as_uri() for name in ("text", "completion", "copying", "state", "values")
+    script(f"query/{name}.js") for name in ("text", "completion", "copying", "state", "values")
 )
 TABLES: dict[str, tuple[list[str], list[str]]] = {
     "orders": (["REALTIME", "OFFLINE"], ["order_id", "customer", "order", "unit price"]),
     "rides": (["REALTIME"], ["ride_id", "city", "customer"]),
 }
-
-
-def call(module: str, *calls: list[Any]) -> list[Any]:
-    """The results of calls of a module's functions, in one process."""
-    given = json.dumps({"module": module, "calls": calls})
-    command = ["node", "--no-warnings", str(HERE / "call_functions.mjs")]
-    ended = subprocess.run(command, input=given.encode(), capture_output=True, timeout=60)
-    assert ended.returncode == 0, ended.stderr.decode()
-    found: list[Any] = json.loads(ended.stdout)
-    return found
 
 
 TEXTS = [
@@ -156,8 +140,8 @@ def test_copies_say_the_same_to_every_client() -> None:
 
 def _words_of(command: str) -> list[str]:
     """The words that a shell makes of a command."""
-    script = f"show() {{ printf '%s\\0' \"$@\"; }}; show {command}"
-    shown = subprocess.run(["sh", "-c", script], capture_output=True, timeout=20, check=True).stdout
+    shell = f"show() {{ printf '%s\\0' \"$@\"; }}; show {command}"
+    shown = subprocess.run(["sh", "-c", shell], capture_output=True, timeout=20, check=True).stdout
     return shown.decode().split("\0")[:-1]
 
 

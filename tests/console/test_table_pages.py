@@ -11,6 +11,7 @@ from urllib.parse import unquote, urlencode
 import pytest
 
 from hybrid.home.accounts import Accounts, Right
+from hybrid.rpc.verbs import VERBS
 from hybrid.serve.console import rendering
 from tests.console.page_requests import EVIL, HTML, fetched, key, page, post, twin
 from tests.serve.app import OFFLINE, SCHEMA, App
@@ -161,7 +162,11 @@ def test_accounts_are_listed_for_administrators(app: App) -> None:
     admin, reader, operator = (key(app, right) for right in (Right.ADMIN, Right.READ, Right.OPERATE))
     text = page(app, ACCOUNTS, admin)
     for right in Right:
-        assert f"<b>of-{right.word}</b>" in text and f"hybrid access remove of-{right.word} --home" in text
+        assert f"<b>of-{right.word}</b>" in text and f'data-copy="hybrid access remove of-{right.word} --home' in text
+        assert f'data-copy="hybrid access add NAME --right {right.word} --home {app.home.home}"' in text
+    assert f'data-copy="hybrid access remove NAME --home {app.home.home}"' in text and "No account can make" in text
+    assert post(app, ACCOUNTS, admin, name="eve", right="admin")[0] in (404, 405)
+    assert not [verb for verb in VERBS if "access" in verb or "account" in verb]
     found = json.loads(fetched(app, "GET", f"{ACCOUNTS}.json", admin)[2])["accounts"]
     assert [set(account) for account in found] == [{"name", "right", "created_at", "remove"}] * 3
     for lower in (reader, operator):

@@ -16,7 +16,8 @@ from hybrid.home.accounts import Right
 from hybrid.operations.run_list import RunFilter, list_runs, tables_and_types
 from hybrid.runtime.json_values import stamp
 from hybrid.serve import run_lanes
-from hybrid.serve.console.tasks import duration_of, duration_words, run_row
+from hybrid.serve.console.durations import duration_words
+from hybrid.serve.console.tasks import duration_of, run_row
 from hybrid.serve.run_lanes import may_start, why_waits
 from tests.console.page_requests import EVIL, fetched, key, page, twin
 from tests.console.test_ingestion import lay

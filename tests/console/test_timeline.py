@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,15 @@ import pytest
 from deltalake import DeltaTable
 
 from hybrid.lake import log
+from hybrid.operations.tables import status
 from hybrid.operations.timeline import _written_by, timeline_source, timeline_works
 from hybrid.replace.lineage import EntryState, ReplacementEntry
 from hybrid.table.boundary import Boundary
 from hybrid.table.lineage import Lineage
 from hybrid.table.state import Consuming
 from tests.console.page_requests import HTML, fetched, post, queued, twin
+from tests.console.scripts import NEEDS_NODE, call, script
+from tests.fake_streams import seen
 from tests.query.halves import KEY
 from tests.serve.app import CONSUMING, MOVED, SEALED, App, lay_orders, row
 
@@ -158,6 +162,43 @@ def test_the_timeline_does_not_wait_for_the_status(orders: App) -> None:
         assert code == 200 and there in part.decode() and absent not in part.decode(), block
         assert b"<html" not in part
     assert fetched(orders, "GET", "/ui/tables/none/status", HTML)[0] == 404
+
+
+def test_the_status_divides_the_lag_among_partitions(orders: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the timeline draws tails; without an answer of Kafka there is none."""
+    place = "/ui/tables/orders/status"
+    assert twin(orders, place)["tails"] == {}
+    view = seen("orders", "id-1", {0: 0, 1: 0, 2: 0}, {0: 9, 1: 0, 2: 3})
+    monkeypatch.setattr(status.SilentBrokers, "view", lambda *_: view)
+    del vars(orders.app.state.context)["overview"]
+    model = twin(orders, place)
+    assert model["tails"] == {"0": 5, "2": 3} and model["status"]["behind"] == 8
+    asked = {**HTML, "HX-Request": "true", "HX-Target": "div#freshness"}
+    part = fetched(orders, "GET", place, asked)[2].decode()
+    assert json.loads(unescape(part.split('data-tails="')[1].split('"')[0])) == model["tails"]
+
+
+@pytest.mark.process
+@NEEDS_NODE
+def test_each_partition_has_its_tail() -> None:
+    """At the end of its last segment; neighbours in one row together; none where the end is out of the window."""
+
+    def lane(*rows: tuple[list[str], list[int]]) -> list[dict[str, Any]]:
+        return [
+            {"partitions": names, "marks": [{"names": [f"s{end}"], "state": "sealed", "end_ms": end} for end in ends]}
+            for names, ends in rows
+        ]
+
+    rows = lane((["0"], [5, 9]), (["1"], []), (["2", "3"], [7]), (["4"], [8]))
+    whole = {"offline": [], "realtime": rows, "window": [0, 10], "reach": [0, 10]}
+    tails = {"0": 4, "1": 1, "2": 2, "3": 3, "9": 7}
+    found = call(
+        script("timeline/marks.js"), ["marksOf", whole, tails], ["marksOf", {**whole, "window": [0, 9]}, tails]
+    )
+    drawn = [(mark["row"], mark["start_ms"], mark["rows"]) for mark in found[0] if mark["state"] == "tail"]
+    assert drawn == [(0, 9, 4), (1, 9, 1), (2, 7, 5)]
+    assert [mark["row"] for mark in found[0]] == [0, 0, 0, 1, 2, 2, 3]
+    assert not any(mark["state"] == "tail" for mark in found[1])
 
 
 def test_many_who_wait_for_the_overview_do_not_hold_up_a_timeline(orders: App) -> None:

@@ -76,12 +76,13 @@ def lag(table: Any) -> tuple[int | None, str | None]:
 
 def test_it_is_named_wherever_the_table_is_told_of(table: Any, kafka: Kafka) -> None:
     words = "Topic 'ordrs' is not there yet"
-    assert lag_of(HOME, table) == (7, f"{words}; the others are read.", None)
+    assert lag_of(HOME, table) == (7, f"{words}; the others are read.", None, {"orders/0": 7})
     assert lag(table) == (7, "topic 'ordrs' is not there yet")
     assert doctor(table) == [(Severity.WARNING, f"{words}; the others are read.")]
     assert _absent(SPEC, table.layout) == words
     kafka.view = BOTH
-    assert (lag_of(HOME, table), lag(table), doctor(table)) == ((10, "OK", None), (10, None), [])
+    assert lag_of(HOME, table) == (10, "OK", None, {"orders/0": 7, "ordrs/0": 3})
+    assert (lag(table), doctor(table)) == ((10, None), [])
     assert _absent(SPEC, table.layout) is None
     kafka.view = None
     assert _absent(SPEC, table.layout) is None, "what was ingested is told all the same"
@@ -96,7 +97,7 @@ def test_one_that_is_gone_is_an_error_and_its_brokers_are_asked_for_other_tables
     [(severity, message)] = doctor(table, SPEC, others)
     assert (severity, kafka.asked) == (Severity.ERROR, 2)
     assert message.startswith("Topic 'orders' of b:1 was read before and does not exist any more. Ingestion stopped")
-    behind, state, hint = lag_of(HOME, table)
+    behind, state, hint, _ = lag_of(HOME, table)
     assert (behind, state) == (None, message) and hint is not None and "connector reset" in hint
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from hybrid.config.table_config import Half
@@ -39,6 +40,7 @@ class TableStatus:
     are of the rows stored in each half. `visible_rows` are those that a query sees. `stored_twice_rows` are realtime
     rows that have moved, and stay until retention drops their segments. Both are None when not counted, or not in time.
     `override_ms` is epoch milliseconds. `hint` says what to do about a `state` that is not OK, where that is known.
+    `tails` divides `behind` among partitions, as `place_text` names them.
     """
 
     table: str
@@ -58,6 +60,7 @@ class TableStatus:
     stored_twice_bytes: int | None
     bytes: int
     hint: str | None = None
+    tails: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def healthy(self) -> bool:
@@ -86,7 +89,8 @@ def status_of(
     table = table.pinned()
     segments = segments_of(table)
     states = Counter(segment.state for segment in segments)
-    behind, state, hint = lag_of(home, table, silent)
+    lag = lag_of(home, table, silent)
+    behind, state, hint = lag.behind, lag.state, lag.hint
     pause = home.catalog.serving.pauses().get(table.name)
     if pause is not None and state == "OK":
         why = f" ({pause.comment})" if pause.comment else ""
@@ -113,6 +117,7 @@ def status_of(
         stored_twice_bytes=twice.bytes if twice is not None else None,
         bytes=sum(segment.bytes for segment in segments),
         hint=hint,
+        tails=lag.tails,
     )
 
 

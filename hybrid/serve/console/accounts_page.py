@@ -1,4 +1,7 @@
-"""The page of accounts: who may use this server. Accounts are made on its machine, so it shows the commands."""
+"""The page of accounts: who may use this server. Accounts are made on its machine, so it shows the commands.
+
+No verb makes an account (ADR 57): whoever takes over a session or a secret must not make itself a second one.
+"""
 
 from __future__ import annotations
 
@@ -31,6 +34,7 @@ def accounts_page(ask: PageRequest) -> Json:
             }
             for account in Accounts(home).list()
         ],
+        "remove": _command(home, "remove", "NAME"),
         "add": {one.word: _command(home, "add", "NAME", "--right", one.word) for one in Right},
     }
 

@@ -15,7 +15,8 @@ from hybrid.rpc import json_views as views
 from hybrid.rpc.verbs import INGEST, REPLAY, SEAL
 from hybrid.runtime.json_values import instant
 from hybrid.serve.console.copies import copies_of
-from hybrid.serve.console.overview import about, overview_of, short_run
+from hybrid.serve.console.durations import about
+from hybrid.serve.console.overview import overview_of, short_run
 from hybrid.serve.console.page import Json, PageRequest, change, page, target_block
 from hybrid.table.state import RESET
 

@@ -9,9 +9,12 @@ from hybrid.operations.overview import TREND_BUCKET_MS, TableOverview
 from hybrid.rpc import json_views as views
 from hybrid.runtime.json_values import instant
 from hybrid.serve.console.copies import copies_of
+from hybrid.serve.console.durations import about
+from hybrid.serve.console.lag import lag_trend
 from hybrid.serve.console.page import Json, PageRequest, page
 from hybrid.serve.console.sparkline import sparkline
 from hybrid.serve.health import checks
+from hybrid.serve.lag_history import LagHistory, catch_up_s
 
 router = APIRouter(include_in_schema=False)
 _POLL_MS = 2000
@@ -25,7 +28,7 @@ def overview_page(ask: PageRequest) -> Json:
     found = ask.context.overview.get()
     return {
         "copies": copies_of(ask.url, "status", {}, cli=("status",), python="hy.status()"),
-        "tables": [card_view(table, ask.context.lag.catch_up_s(table.status.table)) for table in found],
+        "tables": [card_view(table, ask.context.lag) for table in found],
         "problems": [
             {"sentence": f"{check['name'].capitalize()}: {check['detail']}.", "command": _COMMANDS[check["name"]]}
             for check in checks(ask.context)
@@ -36,10 +39,15 @@ def overview_page(ask: PageRequest) -> Json:
 
 @page(router, "/ui/tables/{table}/status", template="table_status.html", title="Status", awaits_overview=True)
 def table_status_page(ask: PageRequest, table: str) -> Json:
-    """One card of the overview. The timeline loads it by itself, because it may take longer than the marks."""
+    """One card of the overview. The timeline loads it by itself, because it may take longer than the marks.
+
+    `tails` are the messages that are not committed, by partition.
+    """
     name = ask.context.home.context.table(table).name
     card = overview_of(ask, name)
-    return {"table": name, "status": None if card is None else card_view(card, ask.context.lag.catch_up_s(name))}
+    if card is None:
+        return {"table": name, "status": None, "tails": {}}
+    return {"table": name, "status": card_view(card, ask.context.lag), "tails": dict(card.status.tails)}
 
 
 def overview_of(ask: PageRequest, name: str) -> TableOverview | None:
@@ -47,13 +55,15 @@ def overview_of(ask: PageRequest, name: str) -> TableOverview | None:
     return next((found for found in ask.context.overview.get() if found.status.table == name), None)
 
 
-def card_view(table: TableOverview, catch_up_s: float | None) -> Json:
+def card_view(table: TableOverview, history: LagHistory) -> Json:
     """One table. `catch_up` says about when it has caught up at the present rate, in words."""
+    samples = history.samples(table.status.table)
     return {
         **views.status_view(table.status),
         "healthy": not table.problems,
         "committed_until": instant(table.committed_until_ms),
-        "catch_up": about(catch_up_s),
+        "catch_up": about(catch_up_s(samples)),
+        "lag": lag_trend(samples),
         "trend": {
             "rows": list(table.trend.rows),
             "bucket_ms": TREND_BUCKET_MS,
@@ -65,16 +75,6 @@ def card_view(table: TableOverview, catch_up_s: float | None) -> Json:
         "schedules": [views.schedule_view(schedule) for schedule in table.schedules],
         "problems": [vars(problem) for problem in table.problems],
     }
-
-
-def about(seconds: float | None) -> str | None:
-    """A duration in one unit: `4 min`. Rounded, for it is an estimate. None where it is not known."""
-    if seconds is None:
-        return None
-    for unit, length in (("d", 86_400), ("h", 3600), ("min", 60)):
-        if seconds >= 1.5 * length:
-            return f"{round(seconds / length)} {unit}"
-    return f"{max(1, round(seconds / 5)) * 5} s"
 
 
 def short_run(run: RunRecord) -> Json:

@@ -11,6 +11,7 @@ from hybrid.serve.console import (
     backfills,
     definition_page,
     ingestion,
+    lag,
     new_table,
     overview,
     query_page,
@@ -42,6 +43,7 @@ _PAGES = (
     replacements,
     ingestion,
     stream_reset,
+    lag,
     tasks,
 )
 ROUTERS = tuple(module.router for module in _PAGES)

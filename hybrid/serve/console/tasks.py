@@ -12,13 +12,13 @@ from hybrid.operations.run_views import visible_run
 from hybrid.rpc import json_views as views
 from hybrid.runtime.json_values import epoch_ms, shown_stamps
 from hybrid.serve.console.copies import copies_of
+from hybrid.serve.console.durations import duration_words
 from hybrid.serve.console.page import Json, PageRequest, page
 from hybrid.serve.health import checks
 from hybrid.serve.run_lanes import why_waits
 
 router = APIRouter(include_in_schema=False)
 _SHOWN_MAX = 100
-_SECOND_MS, _MINUTE_MS, _HOUR_MS, _DAY_MS = 1000, 60_000, 3_600_000, 86_400_000
 _PIPELINE = "pipeline"
 
 
@@ -93,18 +93,3 @@ def duration_of(run: RunRecord) -> str | None:
     if run.started_at is None or run.finished_at is None:
         return None
     return duration_words(max(0, epoch_ms(run.finished_at) - epoch_ms(run.started_at)))
-
-
-def duration_words(took_ms: int) -> str:
-    """A duration in at most two units: `0.4 s`, `12 s`, `4 min 10 s`, `2 h 5 min`."""
-    if took_ms < 10 * _SECOND_MS:
-        return f"{took_ms / _SECOND_MS:.1f} s"
-    units = (("d", _DAY_MS), ("h", _HOUR_MS), ("min", _MINUTE_MS), ("s", _SECOND_MS))
-    place = next(number for number, (_, length) in enumerate(units) if took_ms >= length)
-    unit, length = units[place]
-    words = f"{took_ms // length} {unit}"
-    if place + 1 == len(units):
-        return words
-    smaller, smaller_length = units[place + 1]
-    rest = took_ms % length // smaller_length
-    return f"{words} {rest} {smaller}" if rest else words

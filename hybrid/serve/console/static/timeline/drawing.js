@@ -5,14 +5,14 @@ import { STATES, rowLabel } from "./marks.js";
 import { countText, momentText, ticks } from "./scale.js";
 
 export const LEFT = 96, RIGHT = 16;
-const TOP = 30, AXIS = 26, OFFLINE = 96, GAP = 34, ROW = 24, TAIL_MIN = 22;
+const TOP = 30, AXIS = 26, OFFLINE = 96, GAP = 34, ROW = 24, TAIL = 22;
 const NARROW = 620, NARROW_LEFT = 60;
 const GLYPH_MIN = 13, BAR_MIN = 4;
 // Marks are made for a wider window than is seen, by this share on each side, and moved within it.
 const MARGIN = 0.5;
 const STRETCH_MAX = Math.log(1.25);
 // What marks look like besides the window: where one of these is another, they are made again.
-const KEYS = ["model", "marks", "unit", "highest", "behind"];
+const KEYS = ["model", "marks", "unit", "highest"];
 
 /** The geometry of a model on a width: where lanes are, and how times become positions. */
 export function geometry(model, view, width) {
@@ -161,9 +161,11 @@ export function boxOf(mark, state, place) {
     const shown = full ? place.offlineHeight - 8 : height;
     return { x, y: place.offlineTop + place.offlineHeight - shown, width, height: shown };
   }
-  const width = Math.max(place.x(mark.end_ms) - x, 6);
   const inset = place.rowHeight > 20 ? 4 : 2;
-  return { x, y: place.realtimeTop + mark.row * place.rowHeight + inset, width, height: place.rowHeight - 2 * inset };
+  const y = place.realtimeTop + mark.row * place.rowHeight + inset;
+  const height = place.rowHeight - 2 * inset;
+  if (mark.state === "tail") return { x: x + 3 - TAIL, y, width: TAIL, height }; // over the end of the newest segment
+  return { x, y, width: Math.max(place.x(mark.end_ms) - x, 6), height };
 }
 
 function isNear(box, place) {
@@ -195,17 +197,11 @@ function realtime(state, place) {
     if (mark.lane !== "realtime") continue;
     const box = boxOf(mark, state, place);
     if (!isNear(box, place)) continue;
-    group.append(svgElement("rect", { ...box, rx: Math.min(4, box.width / 3), class: `tl-mark tl-${mark.state}`, "data-state": mark.state, "data-key": mark.key }));
+    group.append(svgElement("rect", { ...box, rx: Math.min(4, box.width / 3), class: `tl-mark tl-${mark.state}`, "data-state": mark.state, "data-key": mark.key, "data-testid": mark.state === "tail" ? "tail" : null }));
     if (mark.state === "consuming" && box.width >= 8) {
       group.append(svgElement("line", { x1: box.x + box.width, x2: box.x + box.width, y1: box.y - 2, y2: box.y + box.height + 2, class: "tl-open" }));
     }
     if (mark.late_segments) group.append(svgElement("path", { d: `M${box.x + Math.min(box.width / 2, 7)} ${box.y + 2}l4.500 7h-9z`, class: "tl-late" }));
-  }
-  const { behind } = state;
-  const last = Math.max(...state.marks.filter((mark) => mark.lane === "realtime").map((mark) => mark.end_ms), -Infinity);
-  if (behind && last > -Infinity) {
-    const x = place.x(last) + 3;
-    group.append(svgElement("rect", { x, y: place.realtimeTop + 2, width: TAIL_MIN, height: place.realtimeHeight - 4, rx: 3, class: "tl-tail", "data-testid": "tail" }));
   }
   return group;
 }

@@ -11,17 +11,31 @@ export const STATES = {
   consuming: { word: "Consuming", glyph: "…" },
   sealed: { word: "Sealed", glyph: "" },
   moved: { word: "Moved, kept until retention", glyph: "" },
+  tail: { word: "In Kafka, not committed", glyph: "" },
   late: { word: "Holds late rows", glyph: "▲" },
 };
 
-/** All marks of a model in reading order: the offline lane, then each row of the realtime lane. */
-export function marksOf(model) {
+/**
+ * All marks of a model in reading order: the offline lane, then each row of the realtime lane with its tail.
+ * `tails` are the messages that are not committed, by partition.
+ */
+export function marksOf(model, tails = {}) {
   const offline = model.offline.map((mark) => ({ ...mark, lane: "offline", row: 0, key: `o${mark.start_ms}` }));
-  const realtime = model.realtime.flatMap((row, place) =>
-    row.marks.map((mark) => ({ ...mark, lane: "realtime", row: place, partitions: row.partitions, key: `r${place}.${mark.names[0]}` })),
-  );
+  const ends = model.realtime.map((row) => Math.max(...row.marks.map((mark) => mark.end_ms)));
+  const newest = Math.max(...ends);
+  const showsEnd = model.window[1] >= model.reach[1]; // else the last segments may be missing
+  const realtime = model.realtime.flatMap((row, place) => {
+    const marks = row.marks.map((mark) => ({ ...mark, lane: "realtime", row: place, partitions: row.partitions, key: `r${place}.${mark.names[0]}` }));
+    const end = row.marks.length ? ends[place] : newest; // a partition whose segments are gone, or out of the window
+    const rows = row.partitions.reduce((sum, partition) => sum + (tails[partition] ?? 0), 0);
+    return rows && showsEnd && Number.isFinite(end) ? [...marks, tailMark(row, place, end, rows)] : marks;
+  });
   return [...offline, ...realtime];
 }
+
+const tailMark = (row, place, at, rows) => (
+  { lane: "realtime", row: place, partitions: row.partitions, state: "tail", key: `t${place}`, start_ms: at, end_ms: at, rows, names: [], late_segments: 0 }
+);
 
 /** The partitions of a row, as its label. */
 export function rowLabel(partitions) {
@@ -30,6 +44,7 @@ export function rowLabel(partitions) {
 
 /** Lines about a mark: [name, text]. The first is its heading. */
 export function factsOf(mark, model) {
+  if (mark.state === "tail") return tailFacts(mark);
   return mark.lane === "offline" ? offlineFacts(mark, model) : realtimeFacts(mark);
 }
 
@@ -60,6 +75,12 @@ function realtimeFacts(mark) {
   if (mark.late_segments) facts.push(["Late rows", `${mark.segments === 1 ? "It holds" : `${mark.late_segments} of them hold`} rows of times before the boundary. They are visible; the next move takes them.`]);
   return facts;
 }
+
+const tailFacts = (mark) => [
+  ["Tail", rowLabel(mark.partitions)],
+  ["Messages", countText(mark.rows)],
+  ["State", `${STATES.tail.word}: the next batches of ingestion take them.`],
+];
 
 const named = (mark) => mark.names.join(", ") + (mark.segments > mark.names.length ? ", …" : "");
 

@@ -7,16 +7,16 @@ import { STATES, factsOf, marksOf, sentenceOf } from "./marks.js";
 import { LONGEST, countText, momentIso, momentText, sizeText, stretchText } from "./scale.js";
 
 const POLL_MS = 2000, SETTLE_MS = 140, ZOOM = 1.6, SHORTEST = 1000, CLICK_PIXELS = 4, PAN_SHARE = 0.25;
-const LEGEND = ["present", "corrected", "missing", "running", "failed", "consuming", "sealed", "moved", "late"];
+const LEGEND = ["present", "corrected", "missing", "running", "failed", "consuming", "sealed", "moved", "tail", "late"];
 
-/** The rows in Kafka that are not committed: of the status, which comes by itself and maybe later. */
-const behindNow = () => Number(document.querySelector("[data-behind]")?.dataset.behind ?? 0);
+/** The messages in Kafka that are not committed, by partition: of the status, which comes by itself and maybe later. */
+const tailsNow = () => JSON.parse(document.querySelector("[data-tails]")?.dataset.tails ?? "{}");
 
 class Timeline {
   constructor(root) {
     this.root = root;
     this.parts = Object.fromEntries([...root.querySelectorAll("[data-part]")].map((part) => [part.dataset.part, part]));
-    this.state = { model: null, marks: [], view: null, unit: "rows", selection: null, focus: null, highest: 1, behind: behindNow() };
+    this.state = { model: null, marks: [], view: null, unit: "rows", selection: null, focus: null, highest: 1 };
     this.drag = "select";
     this.drawing = new Drawing(this.parts.svg);
     this.tag = null;
@@ -24,7 +24,6 @@ class Timeline {
     this.frame = null;
     this.take(JSON.parse(this.parts.model.textContent));
     this.state.view = { start: this.state.model.window[0], end: this.state.model.window[1] };
-    this.legend();
     this.listen();
     new ResizeObserver(() => this.redraw()).observe(this.parts.stage);
     this.redraw();
@@ -42,8 +41,9 @@ class Timeline {
   take(model) {
     const wasWhole = this.state.view !== null && this.isWhole();
     this.state.model = model;
-    this.state.marks = marksOf(model);
+    this.state.marks = marksOf(model, tailsNow());
     this.measure();
+    this.legend();
     if (wasWhole) this.state.view = { start: model.reach[0], end: model.reach[1] };
     this.list();
     this.redraw();
@@ -182,7 +182,7 @@ class Timeline {
       const row = body.insertRow();
       const half = mark.lane === "offline" ? "Offline" : `Realtime ${mark.partitions.join(", ")}`;
       const state = STATES[mark.state].word + (mark.late_segments ? ", late rows" : "");
-      const cells = [half, stretchText(mark.start_ms, mark.end_ms), state, countText(mark.rows), sizeText(mark.bytes), mark.names.join(", ")];
+      const cells = [half, mark.state === "tail" ? "" : stretchText(mark.start_ms, mark.end_ms), state, countText(mark.rows), mark.state === "tail" ? "" : sizeText(mark.bytes), mark.names.join(", ")];
       row.append(...cells.map((text, number) => element("td", number === 3 || number === 4 ? "num" : "", text)));
     }
     this.parts.rows.replaceChildren(table);
@@ -402,7 +402,9 @@ class Timeline {
     setInterval(() => document.visibilityState === "visible" && !this.dragging && !this.waits && this.refresh(), POLL_MS);
     document.addEventListener("changed", () => setTimeout(() => this.refresh(), 100));
     document.addEventListener("htmx:after:swap", () => {
-      this.state.behind = behindNow();
+      this.state.marks = marksOf(this.state.model, tailsNow());
+      this.legend();
+      this.list();
       this.redraw();
     });
   }

@@ -1,0 +1,48 @@
+"""How far the ingestion of each table is behind Kafka, by what it last noted: no broker is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hybrid.config.table_config import Half
+from hybrid.errors import HybridError
+
+if TYPE_CHECKING:
+    from hybrid.catalog.serving import Ingestion
+    from hybrid.home.home import Home
+
+_NOTED_MS_MAX = 30_000  # an ingestion that works notes more often
+
+
+@dataclass(frozen=True)
+class TableLag:
+    """The offsets in Kafka that a table has not committed (None: unknown).
+
+    `complete_ms` is the newest moment (epoch ms) up to which all that Kafka held is committed, where that is known.
+    """
+
+    table: str
+    behind: int | None
+    complete_ms: int | None = None
+
+
+def ingestion_lags(home: Home) -> list[TableLag]:
+    """The lag of every table; unknown where no ingestion has noted it lately."""
+    noted, now_ms = home.catalog.serving.ingestions(), home.now_ms()
+    return [_lag(home, name, noted, now_ms) for name in home.table_names()]
+
+
+def _lag(home: Home, name: str, noted: Mapping[str, Ingestion], now_ms: int) -> TableLag:
+    found = noted.get(name)
+    if found is None or found.behind is None or now_ms - found.at_ms > _NOTED_MS_MAX:
+        return TableLag(name, None)
+    return TableLag(name, found.behind, _complete_ms(home, name) if found.behind else None)
+
+
+def _complete_ms(home: Home, name: str) -> int | None:
+    try:
+        return home.table(name).half(Half.REALTIME).realtime.complete_ms
+    except HybridError:  # dropped meanwhile
+        return None
