@@ -99,11 +99,12 @@ def test_each_partition_has_its_tail(console: LiveConsole) -> None:
         assert tails.count() == 2 and page.locator(".legend").get_by_text("In Kafka, not committed").count() == 1
         tails.first.hover()
         assert "Messages" in page.locator("[data-part=tip]").inner_text()
+        page.locator("[data-part=stage]").press("ArrowRight")
         page.locator("[data-part=stage]").press("End")
         assert "Tail 1. Messages" in page.locator("[data-part=said]").inner_text()
         assert axe_violations(page) == []
         console.ok("POST", "/verbs/resume", {"table": name})
-        page.wait_for_function("document.querySelectorAll('[data-testid=tail]').length === 0", timeout=60_000)
+        tails.first.wait_for(state="detached", timeout=60_000)
 
 
 def test_a_changed_scheme_stays(console: LiveConsole, orders: str) -> None:
