@@ -90,6 +90,8 @@ def test_the_timeline_is_moved_by_clicks_and_keys(console: LiveConsole, orders: 
 def test_each_partition_has_its_tail(console: LiveConsole) -> None:
     """What a paused table does not commit, for each partition, by mouse and keys; it goes when it is committed."""
     name = console.create_orders("tail_orders", partitions=2)
+    place = f"/ui/tables/{name}/ingestion.json"
+    console.await_true(lambda: console.ok("GET", place)["totals"]["lag"] == 0, "all is committed")
     console.ok("POST", "/verbs/pause", {"table": name})
     lines = [json.dumps({"order_id": number, "ts": "1632463351000"}).encode() for number in range(60)]
     console.produce(name, lines)
