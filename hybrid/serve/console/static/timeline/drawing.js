@@ -61,7 +61,7 @@ export class Drawing {
     this.drawn = null;
   }
 
-  /** `state`: {model, marks, view, unit, selection, focus, behind}. Returns the geometry. */
+  /** `state`: {model, marks, view, unit, selection, focus}. Returns the geometry. */
   draw(state, width) {
     const place = geometry(state.model, state.view, width);
     if (!this.move(state, place)) this.make(state, place);
