@@ -91,10 +91,20 @@ def _show_buckets(cli: Cli, found: dict[str, Any], samples_max: int = _SAMPLES) 
     cli.emit(touched[:_SHOWN_MAX] or found["buckets"][:_SHOWN_MAX], _BUCKETS)
     if len(touched) > _SHOWN_MAX:
         cli.say(f"... and {len(touched) - _SHOWN_MAX} more buckets that change.")
-    samples = [sample for bucket in touched for sample in bucket["samples"]][:samples_max]
+    held = [sample for bucket in touched for sample in bucket["samples"]]
+    samples = held[:samples_max]
     if samples:
-        cli.say("Samples:")
+        total = sum(bucket[kind] for bucket in touched for kind in ("added", "removed", "changed"))
+        cli.say(f"Samples, {_share(len(samples), len(held), total)}:")
         tell_samples(cli, found["table"], samples)
+
+
+def _share(shown: int, held: int, total: int) -> str:
+    """How many of the rows that differ are shown, and what shows more of them."""
+    if shown >= total:
+        return "all rows that differ" if total > 1 else "the row that differs"
+    more = "--samples N for more" if held > shown else "the query below for all"
+    return f"{shown} of {total} rows that differ ({more})"
 
 
 @backfill.command()

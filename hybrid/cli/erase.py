@@ -74,6 +74,7 @@ def run(
             raise
         if dry_run:
             _discard_new(cli, begun)
+            cli.say("Nothing was removed. The same command without --dry-run erases.")
             if cli.is_machine_read:
                 cli.emit(report)
             return

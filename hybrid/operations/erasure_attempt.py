@@ -203,7 +203,12 @@ class ErasureAttempt:
         sentence = plan.sentence
         if plan.units:
             sentence = backfills.run(plan.id, BackfillOptions()).sentence
-        self._step(table.name, "delete", f"{counted(shown, 'row')} were shown. {sentence}", act=plan.id)
+        self._step(
+            table.name,
+            "delete",
+            f"{counted(shown, 'row')} {'was' if shown == 1 else 'were'} shown. {sentence}",
+            act=plan.id,
+        )
 
     def _copies(self, name: str) -> list[CopyWithRows]:
         return list(copies_with_rows(self._home, name, self._conditions[name], self._certificate.undecided))
@@ -285,10 +290,14 @@ class ErasureAttempt:
             why = (
                 "they hold the key, so that older messages cannot bring it back. Erase again when all of Kafka is read."
             )
-            words.append(f"{counted(markers, 'delete marker')} stay: {why}")
+            words.append(f"{counted(markers, 'delete marker')} {'stays' if markers == 1 else 'stay'}: {why}")
         if undecided:
-            words.append(f"{counted(undecided, 'rejected message')} stay undecided: --undecided removes them too.")
-        return " ".join([*words, f"{counted(outside, 'place')} are out of reach: see the certificate."])
+            stay, them = ("stays", "it") if undecided == 1 else ("stay", "them")
+            words.append(f"{counted(undecided, 'rejected message')} {stay} undecided: --undecided removes {them} too.")
+        if outside:
+            verb = "is" if outside == 1 else "are"
+            words.append(f"{counted(outside, 'place')} {verb} out of reach: see the certificate.")
+        return " ".join(words)
 
     def _resume_hint(self) -> str:
         return f"hybrid erase resume {self._certificate.id}"

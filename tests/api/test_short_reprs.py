@@ -8,6 +8,7 @@ import inspect
 import sys
 import typing
 from collections.abc import Iterator
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,8 @@ def names_of(module: Any) -> dict[str, Any]:
 
 
 def classes_in(annotation: Any) -> Iterator[type]:
-    if isinstance(annotation, type) and annotation.__module__.startswith("hybrid."):
+    is_class = isinstance(annotation, type) and not issubclass(annotation, Enum)
+    if is_class and annotation.__module__.startswith("hybrid."):
         yield annotation
         for kind in annotation.__subclasses__():
             yield from classes_in(kind)

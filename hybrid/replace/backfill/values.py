@@ -32,7 +32,7 @@ from hybrid.table.plans import Counts
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-SAMPLED_BUCKETS, SAMPLES_MAX = 8, 3
+SAMPLED_BUCKETS, SAMPLES_MAX = 8, 10
 _HIT = "_hy_hit"
 _NEW = "_hy_new_"
 
