@@ -103,7 +103,7 @@ def _share(shown: int, held: int, total: int) -> str:
     """How many of the rows that differ are shown, and what shows more of them."""
     if shown >= total:
         return "all rows that differ" if total > 1 else "the row that differs"
-    more = "--samples N for more" if held > shown else "the query below for all"
+    more = "--samples N for more" if held > shown else "query the plan for all"
     return f"{shown} of {total} rows that differ ({more})"
 
 
