@@ -7,13 +7,14 @@ from typing import Any
 
 from fastapi import APIRouter
 
+from hybrid.api.table import Table
 from hybrid.config.table_config import Half
 from hybrid.errors import HybridError, error_document
 from hybrid.operations.partitions import PartitionStatus, StreamEnds, partitions_of
 from hybrid.operations.run_list import RunFilter, list_runs
 from hybrid.rpc import json_views as views
 from hybrid.rpc.verbs import INGEST, REPLAY, SEAL
-from hybrid.runtime.json_values import instant
+from hybrid.runtime.json_values import instant, json_value
 from hybrid.serve.console.copies import copies_of
 from hybrid.serve.console.durations import about
 from hybrid.serve.console.overview import overview_of, short_run
@@ -54,16 +55,17 @@ def ingestion_page(ask: PageRequest, table: str) -> Json:
 
 def _live(ask: PageRequest, name: str, has_realtime: bool) -> Json:
     """What changes while rows arrive."""
-    ref = ask.context.home.context.table(name)
+    ref = ask.context.home.context.table(name).pinned()  # all parts of the page read each log once
+    table = Table(ask.context.home.context, ref)
     ends = ask.context.stream_ends.get(name) if ref.spec.stream is not None else StreamEnds()
     partitions = partitions_of(ref, ends, ask.context.home.context.now_ms())
     card = overview_of(ask, name)
-    pause = ask.call("pause_status", table=name) if has_realtime else None
+    pause = json_value(vars(table.pause_status())) if has_realtime else None
     problem = None
     if card is not None and not card.status.healthy and not (pause and pause["paused"]):
         problem = {"sentence": card.status.state, "command": card.status.hint or f"hybrid logs --table {name}"}
     # Without asking Kafka: its ends are kept for a while, and asked once for all who look.
-    statuses = views.connector_views(ask.context.home.table(name).connectors.statuses(ask_kafka=False))
+    statuses = views.connector_views(table.connectors.statuses(ask_kafka=False))
     runs = list_runs(ask.context.home.context, RunFilter(name))
     return {
         "pause": pause,
