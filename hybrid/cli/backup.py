@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -33,8 +34,7 @@ def create(cli: Cli, directory: str, tables: tuple[str, ...]) -> None:
     tell(cli, report)
     if not cli.is_machine_read:
         cli.emit([{"table": name, "revision": text} for name, text in report["tables"].items()], _TABLES)
-        for what in report["left_out"]:
-            cli.say(f"Not in the backup: {what}.")
+    _say_left_out(cli, report["left_out"])
 
 
 @backup.command("list")
@@ -83,6 +83,7 @@ def restore(cli: Cli, directory: str, backup_id: str | None, tables: tuple[str, 
     with dispatcher(cli, may_create=True) as home:
         report = home.backups.restore(_absolute(directory), backup_id, list(tables) or None)
     tell(cli, report.to_json())
+    _say_left_out(cli, report.left_out)
 
 
 @backup.command()
@@ -105,6 +106,13 @@ def delete(cli: Cli, directory: str, backup_id: str | None, surplus: bool, yes: 
         confirm(f"Delete backup '{backup_id}' in {directory}? It cannot be taken back.", yes)
         report = delete_backup(folder, backup_id, cli.progress)
     tell(cli, vars(report))
+
+
+def _say_left_out(cli: Cli, left_out: Sequence[str]) -> None:
+    """What belongs to no backup is no fault of this one: it is said, and not warned of."""
+    if not cli.is_machine_read:
+        for what in left_out:
+            cli.say(f"Not in the backup: {what}.")
 
 
 def _absolute(directory: str) -> str:

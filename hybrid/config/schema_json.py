@@ -54,9 +54,15 @@ def parse_schema(doc: dict[str, object], source: str) -> Schema:
     with errors:
         null_handling = top.boolean("enableColumnBasedNullHandling")
     for section, kind in _field_sections(top, errors):
+        column: str | None = None
         with errors:
-            field = _field(section, kind, null_handling)
-            _check_new(field, names, section)
+            column = _name(section)
+        if column is None:
+            continue
+        with errors:  # alone: a column that is given twice may have an error of its own as well
+            _check_new(column, names, section)
+        with errors:
+            field = _field(section, column, kind, null_handling)
             fields.append(field)
             transforms += _transform(section, field)
             warnings += _field_warnings(section, null_handling)
@@ -64,8 +70,8 @@ def parse_schema(doc: dict[str, object], source: str) -> Schema:
         old = old_time_field(top)
         if old is not None:
             section, converted, field_warnings = old
-            field = _field(section, FieldKind.DATE_TIME, null_handling)
-            _check_new(field, names, section)
+            field = _field(section, _name(section), FieldKind.DATE_TIME, null_handling)
+            _check_new(field.name, names, section)
             fields.append(field)
             transforms += [converted] if converted else []
             warnings += field_warnings
@@ -117,8 +123,7 @@ def _field_sections(top: Section, errors: Gathered) -> Iterator[tuple[Section, F
             yield section, kind
 
 
-def _field(section: Section, kind: FieldKind, null_handling: bool) -> FieldSpec:
-    name = _name(section)
+def _field(section: Section, name: str, kind: FieldKind, null_handling: bool) -> FieldSpec:
     data_type = DataType(section.choice("dataType", tuple(DataType), any_case=False))
     single_value = section.boolean("singleValueField", default=True)
     _check_kind(section, kind, data_type, single_value)
@@ -196,16 +201,16 @@ def _time_format(section: Section, data_type: DataType) -> TimeFormat:
     return TimeFormat.parse(section.text("format"), section.source, section.at("format"), data_type)
 
 
-def _check_new(field: FieldSpec, names: dict[str, str], section: Section) -> None:
+def _check_new(name: str, names: dict[str, str], section: Section) -> None:
     """Add the column to `names`, a map from lower-case to written names. SpecError for a duplicate."""
-    twin = names.get(field.name.lower())
-    names[field.name.lower()] = field.name
+    twin = names.get(name.lower())
+    names[name.lower()] = name
     if len(names) > COLUMNS_MAX:
         section.fail("name", f"a table has at most {COLUMNS_MAX} columns.")
     if twin is not None:
         # Spark and DuckDB do not tell columns apart by case.
-        other = "" if twin == field.name else f" (as '{twin}': case does not count)"
-        section.fail("name", f"column '{field.name}' is given twice in the schema{other}. Remove one.")
+        other = "" if twin == name else f" (as '{twin}': case does not count)"
+        section.fail("name", f"column '{name}' is given twice in the schema{other}. Remove one.")
 
 
 def _field_warnings(section: Section, null_handling: bool) -> Iterator[str]:

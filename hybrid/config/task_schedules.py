@@ -12,6 +12,8 @@ VACUUM_TASK, VACUUM_SCHEDULE = "VacuumTask", "hybrid.vacuumSchedule"
 OPTIMIZE_TASK, OPTIMIZE_SCHEDULE = "OptimizeTask", "hybrid.optimizeSchedule"
 # At odd minutes, because people schedule their own tasks at full hours.
 VACUUM_DEFAULT, OPTIMIZE_DEFAULT = "0 17 0/6 * * ?", "0 41 * * * ?"
+# For the configs that the product writes. A server moves closed buckets by a schedule: without one it would move none.
+MOVE_HOURLY = "0 10 * * * ?"
 NEVER = "never"
 
 

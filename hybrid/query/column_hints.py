@@ -13,15 +13,14 @@ from hybrid.errors import HybridError, QueryError
 from hybrid.query.plan import TableSource
 from hybrid.schema.moment import parse_instant
 from hybrid.schema.timeformat import TimeKind
-from hybrid.schema.types import DataType
 from hybrid.sql.parameters import BoundValues
 from hybrid.sql.statement import parse_statement
 from hybrid.sql.tables import table_and_half
+from hybrid.sql.text_quotes import COMPARISONS, quotes_hint
 from hybrid.sql.tokens import place_of
 
 _COLUMNS_MAX = 30
 _SENTENCE_END = re.compile(r"\.(?=\s|\Z)")
-_COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.In, exp.Between, exp.Like, exp.ILike)
 
 
 def with_place(error: QueryError, sql: str, tables: TableSource, values: BoundValues | None = None) -> QueryError:
@@ -40,7 +39,8 @@ def with_place(error: QueryError, sql: str, tables: TableSource, values: BoundVa
     if start is not None and message.startswith(head):
         where, _, more = message.removeprefix(head).partition(".")
         message = f"{head}{where} at {place_of(sql, start)}.{more}"
-    hint = _quotes_hint(node, specs) or (None if "Did you mean" in message else _columns_hint(specs))
+    quotes = quotes_hint(node, [field for spec in specs for field in spec.schema.fields])
+    hint = quotes or (None if "Did you mean" in message else _columns_hint(specs))
     return QueryError(message, pinot_code=error.pinot_code, hint=hint or error.hint, column=column)
 
 
@@ -67,7 +67,7 @@ def _about_value(error: QueryError, sql: str, tree: exp.Query, specs: Sequence[T
 def _compared_with(text: exp.Literal) -> exp.Column | None:
     """The column that a literal is compared with, if it is."""
     around = text.parent
-    if not isinstance(around, _COMPARISONS):
+    if not isinstance(around, COMPARISONS):
         return None
     return next((part for part in around.iter_expressions() if isinstance(part, exp.Column)), None)
 
@@ -90,23 +90,6 @@ def _specs(tree: exp.Query, tables: TableSource) -> Iterable[TableSpec]:
             yield tables.open(table_and_half(written, names)[0]).spec
         except QueryError:
             continue
-
-
-def _quotes_hint(node: exp.Column | None, specs: Iterable[TableSpec]) -> str | None:
-    """The hint for a word that is compared with a column of texts, as `status = OPEN` and `status = "OPEN"`."""
-    if node is None or node.table or not isinstance(node.parent, _COMPARISONS):
-        return None
-    texts = {
-        field.name.lower()
-        for spec in specs
-        for field in spec.schema.fields
-        if field.data_type in (DataType.STRING, DataType.JSON)
-    }
-    beside = (part for part in node.parent.iter_expressions() if isinstance(part, exp.Column))
-    if not any(part.name.lower() in texts for part in beside):
-        return None
-    why = "Double quotes mean a column. " if node.this.quoted else ""
-    return f"{why}If a text is meant, write '{node.name}' in single quotes."
 
 
 def _columns_hint(specs: Iterable[TableSpec]) -> str | None:

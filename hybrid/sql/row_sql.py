@@ -9,7 +9,7 @@ Spark's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from sqlglot import exp
@@ -134,8 +134,8 @@ def _types(spec: TableSpec) -> tuple[ColumnTypes, frozenset[str]]:
 @contextmanager
 def _errors_of(what: str) -> Iterator[None]:
     """Turns QueryErrors into UsageErrors or SpecErrors that name the place of the text."""
-    kind: Callable[[str], Exception] = UsageError if what.startswith("--") else SpecError
+    kind = UsageError if what.startswith("--") else SpecError
     try:
         yield
     except QueryError as error:
-        raise kind(f"{what}: {error}") from error
+        raise kind(f"{what}: {error}", hint=error.hint) from error

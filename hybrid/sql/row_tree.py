@@ -21,6 +21,7 @@ from hybrid.sql.allowed import AGGREGATES, WINDOWS
 from hybrid.sql.row_functions import CLOCK, FUNCTIONS, PASSING, TESTS
 from hybrid.sql.spark_sql import TYPES
 from hybrid.sql.statement import refuse_depth, unreadable
+from hybrid.sql.text_quotes import quotes_hint
 from hybrid.sql.tokens import error_at
 
 _PARTS = (
@@ -49,7 +50,7 @@ class RowReader:
         try:
             trees = PinotReader().parser().parse_into(exp.Condition, list(tokens), self.text)
         except ParseError as error:
-            raise unreadable(self.text, error) from None
+            raise unreadable(self.text, error, has_clauses=False) from None
         except RecursionError:
             raise QueryError("The expression is nested too deeply.") from None
         except Exception as error:  # sqlglot fails on some texts that it should refuse
@@ -62,15 +63,15 @@ class RowReader:
             self._check(node)
         return tree
 
-    def refuse(self, node: exp.Expr, message: str) -> QueryError:
+    def refuse(self, node: exp.Expr, message: str, hint: str | None = None) -> QueryError:
         """An error at the position of a node, or of the nearest node around it that has one."""
         around: exp.Expr | None = node
         while around is not None:
             starts = [int(part.meta["start"]) for part in around.walk() if "start" in part.meta]
             if starts:
-                return error_at(self.text, min(starts), message)
+                return error_at(self.text, min(starts), message, hint)
             around = around.parent
-        return error_at(self.text, len(self.text) - len(self.text.lstrip()), message)
+        return error_at(self.text, len(self.text) - len(self.text.lstrip()), message, hint)
 
     def require_condition(self, node: exp.Expr) -> None:
         """QueryError when the expression, or an operand of its AND, OR and NOT, is surely no condition."""
@@ -90,7 +91,8 @@ class RowReader:
         if same:
             return same[0]
         near = suggestion(name, column_names) or _quotes(node, name)
-        raise self.refuse(node, f"Table '{self.spec.name}' has no column '{name}'.{near} It stands")
+        hint = None if near else quotes_hint(node, self.spec.schema.fields)
+        raise self.refuse(node, f"Table '{self.spec.name}' has no column '{name}'.{near} It stands", hint)
 
     def _may_be_condition(self, node: exp.Expr) -> bool:
         if isinstance(node, exp.Column):

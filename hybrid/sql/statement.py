@@ -5,6 +5,7 @@ A text that cannot be parsed is a QueryError with Pinot's code 150 that names li
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -18,6 +19,7 @@ from hybrid.sql.arity import unread_call
 from hybrid.sql.gapfill import rewrite_gapfill
 from hybrid.sql.parameters import BoundValues, Mark, mark_at, misplaced, put_values, with_marks
 from hybrid.sql.tokens import check_text, error_at, tokens_of
+from hybrid.sql.vocabulary import misspelled_clause
 
 # Trees are traversed recursively in many places, here, in sqlglot and in DuckDB.
 _DEPTH_MAX = 150
@@ -124,7 +126,8 @@ def _parse(sql: str, tokens: list[Token]) -> exp.Query:
     if not tokens:
         raise error_at(sql, len(sql), "A SELECT is expected")
     if _word(tokens[0]) not in {"SELECT", "WITH", "FROM", "("}:
-        raise error_at(sql, tokens[0].start, f"A statement must be a SELECT; '{tokens[0].text}' is not run", _HINT)
+        hint = misspelled_clause([tokens[0].text]) or _HINT
+        raise error_at(sql, tokens[0].start, f"A statement must be a SELECT; '{tokens[0].text}' is not run", hint)
     try:
         trees = PinotReader().parser().parse(tokens, sql)
     except ParseError as error:
@@ -164,8 +167,11 @@ def _too_deep() -> QueryError:
     return QueryError("The statement is nested too deeply.", pinot_code=PARSE_ERROR)
 
 
-def unreadable(sql: str, error: ParseError) -> QueryError:
-    """The QueryError (150) for an error of the parser, with the position in the text."""
+def unreadable(sql: str, error: ParseError, *, has_clauses: bool = True) -> QueryError:
+    """The QueryError (150) for an error of the parser, with the position in the text.
+
+    `has_clauses`: the text is a statement, in which the keyword of a clause may be misspelled.
+    """
     details = error.errors[0] if error.errors else {}
     line, column = details.get("line"), details.get("col")
     reason = _in_words(str(details.get("description") or ""))
@@ -177,12 +183,19 @@ def unreadable(sql: str, error: ParseError) -> QueryError:
     call = unread_call(sql[: end - 1] if sql[end - 1 : end] == ")" else sql[:end])
     if call is not None:
         return error_at(sql, max(0, end - len(str(details.get("highlight") or " "))), f"Cannot read it: {call}")
+    hint = misspelled_clause(_last_words(sql[:end])) if has_clauses else None
     if not sql[end:].strip(" \t\n;"):
         unexpected = reason.startswith("this is not expected")
         return error_at(
-            sql, end - len(str(details.get("highlight"))) if unexpected else end, f"Cannot read it: {reason}"
+            sql, end - len(str(details.get("highlight"))) if unexpected else end, f"Cannot read it: {reason}", hint
         )
-    return error_at(sql, max(0, end - len(str(details.get("highlight") or " "))), f"Cannot read it: {reason}")
+    return error_at(sql, max(0, end - len(str(details.get("highlight") or " "))), f"Cannot read it: {reason}", hint)
+
+
+def _last_words(text: str) -> list[str]:
+    """The last two words of a text, the later first; what is quoted is none."""
+    found = re.findall(r"""'[^']*'|"[^"]*"|([A-Za-z_]\w*)""", text)
+    return [word for word in found[:-3:-1] if word]
 
 
 def _in_words(reason: str) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import re
+from collections.abc import Iterable
 from functools import cache
 
 from hybrid.sql.allowed import word_set
@@ -23,6 +25,9 @@ RESERVED = KEYWORDS | word_set(
     REGEXP RETURNING REVOKE RLIKE ROLLBACK SESSION_USER SUMMARIZE TABLE TABLESAMPLE UNCACHE USER XOR
     """
 )
+# What begins a clause: misspelled, it is read as a name or an alias, and the parser fails at it or behind it.
+_CLAUSES = sorted(word_set("SELECT FROM WHERE GROUP HAVING ORDER LIMIT OFFSET JOIN UNION WITH EXPLAIN"))
+_ALIKE_MIN = 0.75
 _PLAIN_NAME = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
 SET_OPTIONS = ("asOf", "dropResults", "plan", "timeoutMs")
 # Names of types that CAST takes.
@@ -37,6 +42,16 @@ def spelled_name(name: str) -> str:
     """A name as a statement has it: in quotes where it would be read as something else."""
     is_plain = _PLAIN_NAME.fullmatch(name) is not None and name.upper() not in RESERVED
     return name if is_plain else '"' + name.replace('"', '""') + '"'
+
+
+def misspelled_clause(words: Iterable[str]) -> str | None:
+    """A question for the first of `words` that looks like a misspelled keyword of a clause; None without one."""
+    for word in words:
+        known = [clause for clause in _CLAUSES if abs(len(clause) - len(word)) <= 1]
+        close = difflib.get_close_matches(word.upper(), known, n=1, cutoff=_ALIKE_MIN)
+        if word.isalpha() and word.upper() not in RESERVED and close:
+            return f"Did you mean {close[0]} instead of '{word}'?"
+    return None
 
 
 @cache

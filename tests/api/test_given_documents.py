@@ -98,6 +98,7 @@ def test_a_topic_gives_both_halves_and_a_move(hy: Hybrid) -> None:
     )
     spec = hy.validate(given)
     assert set(spec.halves) == set(Half) and spec.move is not None and spec.move.bucket_ms == 7_200_000
+    assert spec.move.schedule is not None, "a server would move nothing"
     assert spec.stream is not None and list(spec.stream.topics) == ["events"]
 
 

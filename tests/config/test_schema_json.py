@@ -114,6 +114,15 @@ def test_wrong_schemas(schema_doc: dict[str, Any], change: dict[str, Any], part:
     assert part in fails({**schema_doc, **change})
 
 
+def test_a_column_that_is_given_twice_is_found_with_the_other_mistakes() -> None:
+    fields = [{"name": "a", "dataType": "INT"}, {"name": "A", "dataType": "TEXT"}, {"name": "b", "dataType": "X"}]
+    with pytest.raises(SpecError) as caught:
+        parse_schema({"schemaName": "t", "dimensionFieldSpecs": fields}, "s.json")
+    twice, *wrong = [str(error) for error in caught.value.all()]
+    assert "column 'A' is given twice" in twice
+    assert ["'TEXT' is not known" in wrong[0], "'X' is not known" in wrong[1], len(wrong)] == [True, True, 2]
+
+
 def test_a_schema_needs_a_column() -> None:
     assert "has no column" in fails({"schemaName": "t"})
 

@@ -74,6 +74,22 @@ def test_what_is_no_condition_on_one_row(text: str, message: str) -> None:
     assert message in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("s = OPEN", "If a text is meant, write 'OPEN' in single quotes."),
+        ("i = 1 and s in (OPEN, CLOSED)", "If a text is meant, write 'OPEN' in single quotes."),
+        ("i = OPEN", None),
+        ("i = 1 oder s = 'a'", None),
+    ],
+)
+def test_what_would_do(text: str, hint: str | None) -> None:
+    for what, kind in (("--where", UsageError), ("condition", SpecError)):
+        with pytest.raises(kind) as refused:
+            row_condition(text, things(), what)
+        assert refused.value.hint == hint
+
+
 def test_errors_in_a_file_are_of_the_file() -> None:
     with pytest.raises(SpecError, match=r"^hybrid.expectations\[2\].sql: Table 'things' has no column 'x'"):
         row_condition("x = 1", things(), "hybrid.expectations[2].sql")

@@ -1,6 +1,7 @@
 import pytest
 
 from hybrid.errors import QueryError
+from hybrid.sql import statement
 from hybrid.sql.statement import parse_statement
 
 
@@ -31,6 +32,26 @@ def test_what_cannot_be_read_says_where(sql: str, where: str) -> None:
 def test_nothing_is_no_statement(sql: str) -> None:
     with pytest.raises(QueryError, match="no statement"):
         parse_statement(sql)
+
+
+@pytest.mark.parametrize(
+    ("sql", "hint"),
+    [
+        ("selct 1 from t", "Did you mean SELECT instead of 'selct'?"),
+        ("select count(*) form t", "Did you mean FROM instead of 'form'?"),
+        ("select a from t wher b = 1", "Did you mean WHERE instead of 'wher'?"),
+        ("select a, count(*) from t grop by a", "Did you mean GROUP instead of 'grop'?"),
+        ("select a from t where b = 'x' oder by a", "Did you mean ORDER instead of 'oder'?"),
+        ("select a from t limt 10", "Did you mean LIMIT instead of 'limt'?"),
+        ("select a from t where order_id order_id = 1", None),
+        ("select 'form' from t t t", None),
+        ("delete from t", statement._HINT),
+    ],
+)
+def test_a_misspelled_keyword_is_named(sql: str, hint: str | None) -> None:
+    with pytest.raises(QueryError) as raised:
+        parse_statement(sql)
+    assert raised.value.hint == hint
 
 
 def test_options_before_and_behind() -> None:

@@ -44,7 +44,7 @@ _WAREHOUSE, _SCHEMAS, _LOGS = "warehouse", ".schemas", "logs"
 class RestoreReport:
     """A restored home: its tables with the revisions that they were restored at.
 
-    `warnings` say how ingestion will not continue where it stopped, and what was not in the backup.
+    `warnings` say where ingestion will not continue where it stopped; `left_out` names what was not in the backup.
     """
 
     id: str
@@ -53,11 +53,12 @@ class RestoreReport:
     files: int
     bytes: int
     warnings: tuple[str, ...]
+    left_out: tuple[str, ...]
     sentence: str
 
     def to_json(self) -> dict[str, object]:
         """The report as a JSON value."""
-        return {**vars(self), "warnings": list(self.warnings)}
+        return {**vars(self), "warnings": list(self.warnings), "left_out": list(self.left_out)}
 
 
 def restore_backup(
@@ -191,14 +192,16 @@ def _report(home: Home, manifest: BackupManifest, names: Sequence[str], files: S
             warnings += stream_warnings(home, name, brokers)
         except HybridError as error:
             warnings.append(f"Table '{name}': {error}")
+    left_out = list(manifest.left_out)
     if not manifest.whole:
         others = "the backup was made of named tables only"
-        warnings.append(f"Not in the backup: other tables that {manifest.home} may have, for {others} (PARTIAL).")
-    warnings += [f"Not in the backup: {what}." for what in manifest.left_out]
+        left_out.insert(0, f"other tables that {manifest.home} may have, for {others} (PARTIAL)")
     size = sum(file.size for file in files)
     sentence = (
         f"Restored {counted(len(names), 'table')} of backup {manifest.id} as the home {home.folder}: "
         f"{counted(len(files), 'file')} ({counted(size, 'byte')})."
     )
     revisions = {table.name: table.revision for table in manifest.tables if table.name in names}
-    return RestoreReport(manifest.id, str(home.folder), revisions, len(files), size, tuple(warnings), sentence)
+    return RestoreReport(
+        manifest.id, str(home.folder), revisions, len(files), size, tuple(warnings), tuple(left_out), sentence
+    )

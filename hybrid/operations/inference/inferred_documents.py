@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from hybrid.config.table_config import ARRIVED
+from hybrid.config.task_schedules import MOVE_HOURLY
 from hybrid.config.upsert_json import MOVE_TASK
 from hybrid.operations.inference.column_sample import TypeChoice
 from hybrid.operations.inference.time_column import TimeChoice, bucket_of
@@ -93,10 +94,6 @@ def _date_time(column: PlannedColumn, time: TimeChoice) -> Document:
     }
 
 
-# A server moves closed buckets once an hour: without a schedule it would move none.
-_MOVES = "0 10 * * * ?"
-
-
 def config_document(plan: TablePlan, half: str, stream: Mapping[str, str] | None = None) -> Document:
     """The table config of a half; `stream` are the streamConfigs of a REALTIME half."""
     segments = {"schemaName": plan.name, **({"timeColumnName": plan.time.name} if plan.time is not None else {})}
@@ -106,7 +103,7 @@ def config_document(plan: TablePlan, half: str, stream: Mapping[str, str] | None
         if column.name != column.field
     ]
     bucket = {} if plan.bucket_period is None else {"bucketTimePeriod": plan.bucket_period}
-    move = {**bucket, "schedule": _MOVES}
+    move = {**bucket, "schedule": MOVE_HOURLY}
     upsert: Document = {"mode": "FULL"}
     if plan.time is None:
         upsert["comparisonColumn"] = ARRIVED

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hybrid.config.table_documents import TableDocuments
+from hybrid.config.task_schedules import MOVE_HOURLY
 from hybrid.config.upsert_json import MOVE_TASK
 from hybrid.errors import UsageError
 
@@ -58,8 +59,9 @@ def frame_documents(
     """The documents of a table with the columns of a data frame, for `Hybrid.create_table`. No row is read.
 
     `frame` is a pandas or polars frame, or a pyarrow table, record batch or schema. Without `topic` the table has an
-    OFFLINE half only; with it both halves, and rows move in buckets of `bucket`. With `primary_key` and `topic` the
-    newest row per key is visible. UsageError for a column that is not there or has no type here.
+    OFFLINE half only; with it both halves, and a server moves rows in buckets of `bucket`, once an hour. With
+    `primary_key` and `topic` the newest row per key is visible. UsageError for a column that is not there or has no
+    type here.
     """
     schema = _arrow_schema(frame)
     known = list(schema.names)
@@ -161,7 +163,7 @@ def _configs(
         "tableType": "REALTIME",
         "segmentsConfig": segments,
         "tableIndexConfig": {"streamConfigs": stream},
-        "task": {"taskTypeConfigsMap": {MOVE_TASK: {"bucketTimePeriod": bucket}}},
+        "task": {"taskTypeConfigsMap": {MOVE_TASK: {"bucketTimePeriod": bucket, "schedule": MOVE_HOURLY}}},
         **({"upsertConfig": {"mode": "FULL"}} if is_upsert else {}),
     }
     return [realtime, offline]

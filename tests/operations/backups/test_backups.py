@@ -343,12 +343,12 @@ def test_which_backup_is_restored_by_default(here: Hybrid, store: Path, tmp_path
 
     part = here.backups.create(store, ["orders"])
     only = restore(0)
-    assert only.id == part.id and "named tables only (PARTIAL)" in "".join(only.warnings)
+    assert only.id == part.id and "named tables only (PARTIAL)" in "".join(only.left_out)
     whole = here.backups.create(store)
     later = here.backups.create(store, ["orders"])
     chosen = restore(1)
-    assert chosen.id == whole.id and "PARTIAL" not in "".join(chosen.warnings)
-    assert "PARTIAL" in "".join(restore(2, backup=later.id).warnings)
+    assert chosen.id == whole.id and "PARTIAL" not in "".join(chosen.left_out)
+    assert "PARTIAL" in "".join(restore(2, backup=later.id).left_out)
     (store / "backups" / "9.json").write_text("{}")
     with pytest.raises(DataError, match=f"is damaged.* newer than '{whole.id}'"):
         restore(3)
