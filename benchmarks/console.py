@@ -7,8 +7,9 @@ timeline  `hybrid serve` over a table with so many segments in a year, 60 % of t
           navigation to the first frame that shows marks, each look after a commit; what the server takes for the data;
           frame times while the timeline pans by dragging and zooms by the wheel, a step each frame.
 beside    events arrive at a steady rate in a table whose count, a look-up and its newest rows are asked for at a steady
-          pace. In turn: nobody looks; three Chromium windows show its overview, timeline and ingestion on this machine;
-          a plain client polls what these windows ask for, which is what a browser on another machine costs the server.
+          pace. In turn: nobody looks; a Chromium window on this machine shows its timeline; three show its overview,
+          timeline and ingestion; a plain client polls what the three ask for, which is what browsers on other machines
+          cost the server.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ WIDE = {"width": 1280, "height": 800}
 BASE_ROWS = BASE_HOURS * HOUR_ROWS
 OFFLINE_SHARE, FRAME_MS = 0.6, 1000 / 60
 SETTLE_S, POLL_S, MOVE_S, READY_S = 4.0, 2.0, 300.0, 180.0
-NOBODY, HERE, ELSEWHERE = "nobody looks", "Chromium on this machine", "the same requests"
+NOBODY, ONE, THREE, ELSEWHERE = "nobody looks", "one window here", "three windows here", "the requests of three"
 # Notes the first frame after the one in which marks were drawn: `performance.now` counts from the navigation.
 SEEN = """
 const look = () => document.querySelector("[data-testid=bucket]")
@@ -209,6 +210,7 @@ def _polled() -> list[tuple[str, dict[str, str]]]:
     return [
         ("/", {"HX-Request": "true", "HX-Target": "main#main"}),
         (f"{place}.json", {"Accept": "application/json"}),
+        (place, {"HX-Request": "true", "HX-Target": "main#main"}),
         (f"{place}/status", {"HX-Request": "true", "HX-Target": "div#freshness"}),
         (f"{place}/status", {"HX-Request": "true", "HX-Target": "section#stored"}),
         (f"{place}/ingestion", {"HX-Request": "true", "HX-Target": "div#live"}),
@@ -238,12 +240,11 @@ def _poll(url: str, polls: Event, stop: Event) -> None:
 
 
 class Windows:
-    """Three windows of Chromium that all are in sight; `requests` counts what they ask for, by path."""
+    """Windows of Chromium that all are in sight; `requests` counts what they ask for, by path."""
 
-    def __init__(self, browser: Browser, url: str) -> None:
-        place = f"/ui/tables/{TABLE.name}"
+    def __init__(self, browser: Browser, url: str, paths: Sequence[str]) -> None:
         self.requests: dict[str, int] = defaultdict(int)
-        self._places = [url + path for path in ("/", place, f"{place}/ingestion")]
+        self._places = [url + path for path in paths]
         self._pages = [browser.new_page(viewport=WIDE) for _ in self._places]
         for page in self._pages:
             page.on("request", lambda request: self._note(urlsplit(request.url).path))
@@ -270,10 +271,13 @@ def beside(product: Product, browser: Browser, brokers: str, asked: argparse.Nam
     polls, stop, (mine, theirs) = SPAWN.Event(), SPAWN.Event(), SPAWN.Pipe()
     reader = SPAWN.Process(target=_statements, args=(product.endpoint, asked.paced, stop, theirs), daemon=True)
     poller = SPAWN.Process(target=_poll, args=(product.server.url, polls, stop), daemon=True)
-    windows = Windows(browser, product.server.url)
+    place = f"/ui/tables/{TABLE.name}"
+    one = Windows(browser, product.server.url, [place])
+    windows = Windows(browser, product.server.url, ["/", place, f"{place}/ingestion"])
     settings: list[tuple[str, Callable[[], None], Callable[[], None]]] = [
         (NOBODY, lambda: None, lambda: None),
-        (HERE, windows.show, windows.hide),
+        (ONE, one.show, one.hide),
+        (THREE, windows.show, windows.hide),
         (ELSEWHERE, polls.set, polls.clear),
     ]
     blocks: list[tuple[str, float, float]] = []
@@ -294,7 +298,7 @@ def beside(product: Product, browser: Browser, brokers: str, asked: argparse.Nam
                 ended = time.perf_counter()
                 blocks.append((name, began, ended))
                 used[name].append(100 * (processor_s(query) - before) / (ended - began))
-                if name == HERE:
+                if name == THREE:
                     requested = {path: round(count / asked.seconds, 2) for path, count in windows.requests.items()}
                 end()
         stop.set()
@@ -303,7 +307,9 @@ def beside(product: Product, browser: Browser, brokers: str, asked: argparse.Nam
         rate = feeder.rate_of
     poller.join()
     assert poller.exitcode == 0, "the plain client failed"
-    print(f"{rate:,.0f} events and {asked.paced:g} statements a second; the windows' requests a second: {requested}")
+    print(
+        f"{rate:,.0f} events and {asked.paced:g} statements a second; the three windows' requests a second: {requested}"
+    )
     _print_statements(took, blocks, used)
 
 
@@ -322,7 +328,7 @@ def _print_statements(
                 found[setting, name].append(milliseconds)
                 found[setting, "all"].append(milliseconds)
     names = ("count", "lookup", "newest", "all")
-    for setting in (NOBODY, HERE, ELSEWHERE):
+    for setting in (NOBODY, ONE, THREE, ELSEWHERE):
         count, share = len(found[setting, "all"]), median(used[setting])
         print(f"{setting}: {count:,} statements; the process that answers used {share:.1f} % of a core")
         for name in names:
