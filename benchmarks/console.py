@@ -210,7 +210,7 @@ def _polled() -> list[tuple[str, dict[str, str]]]:
     return [
         ("/", {"HX-Request": "true", "HX-Target": "main#main"}),
         (f"{place}.json", {"Accept": "application/json"}),
-        (place, {"HX-Request": "true", "HX-Target": "main#main"}),
+        (place, {"HX-Request": "true", "HX-Target": "div#facts"}),
         (f"{place}/status", {"HX-Request": "true", "HX-Target": "div#freshness"}),
         (f"{place}/status", {"HX-Request": "true", "HX-Target": "section#stored"}),
         (f"{place}/ingestion", {"HX-Request": "true", "HX-Target": "div#live"}),
@@ -307,9 +307,8 @@ def beside(product: Product, browser: Browser, brokers: str, asked: argparse.Nam
         rate = feeder.rate_of
     poller.join()
     assert poller.exitcode == 0, "the plain client failed"
-    print(
-        f"{rate:,.0f} events and {asked.paced:g} statements a second; the three windows' requests a second: {requested}"
-    )
+    print(f"{rate:,.0f} events and {asked.paced:g} statements a second")
+    print(f"requests of the three windows a second: {requested}")
     _print_statements(took, blocks, used)
 
 
