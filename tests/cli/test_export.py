@@ -66,7 +66,7 @@ def test_a_file_and_a_sentence(at: list[str], tmp_path: Path, capsys: pytest.Cap
     assert run([*at, "query", SQL, "-o", str(path)]) == 0
     out, err = capsys.readouterr()
     assert out == "" and path.read_text() == CSV
-    assert err.startswith(f"Wrote 2 rows ({len(CSV)} bytes) to {path} in ") and err.endswith(" s.\n")
+    assert err.startswith(f"Wrote 2 rows ({len(CSV)} B) to {path} in ") and err.endswith(" s.\n")
     assert run(["query", SQL, "--output", str(tmp_path / "a.parquet"), *at]) == 0
     assert pq.read_table(tmp_path / "a.parquet").num_rows == 2
 

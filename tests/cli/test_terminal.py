@@ -15,7 +15,7 @@ from hybrid.cli.main import run
 from hybrid.cli.output import TerminalProgress, emit
 from hybrid.cli.terminal.differences import difference_table
 from hybrid.cli.terminal.fitting import Measured, fit
-from hybrid.cli.terminal.readable import kind_of, number, readable, size
+from hybrid.cli.terminal.readable import kind_of, number, readable
 from hybrid.cli.terminal.show import show_explanation
 from tests.cli.terminals import Terminal
 from tests.cli.test_untrusted_text import HOSTILE
@@ -191,16 +191,6 @@ def test_markup_and_emoji_codes_are_text() -> None:
 
 
 # Values
-
-
-@pytest.mark.parametrize(
-    ("count", "text"),
-    [(0, "0 B"), (848, "848 B"), (999, "999 B"), (2848, "2.8 kB"), (9960, "10 kB"), (28480, "28 kB"),
-     (999_600, "1.0 MB"),
-     (14_240_106, "14 MB"), (3 * 10**18, "3000 PB")],
-)  # fmt: skip
-def test_sizes(count: int, text: str) -> None:
-    assert size(count) == text
 
 
 @pytest.mark.parametrize(

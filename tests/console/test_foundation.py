@@ -101,8 +101,8 @@ def test_one_static_file_loads_no_foreign_host() -> None:
 
 def test_numbers_and_sizes_are_written_for_people() -> None:
     assert [rendering.number(value) for value in (None, 0, 1234567)] == [rendering.UNKNOWN, "0", "1,234,567"]
-    assert [rendering.size(value) for value in (None, 0, 1023, 1024, 5 * 1024**3)] == [
-        rendering.UNKNOWN, "0 B", "1023 B", "1.0 KiB", "5.0 GiB",
+    assert [rendering.size(value) for value in (None, 0, 999, 2848, 5 * 10**9)] == [
+        rendering.UNKNOWN, "0 B", "999 B", "2.8 kB", "5.0 GB",
     ]  # fmt: skip
 
 

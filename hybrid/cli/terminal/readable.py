@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 
 from hybrid.cli.cells import CellKind, printable, text
+from hybrid.runtime.byte_sizes import size_text
 
 _NAMES = {
     CellKind.STAMP: "created_at started_at finished_at last_run next_run dropped_at ts",
@@ -26,8 +27,6 @@ _NAMES = {
     CellKind.COMMAND: "hint",
 }
 _KINDS: Mapping[str, CellKind] = {name: kind for kind, names in _NAMES.items() for name in names.split()}
-_UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
-_STEP = 1000
 _WORDS_OF_STATES = {
     "green": "OK ACTIVE RUNNING DONE COMPLETED OFFLINE WHOLE running",
     "yellow": "DROPPED PAUSED WAITING QUEUED INTERRUPTED REFUSED PLANNED IN_PROGRESS CANCELLED CONSUMING PARTIAL "
@@ -56,7 +55,7 @@ def readable(value: object, kind: CellKind) -> str:
         case CellKind.COUNT, int() if not isinstance(value, bool):
             return f"{value:,}"
         case CellKind.BYTES, int() if not isinstance(value, bool):
-            return size(value)
+            return size_text(value)
         case ((CellKind.STAMP | CellKind.TIME), str()):
             return printable(_time(value, exact=kind is CellKind.TIME))
         case _, list() | tuple() if all(not isinstance(item, Mapping | list | tuple) for item in value):
@@ -94,14 +93,6 @@ def without_zeros(decimal: str) -> str | None:
 def without_twins(row: Mapping[str, object]) -> list[str]:
     """The names of an object without times in milliseconds that stand there as times too: `start_ms` beside `start`."""
     return [name for name in row if not (name.endswith("_ms") and name.removesuffix("_ms") in row)]
-
-
-def size(count: int) -> str:
-    """A number of bytes with its decimal unit: `848 B`, `2.8 kB`, `28 MB`."""
-    amount, unit = float(count), 0
-    while round(amount, 1 if amount < 10 else 0) >= _STEP and unit < len(_UNITS) - 1:
-        amount, unit = amount / _STEP, unit + 1
-    return f"{amount:.1f} {_UNITS[unit]}" if unit and round(amount, 1) < 10 else f"{amount:.0f} {_UNITS[unit]}"
 
 
 def colour_of(state: str) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from hybrid.files.results.output_file import OutputStream
 from hybrid.files.results.result_format import ResultFormat, distinct_names
 from hybrid.progress import Progress
+from hybrid.runtime.byte_sizes import size_text
 from hybrid.runtime.sentence_repr import shown_as_sentence
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 REVISION_KEY = b"hybrid.revision"
 _LABEL = "Writing rows"
-_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
 
 
 @shown_as_sentence
@@ -40,7 +40,7 @@ class ExportReport:
     def sentence(self) -> str:
         """The report in one sentence."""
         rows = f"{self.rows:,} {'row' if self.rows == 1 else 'rows'}"
-        return f"Wrote {rows} ({_size(self.bytes)}) to {self.path} in {self.seconds:.1f} s."
+        return f"Wrote {rows} ({size_text(self.bytes)}) to {self.path} in {self.seconds:.1f} s."
 
 
 class ResultSink:
@@ -111,12 +111,3 @@ def abandoned_on_error(sink: ResultSink) -> Iterator[ResultSink]:
     except BaseException:
         sink.abandon()
         raise
-
-
-def _size(count: int) -> str:
-    size, unit = float(count), _UNITS[0]
-    for larger in _UNITS[1:]:
-        if size < 1024:
-            break
-        size, unit = size / 1024, larger
-    return f"{count} {'byte' if count == 1 else 'bytes'}" if unit == _UNITS[0] else f"{size:.1f} {unit}"

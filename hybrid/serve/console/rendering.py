@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from hybrid.home.accounts import ASKING_RIGHT, Right
+from hybrid.runtime.byte_sizes import size_text
 from hybrid.serve.authentication import who_asks
 from hybrid.serve.console.static_files import asset, content_hash
 from hybrid.sql.vocabulary import spelled_name
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 FOLDER = Path(__file__).parent / "templates"
-_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
-_STEP = 1024
 _VALUE_MAX = 300  # characters
 UNKNOWN = "\N{EN DASH}"
 MAIN_BLOCK = "main"
@@ -89,15 +88,8 @@ def number(value: int | None) -> str:
 
 
 def size(value: int | None) -> str:
-    """A number of bytes as `1.5 MiB`."""
-    if value is None:
-        return UNKNOWN
-    amount = float(value)
-    for unit in _UNITS:
-        if amount < _STEP or unit == _UNITS[-1]:
-            break
-        amount /= _STEP
-    return f"{value} B" if unit == "B" else f"{amount:.1f} {unit}"
+    """A number of bytes as `1.5 MB`; a dash for an unknown number."""
+    return UNKNOWN if value is None else size_text(value)
 
 
 def path_part(text: str) -> str:

@@ -66,12 +66,13 @@ export function stretchText(start, end) {
 /** A number of rows. */
 export const countText = (value) => value.toLocaleString("en-US");
 
-/** A number of bytes. */
+/** A number of bytes with its decimal unit, as everywhere in the product: 848 B, 2.8 kB, 28 MB. */
 export function sizeText(value) {
-  let amount = value;
-  for (const unit of ["B", "KiB", "MiB", "GiB", "TiB"]) {
-    if (amount < 1024 || unit === "TiB") return unit === "B" ? `${amount} B` : `${amount.toFixed(1)} ${unit}`;
-    amount /= 1024;
+  const units = ["B", "kB", "MB", "GB", "TB", "PB"];
+  let amount = value, unit = 0;
+  while (Number(amount.toFixed(amount < 10 ? 1 : 0)) >= 1000 && unit < units.length - 1) {
+    amount /= 1000;
+    unit += 1;
   }
-  return "";
+  return `${amount.toFixed(unit && Number(amount.toFixed(1)) < 10 ? 1 : 0)} ${units[unit]}`;
 }
