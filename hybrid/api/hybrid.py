@@ -412,9 +412,9 @@ class Hybrid:
         given = ErasureOptions(**options)
         return self.erasures.run(self.erasures.begin(conditions, given).id, given)
 
-    def runs(self, table: str | None = None) -> list[RunRecord]:
-        """The newest runs of tasks and jobs, of one table or of all, newest first."""
-        return self.context.runs(table)
+    def runs(self, table: str | None = None, limit: int = 100) -> list[RunRecord]:
+        """The newest runs of tasks and jobs, of one table or of all, newest first; `limit` is 1 to 1000."""
+        return self.context.runs(table, limit)
 
     def run(self, run_id: str) -> RunRecord:
         """One run; NotFoundError, with a suggestion, for an unknown id."""

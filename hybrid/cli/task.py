@@ -44,12 +44,14 @@ def run(cli: Cli, name: str, type_: str, dry_run: bool, yes: bool) -> None:
 
 @task.command("list")
 @click.argument("name", metavar="[TABLE]", required=False)
+@click.option("--limit", metavar="N", type=click.IntRange(1, 1000), default=100, help="So many (default 100).")
 @pass_cli
-def list_(cli: Cli, name: str | None) -> None:
+def list_(cli: Cli, name: str | None, limit: int) -> None:
     """List runs, newest first: ingestions, moves, retention, jobs, reverts."""
-    runs = ask(cli, "runs", table=name)
+    wanted = {"table": name, "limit": limit}
+    runs = ask(cli, "runs", **wanted)
     if cli.is_terminal:
-        runs = _with_hints(cli, runs, name)
+        runs = _with_hints(cli, runs, wanted)
     empty = "Nothing has run yet. The types of tasks are listed by: hybrid task run --help"
     cli.emit(runs, _RUNS, empty=empty)
 
@@ -78,14 +80,14 @@ def schedule(cli: Cli, name: str | None) -> None:
     cli.emit(schedules, _SCHEDULES, empty=empty)
 
 
-def _with_hints(cli: Cli, runs: list[dict[str, Any]], table: str | None) -> list[dict[str, Any]]:
-    """The runs, newest first; failed ones with what to do, unless a later run of the same kind did not fail."""
+def _with_hints(cli: Cli, runs: list[dict[str, Any]], wanted: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The runs that were `wanted`; failed ones with what to do, unless a later run of the same kind did not fail."""
     is_newest, seen = list[bool](), set[tuple[str, str]]()
     for run in runs:
         is_newest.append((run["table"], run["type"]) not in seen)
         seen.add((run["table"], run["type"]))
     failed = [run["state"] == "FAILED" and newest for run, newest in zip(runs, is_newest, strict=True)]
-    hints = ask(cli, "run_hints", table=table) if any(failed) else {}
+    hints = ask(cli, "run_hints", **wanted) if any(failed) else {}
     return [
         {**run, "hint": _hint(hints, run)} if needs_hint else run for run, needs_hint in zip(runs, failed, strict=True)
     ]

@@ -13,7 +13,7 @@ from hybrid.catalog.definitions import Definition, Definitions, is_table_name
 from hybrid.clock import wall_clock_ms
 from hybrid.config.settings import Settings, missing_home
 from hybrid.config.table_config import TableSpec
-from hybrid.errors import NotFoundError
+from hybrid.errors import NotFoundError, UsageError
 from hybrid.home.running_queries import PYTHON
 from hybrid.home.table_ref import TableRef
 from hybrid.lake.commit_context import CommitContext, new_act_id
@@ -173,12 +173,18 @@ class Home:
 
     # Runs
 
-    def runs(self, table: str | None = None) -> list[RunRecord]:
-        """The newest runs of tasks and jobs, newest first."""
+    def runs(self, table: str | None = None, limit: int = 100) -> list[RunRecord]:
+        """The newest runs of tasks and jobs, newest first. UsageError for a `limit` below 1 or above what is kept."""
+        from hybrid.catalog.runs import KEPT_PER_TABLE
+
+        if not 1 <= limit <= KEPT_PER_TABLE:
+            raise UsageError(
+                f"limit: {limit} is not between 1 and {KEPT_PER_TABLE}, the runs that are kept of a table."
+            )
         if table is not None and table not in self.table_names():
             raise NotFoundError.named("Table", table, self.table_names())
         self.require_folder()
-        return self.catalog.runs.list(table)
+        return self.catalog.runs.list(table, limit)
 
     def run(self, run_id: str) -> RunRecord:
         """One run; NotFoundError, with a suggestion, when no run has that id."""

@@ -241,9 +241,9 @@ class RemoteHybrid(RemoteObject, Hybrid):
         """The backups of the server's home: create, list, verify, delete."""
         return RemoteBackups(self._client)
 
-    def runs(self, table: str | None = None) -> list[RunRecord]:
-        """The newest runs of tasks and jobs, of one table or of all, newest first."""
-        return [values.run_record(found) for found in self._client.call("runs", {"table": table})]
+    def runs(self, table: str | None = None, limit: int = 100) -> list[RunRecord]:
+        """The newest runs of tasks and jobs, of one table or of all, newest first; `limit` is 1 to 1000."""
+        return [values.run_record(found) for found in self._client.call("runs", {"table": table, "limit": limit})]
 
     def run(self, run_id: str) -> RunRecord:
         """One run; NotFoundError, with a suggestion, for an unknown id."""

@@ -211,9 +211,9 @@ def pause_status(home: Hybrid, *, table: str) -> Json:
     return json_value(vars(home.table(table).pause_status()))
 
 
-def runs(home: Hybrid, *, table: str | None = None) -> Json:
+def runs(home: Hybrid, *, table: str | None = None, limit: int = 100) -> Json:
     """Runs, newest first."""
-    return [views.run_view(run) for run in home.runs(table)]
+    return [views.run_view(run) for run in home.runs(table, limit)]
 
 
 def run(home: Hybrid, *, run: str) -> Json:
@@ -221,9 +221,9 @@ def run(home: Hybrid, *, run: str) -> Json:
     return views.run_view(home.run(run))
 
 
-def run_hints(home: Hybrid, *, table: str | None = None) -> Json:
+def run_hints(home: Hybrid, *, table: str | None = None, limit: int = 100) -> Json:
     """What to do about failed runs, by their ids: the hint of each error that has one."""
-    errors = {run.id: visible_run(run).error for run in home.runs(table) if run.state == "FAILED"}
+    errors = {run.id: visible_run(run).error for run in home.runs(table, limit) if run.state == "FAILED"}
     return {run_id: error["hint"] for run_id, error in errors.items() if error and error.get("hint")}
 
 

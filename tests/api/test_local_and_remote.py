@@ -248,6 +248,10 @@ def test_the_state_of_a_table(hy: Hybrid) -> None:
     assert hy.table("plain").boundary() is None and hy.table("plain").effective_boundary() is None
     assert table.rejected() == [] and table.purges() == [] and table.replacements() == []
     assert hy.runs("plain") == [] or hy.runs("plain")[0].table_name == "plain"
+    assert hy.runs(limit=1) == hy.runs()[:1]
+    for wrong in (0, 1001):
+        with pytest.raises(UsageError, match=rf"limit: {wrong} is not between 1 and 1000"):
+            hy.runs(limit=wrong)
 
 
 @pytest.mark.parametrize(
