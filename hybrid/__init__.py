@@ -30,6 +30,8 @@ _MODULES = {
     "connect": "hybrid.rpc.connect",
     "frame_documents": "hybrid.operations.tables.given_documents",
 }
+# Modules with types that users name: `hybrid.errors.QueryError`.
+_PARTS = ("api", "errors")
 
 
 def __dir__() -> list[str]:
@@ -41,6 +43,8 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version  # takes longer to import than `connect` to run
 
         return version("hybrid")
+    if name in _PARTS:
+        return import_module(f"hybrid.{name}")
     if name not in _MODULES:
         raise AttributeError(f"module 'hybrid' has no attribute '{name}'")
     value = globals()[name] = getattr(import_module(_MODULES[name]), name)

@@ -36,6 +36,7 @@ PARTS = {
 def test_the_package_shows_what_users_call() -> None:
     shown = ["Hybrid", "HybridError", "ResultLimitWarning", "__version__", "connect", "frame_documents"]
     assert dir(hybrid) == shown
+    assert hybrid.__getattr__("errors") is hybrid.errors and hybrid.__getattr__("api").Erasure
     assert hybrid.__version__ == version("hybrid")
     page = PYTHON.read_text(encoding="utf-8")
     assert [name for name in shown if name not in page] == []

@@ -73,7 +73,17 @@ class Definitions:
             found = [entry.name for entry in os.scandir(self._warehouse) if not entry.name.startswith(".")]
         except (FileNotFoundError, NotADirectoryError):
             return []
-        return sorted(name for name in found if os.path.exists(f"{self._warehouse}/{name}/{DEFINITION_FILE}"))
+        return sorted(name for name in found if self._has_file(name))
+
+    def _has_file(self, name: str) -> bool:
+        """Whether a table's file is there. One that cannot be looked at now is: whoever reads it says why."""
+        try:
+            os.stat(f"{self._warehouse}/{name}/{DEFINITION_FILE}")
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError:
+            return True
+        return True
 
     def find(self, name: str) -> Definition | None:
         """The table of that name; None without one, or for an invalid name. DataError when it is damaged."""

@@ -31,7 +31,7 @@ def after_move(home: Home, table: TableRef, report: MoveReport) -> MoveReport:
 
 def after_merge(table: TableRef, report: MergeReport) -> MergeReport:
     """The report of a merge or a compaction, with the command that fills an empty OFFLINE half."""
-    if report.merged or table.half(Half.OFFLINE).files:
+    if report.merged or table.spec.move is None or table.half(Half.OFFLINE).files:
         return report
     return replace(
         report, sentence=f"{report.sentence} No row is in OFFLINE yet: `hybrid move {table.name}` moves rows."
@@ -51,6 +51,8 @@ def after_optimize(table: TableRef, report: OptimizeReport) -> OptimizeReport:
 
 def _waiting(home: Home, table: TableRef) -> str:
     """A sentence on messages that are not ingested yet, with the command that brings them; empty without any."""
+    from hybrid.operations.connectors.progress import pause_offsets  # with the catalog's database library
+
     stream = table.spec.stream
     if stream is None:
         return ""
@@ -61,6 +63,6 @@ def _waiting(home: Home, table: TableRef) -> str:
         return ""
     verb = "is" if behind == 1 else "are"
     go = f"`hybrid ingest {table.name}` brings {'it' if behind == 1 else 'them'}"
-    if is_paused(home, table.name):
+    if is_paused(home, table.name) or pause_offsets(home, table.name, table.spec.connectors) is not None:
         go = f"ingestion is paused, and `hybrid connector start {table.name}` lets it continue"
     return f" {counted(behind, 'message')} in {stream.words} {verb} not ingested yet: {go}."

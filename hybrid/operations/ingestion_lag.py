@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from hybrid.catalog.serving import Ingestion
     from hybrid.home.home import Home
 
-_NOTED_MS_MAX = 30_000  # an ingestion that works notes more often
+_NOTED_MS_MAX, _NOTED_INTERVALS_MAX = 30_000, 3  # an ingestion that works notes more often
 
 
 @dataclass(frozen=True)
@@ -30,19 +30,20 @@ class TableLag:
 
 def ingestion_lags(home: Home) -> list[TableLag]:
     """The lag of every table; unknown where no ingestion has noted it lately."""
-    noted, now_ms = home.catalog.serving.ingestions(), home.now_ms()
-    return [_lag(home, name, noted, now_ms) for name in home.table_names()]
+    noted = home.catalog.serving.ingestions()
+    since_ms = home.now_ms() - max(_NOTED_MS_MAX, int(_NOTED_INTERVALS_MAX * 1000 * home.settings.ingest_interval_s))
+    return [_lag(home, name, noted, since_ms) for name in home.table_names()]
 
 
-def _lag(home: Home, name: str, noted: Mapping[str, Ingestion], now_ms: int) -> TableLag:
-    found = noted.get(name)
-    if found is None or found.behind is None or now_ms - found.at_ms > _NOTED_MS_MAX:
+def _lag(home: Home, name: str, noted: Mapping[str, Ingestion], since_ms: int) -> TableLag:
+    ingestion = noted.get(name)
+    if ingestion is None or ingestion.behind is None or ingestion.at_ms < since_ms:
         return TableLag(name, None)
-    return TableLag(name, found.behind, _complete_ms(home, name) if found.behind else None)
+    return TableLag(name, ingestion.behind, _complete_ms(home, name) if ingestion.behind else None)
 
 
 def _complete_ms(home: Home, name: str) -> int | None:
     try:
         return home.table(name).half(Half.REALTIME).realtime.complete_ms
-    except HybridError:  # dropped meanwhile
+    except (HybridError, OSError):  # dropped meanwhile
         return None

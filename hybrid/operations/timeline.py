@@ -17,7 +17,7 @@ from hybrid.operations.run_views import visible_error, visible_run
 from hybrid.operations.segments import Segment, segments_of_half
 from hybrid.replace.lineage import EntryState, ReplacementEntry, entries_of
 from hybrid.table.boundary import INFINITE
-from hybrid.table.columns import OFFSET, TIME
+from hybrid.table.columns import EPOCH, OFFSET, TIME
 from hybrid.table.lineage import MERGE
 from hybrid.table.timeline_marks import BucketCondition, OfflineSegment, RealtimeSegment, SegmentCondition, Work
 
@@ -43,11 +43,13 @@ _BACKFILL_STATES = {
 class OfflineLane:
     """The offline half on a timeline, with the boundary in effect: it stays the same while rows only arrive.
 
-    `frontier` is the offset watermark by partition. `timeless` counts segments without times, which have no place.
+    `frontier` is the offset watermark by partition, of its newest epoch; `watermarks` has those of all epochs, by
+    partition and epoch. `timeless` counts segments without times, which have no place.
     """
 
     effective: EffectiveBoundary | None
     frontier: Mapping[str, int]
+    watermarks: Mapping[tuple[str, int], int]
     segments: tuple[OfflineSegment, ...]
     entries: Mapping[str, ReplacementEntry]
     timeless: int
@@ -98,7 +100,7 @@ def timeline_source(table: TableRef, offline: OfflineLane | None = None) -> Time
         limit_ms=None if limit_ms == INFINITE else limit_ms,
         frontier=lane.frontier,
         offline=lane.segments,
-        realtime=tuple(_realtime(table, realtime, lane.effective, lane.frontier)),
+        realtime=tuple(_realtime(table, realtime, lane.effective, lane.watermarks)),
         entries=lane.entries,
         timeless=lane.timeless + sum(found.start_ms is None for found in realtime),
     )
@@ -107,13 +109,15 @@ def timeline_source(table: TableRef, offline: OfflineLane | None = None) -> Time
 def offline_lane(table: TableRef) -> OfflineLane:
     """What the offline half gives to the timeline: nothing on a table without it."""
     if Half.OFFLINE not in table.spec.halves:
-        return OfflineLane(None, {}, (), {}, 0)
+        return OfflineLane(None, {}, {}, (), {}, 0)
     segments = segments_of_half(table, Half.OFFLINE)
     entries = entries_of(table.half(Half.OFFLINE))
     written = _written_by(entries)
+    watermarks = _watermarks(table.spec, table.boundary())
     return OfflineLane(
         effective=table.effective_boundary(),
-        frontier=_frontier(table.spec, table.boundary()),
+        frontier={name: offset for (name, _), offset in sorted(watermarks.items())},  # the newest epoch comes last
+        watermarks=watermarks,
         segments=tuple(
             OfflineSegment(found.name, found.start_ms, found.end_ms, found.rows, found.bytes, written.get(found.name))
             for found in segments
@@ -134,21 +138,23 @@ def _written_by(entries: Sequence[ReplacementEntry]) -> dict[str, str]:
     }
 
 
-def _frontier(spec: TableSpec, boundary: Boundary | None) -> dict[str, int]:
-    """The watermark of each partition in its newest epoch, by the partition's name on the timeline."""
+def _watermarks(spec: TableSpec, boundary: Boundary | None) -> dict[tuple[str, int], int]:
+    """The watermark of each partition in each epoch, by the partition's name on the timeline and the epoch."""
     if boundary is None or spec.stream is None:
         return {}
     several = len(spec.stream.topics) > 1
-    newest: dict[str, tuple[int, int]] = {}
-    for key, offset in boundary.frontier.items():
-        if key.connector == spec.stream.connector:
-            name = f"{key.topic}/{key.partition}" if several else str(key.partition)
-            newest[name] = max(newest.get(name, (-1, 0)), (key.epoch, offset))
-    return {name: offset for name, (_, offset) in sorted(newest.items())}
+    return {
+        (f"{key.topic}/{key.partition}" if several else str(key.partition), key.epoch): offset
+        for key, offset in boundary.frontier.items()
+        if key.connector == spec.stream.connector
+    }
 
 
 def _realtime(
-    table: TableRef, segments: Sequence[Segment], effective: EffectiveBoundary | None, frontier: Mapping[str, int]
+    table: TableRef,
+    segments: Sequence[Segment],
+    effective: EffectiveBoundary | None,
+    watermarks: Mapping[tuple[str, int], int],
 ) -> Iterator[RealtimeSegment]:
     files = defaultdict[str, list[DataFile]](list)
     if Half.REALTIME in table.spec.halves:
@@ -159,7 +165,9 @@ def _realtime(
             continue
         partition = str(found.partition if found.partition is not None else "?")
         name = f"{found.topic}/{partition}" if found.topic is not None else partition
-        is_old, is_late = _relation(found, files[found.name], effective, frontier.get(name, 0))
+        epoch = files[found.name][0].low.get(EPOCH)  # a segment lies in one epoch: a reset seals those before
+        watermark = watermarks.get((name, epoch if isinstance(epoch, int) else 0), 0)
+        is_old, is_late = _relation(found, files[found.name], effective, watermark)
         state = SegmentCondition.CONSUMING if found.state == "CONSUMING" else SegmentCondition.SEALED
         yield RealtimeSegment(
             found.name, name, found.start_ms, found.end_ms, found.rows, found.bytes, found.start_offset,

@@ -36,10 +36,10 @@ def stored_twice(
     `until`; None: not at all.
     """
     partitions = sorted({*realtime.realtime.offsets, *boundary.frontier})
-    files = [file for file in realtime.files if file.segment not in bookkeeping(spec.name)]
-    whole = [file for file in files if is_covered(spec, file, boundary, partitions)]
-    partly = [file for file in files if file not in whole and _may_be_covered(file, boundary)]
-    counts = {file.path: file.rows for file in whole}
+    others = bookkeeping(spec.name)
+    files = [file for file in realtime.files if file.segment not in others]
+    counts = {file.path: file.rows for file in files if is_covered(spec, file, boundary, partitions)}
+    partly = [file for file in files if file.path not in counts and _may_be_covered(file, boundary)]
     if partly:
         read = _counted(realtime, partly, boundary, until)
         if read is None:

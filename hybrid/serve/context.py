@@ -48,7 +48,7 @@ from hybrid.table.timeline_marks import Work
 _POLL_S = (0.01, 0.2)
 _MESSAGE_CHARACTERS = 10_000  # of a rejected message, shown in a response
 _BEAT_S_MAX = 5.0
-_PAGE_THREADS = 4
+_PAGE_THREADS, _KAFKA_THREADS = 4, 2
 _TIMELINES = 4  # of as many tables; one of 100,000 segments takes about 50 MB
 _MARKS = 32  # windows of timelines, a lane each
 
@@ -140,6 +140,11 @@ class ServerContext:
     def overview_threads(self) -> CapacityLimiter:
         """Return the limiter of the threads that wait for the overview, so that other pages do not."""
         return CapacityLimiter(_PAGE_THREADS)
+
+    @cached_property
+    def kafka_threads(self) -> CapacityLimiter:
+        """Return the limiter of the threads that wait for Kafka by themselves, as long as an operation does."""
+        return CapacityLimiter(_KAFKA_THREADS)
 
     def query_options(self) -> QueryOptions:
         """Return the options for statements on this server, the same for every route."""

@@ -61,6 +61,11 @@ class SharedLooks:
             self._read_at = time.monotonic()
         return self._pauses
 
+    def noted(self, table: str) -> None:
+        """A state of a table is noted now: what is to be confirmed of the one before is void."""
+        with self._lock:
+            self._confirmed_ms.pop(table, None)
+
     def confirm(self, table: str) -> None:
         """Records, some seconds later and together with others, that the noted state of a table still holds now.
 
@@ -179,6 +184,7 @@ class Ingester(threading.Thread):
             if is_noted:
                 self._shared.confirm(self.table)
             else:
+                self._shared.noted(self.table)
                 self._home.context.catalog.serving.note_ingestion(self.table, state, detail, behind)
             self._is_noted = True
         except sa.exc.SQLAlchemyError as error:  # ingestion does not depend on the catalog

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from hybrid.operations.ingestion_lag import TableLag
 
 INTERVAL_MS, KEPT_MS = 10_000, 3_600_000
+STALE_MS = 5 * INTERVAL_MS // 2  # an older sample says nothing about now
 _SPAN_MS = 60_000  # that the rate is taken over
 _SPAN_MS_MIN = 4000
 
@@ -38,9 +39,11 @@ class _TableSamples:
         if lag.behind is None:
             return
         newest = self.samples[-1].at_ms if self.samples else None
-        if newest is not None and newest > now_ms:  # the clock was set back
+        if newest is not None and newest - now_ms >= INTERVAL_MS:  # the clock was set back
             self.samples.clear()
             self.caught_up_ms = newest = None
+        elif newest is not None:  # who looked before may add after others
+            now_ms = max(now_ms, newest)
         has_sample = newest is not None and newest // INTERVAL_MS == now_ms // INTERVAL_MS
         if has_sample and not renews:
             return
@@ -77,20 +80,20 @@ class LagHistory:
                 self._tables[lag.table] = before.get(lag.table) or _TableSamples()
                 self._tables[lag.table].add(lag, now_ms, renews=renews)
 
-    def samples(self, table: str) -> list[LagSample]:
-        """The samples of a table in the hour before the newest, oldest first."""
+    def samples(self, table: str, now_ms: int) -> list[LagSample]:
+        """The samples of a table in the hour before `now_ms`, oldest first."""
         with self._lock:
             found = self._tables.get(table)
-            return list(found.samples) if found is not None else []
-
-    def catch_up_s(self, table: str) -> float | None:
-        """The seconds until a table has caught up at its present rate; None when it has, or does not approach."""
-        return catch_up_s(self.samples(table))
+            kept = found.samples if found is not None else ()
+            return [sample for sample in kept if now_ms - sample.at_ms < KEPT_MS]
 
 
-def catch_up_s(samples: Sequence[LagSample]) -> float | None:
-    """The seconds until the lag is zero at the rate of the last minute; None without lag, or while it does not fall."""
-    if not samples or not samples[-1].behind:
+def catch_up_s(samples: Sequence[LagSample], now_ms: int) -> float | None:
+    """The seconds until the lag is zero at the rate of the last minute before `now_ms`.
+
+    None without lag, while it does not fall, and where it is not known.
+    """
+    if not samples or not samples[-1].behind or now_ms - samples[-1].at_ms > STALE_MS:
         return None
     newest = samples[-1]
     oldest = next(sample for sample in samples if newest.at_ms - sample.at_ms <= _SPAN_MS)

@@ -173,7 +173,7 @@ class Pipeline:
         for name in names:
             try:
                 specs[name] = self._home.spec(name)
-            except HybridError as error:
+            except (HybridError, OSError) as error:
                 _LOG.warning("Table '%s' cannot be read: %s", name, error)
         return specs
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from hybrid.api.hybrid import Hybrid
 from hybrid.config.cron import Cron
 from hybrid.config.table_config import TableSpec
+from hybrid.errors import HybridError
 from hybrid.operations.schedules import SCHEDULE
 from hybrid.operations.tasks import crons_of
 from hybrid.rpc.queue import enqueue
@@ -26,10 +27,13 @@ class Scheduler:
         self._due: dict[tuple[str, str], tuple[int, str, int | None]] = {}
 
     def look(self, specs: Iterable[TableSpec]) -> None:
-        """Queue the due tasks of tables."""
+        """Queue the due tasks of tables. A table that is dropped or damaged meanwhile is logged and skipped."""
         for spec in specs:
-            for kind, cron in crons_of(spec).items():
-                self._look_at_task(spec, kind, cron)
+            try:
+                for kind, cron in crons_of(spec).items():
+                    self._look_at_task(spec, kind, cron)
+            except HybridError as error:
+                _LOG.warning("The schedule of '%s' cannot be looked at: %s", spec.name, error)
 
     def _look_at_task(self, spec: TableSpec, kind: str, cron: Cron) -> None:
         due_ms = self._due_ms(spec.name, kind, cron)

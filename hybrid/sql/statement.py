@@ -193,8 +193,8 @@ def unreadable(sql: str, error: ParseError, *, has_clauses: bool = True) -> Quer
 
 
 def _last_words(text: str) -> list[str]:
-    """The last two words of a text, the later first; what is quoted is none."""
-    found = re.findall(r"""'[^']*'|"[^"]*"|([A-Za-z_]\w*)""", text)
+    """The last two words of a text, the later first; what is quoted is none, and neither is the name of a table."""
+    found = re.findall(r"""'[^']*'|"[^"]*"|\b(?:from|join)\s+\w+|([A-Za-z_]\w*)""", text, re.IGNORECASE)
     return [word for word in found[:-3:-1] if word]
 
 

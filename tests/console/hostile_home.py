@@ -85,6 +85,7 @@ PAGES: Mapping[str, tuple[Visit, ...]] = {
     f"{_TABLE}/ingestion/reset": (
         Visit(parameters("topic", "place", "time", "offsets"), ("time", "offsets", "place")),
     ),
+    f"{_TABLE}/lag": (Visit(),),
     f"{_TABLE}/backfills": (
         Visit("", ("change", "sentence", "column", *_LINEAGE)),
         Visit(parameters("start", "end", "update", "where", "delete", "sql", "expect", "reason", "user"), ("expect",)),

@@ -30,22 +30,27 @@ def test_an_interval_has_one_sample_and_an_hour_is_kept() -> None:
     history = LagHistory()
     for number in range(1000):
         history.add([TableLag("a", number), TableLag("b", None)], at(number / 2))
-    samples = history.samples("a")
-    assert len(samples) == KEPT_MS // INTERVAL_MS and samples[-1].behind == 999 and history.samples("b") == []
+    samples = history.samples("a", at(500))
+    assert len(samples) == KEPT_MS // INTERVAL_MS and samples[-1].behind == 999 and history.samples("b", at(500)) == []
     assert all(after.at_ms - before.at_ms == INTERVAL_MS for before, after in pairwise(samples))
     history.add([TableLag("a", 5)], at(499.9), renews=False)
-    assert history.samples("a")[-1].behind == 999, "somebody who looked knows more"
+    assert history.samples("a", at(500))[-1].behind == 999, "somebody who looked knows more"
     history.add([TableLag("a", None)], at(520))
-    assert history.samples("a") == samples, "what is not known is a gap"
+    assert history.samples("a", at(500)) == samples, "what is not known is a gap"
+    assert len(history.samples("a", at(520))) == len(samples) - 20, "an hour before now is shown"
     history.add([TableLag("a", 7)], at(600))
-    assert len(history.samples("a")) == 261 and history.samples("a")[0].at_ms > at(600) - KEPT_MS
+    kept = history.samples("a", at(600))
+    assert len(kept) == 261 and kept[0].at_ms > at(600) - KEPT_MS
 
 
 def test_a_clock_that_was_set_back_begins_again_and_tables_that_are_gone_are_forgotten() -> None:
     history = LagHistory()
     history.add([TableLag("a", 1), TableLag("b", 2)], at(5))
     history.add([TableLag("a", 3)], at(1))
-    assert history.samples("a") == [LagSample(at(1), 3, None)] and history.samples("b") == []
+    assert history.samples("a", at(1)) == [LagSample(at(1), 3, None)] and history.samples("b", at(1)) == []
+    history.add([TableLag("a", 4)], at(2.0004))
+    history.add([TableLag("a", 5)], at(2.0003))  # who has looked before adds after
+    assert [sample.behind for sample in history.samples("a", at(3))] == [3, 5]
     history.add([], at(2))
     assert history._tables == {}
 
@@ -56,7 +61,7 @@ def test_a_message_waited_since_all_was_committed() -> None:
     found = []
     for number, behind, complete in ((0, 4, None), (1, 4, at(0.5)), (2, 0, at(0.5)), (4, 9, at(0.5)), (5, 9, at(4.8))):
         history.add([TableLag("a", behind, complete)], at(number))
-        found.append(history.samples("a")[-1].waited_ms)
+        found.append(history.samples("a", at(number))[-1].waited_ms)
     assert found == [None, 5000, 0, 20_000, 2000]
 
 
@@ -69,19 +74,23 @@ def test_a_chart_has_gaps_and_stays_in_its_box() -> None:
 
 def test_a_chart_covers_what_is_known() -> None:
     samples = [LagSample(at(number), number, 1000 * number) for number in range(30)]
-    assert stretch_of(samples[:1]) == (at(1) - 600_000, at(1)) and stretch_of(samples) == (at(30) - 600_000, at(30))
-    assert stretch_of([LagSample(at(-400), 1, 0), samples[0]]) == (at(1) - KEPT_MS, at(1))
-    view = lag_view(samples)
+    now_ms = at(29)
+    assert stretch_of(samples[:1], at(0)) == (at(1) - 600_000, at(1))
+    assert stretch_of(samples, now_ms) == (at(30) - 600_000, at(30))
+    assert stretch_of([LagSample(at(-400), 1, 0), samples[0]], at(0)) == (at(1) - KEPT_MS, at(1))
+    view = lag_view(samples, now_ms)
     assert [(chart["newest"], chart["highest"]) for chart in view["charts"]] == [
         ("29 rows", "29 rows"),
         ("29 s", "29 s"),
     ]
     assert [(row["behind"], row["waited"]) for row in view["rows"]] == [(29, "29 s")]
     assert view["samples"][3] == {"at_ms": at(3), "behind": 3, "waited_ms": 3000}
-    unknown = lag_view([LagSample(at(0), 1, 5), LagSample(at(9), 1, None)])
+    old = lag_view(samples, at(35))
+    assert [chart["newest"] for chart in old["charts"]] == [None, None], "nobody knows how it is now"
+    unknown = lag_view([LagSample(at(0), 1, 5), LagSample(at(9), 1, None)], at(9))
     assert unknown["charts"][1]["newest"] is None and unknown["charts"][0]["newest"] == "1 row"
-    assert lag_trend([]) == lag_trend([LagSample(at(0), 0, 0)]) == {"highest": 0, "line": ""}
-    assert lag_trend(samples)["highest"] == 29 and lag_trend(samples)["line"]
+    assert lag_trend([], now_ms) == lag_trend([LagSample(at(0), 0, 0)], now_ms) == {"highest": 0, "line": ""}
+    assert lag_trend(samples, now_ms)["highest"] == 29 and lag_trend(samples, now_ms)["line"]
 
 
 def test_pages_show_the_samples(orders: App) -> None:
@@ -107,14 +116,14 @@ def test_what_ingestion_has_noted_is_sampled(orders: App) -> None:
     """Without anybody who looks; an old note is none, for the pipeline may be dead."""
     context, noted = orders.app.state.context, orders.home.context.catalog.serving
     sample_lags(context)
-    assert context.lag.samples("orders") == []
+    assert context.lag.samples("orders", context.home.context.now_ms()) == []
     noted.note_ingestion("orders", "INGESTING", None, 42)
     with lags_sampled(context, every_s=0.01):
         deadline = time.monotonic() + 10
-        while not context.lag.samples("orders"):
+        while not context.lag.samples("orders", context.home.context.now_ms()):
             assert time.monotonic() < deadline
             time.sleep(0.01)
-    assert context.lag.samples("orders")[0].behind == 42
+    assert context.lag.samples("orders", context.home.context.now_ms())[0].behind == 42
     noted.note_ingestion("orders", "PAUSED", "why", None)
     assert ingestion_lags(orders.home.context) == [TableLag("orders", None)]
     noted.note_ingestion("orders", "INGESTING", None, 0)

@@ -37,15 +37,19 @@ def test_catching_up_is_estimated_from_the_last_minute() -> None:
     def falling(*behind: int) -> list[LagSample]:
         return [LagSample(10_000 * number, value, None) for number, value in enumerate(behind)]
 
-    assert catch_up_s([]) is None and catch_up_s(falling(100)) is None
-    assert catch_up_s(falling(300, 200, 100)) == 10.0
-    assert catch_up_s(falling(100, 200)) is None and catch_up_s(falling(100, 100)) is None
-    assert catch_up_s(falling(100, 0)) is None
+    def estimated(samples: list[LagSample], later_ms: int = 0) -> float | None:
+        return catch_up_s(samples, (samples[-1].at_ms if samples else 0) + later_ms)
+
+    assert estimated([]) is None and estimated(falling(100)) is None
+    assert estimated(falling(300, 200, 100)) == estimated(falling(300, 200, 100), 20_000) == 10.0
+    assert estimated(falling(300, 200, 100), 60_000) is None, "nobody knows how it is now"
+    assert estimated(falling(100, 200)) is None and estimated(falling(100, 100)) is None
+    assert estimated(falling(100, 0)) is None
     assert (
-        catch_up_s([LagSample(at_s * 1000, behind, None) for at_s, behind in ((0, 10_000), (100, 1000), (110, 900))])
+        estimated([LagSample(at_s * 1000, behind, None) for at_s, behind in ((0, 10_000), (100, 1000), (110, 900))])
         == 90.0
     )
-    assert catch_up_s([LagSample(0, 200, None), LagSample(1000, 100, None)]) is None  # too short to say
+    assert estimated([LagSample(0, 200, None), LagSample(1000, 100, None)]) is None  # too short to say
     assert [about(value) for value in (1, 62, 240, 3600 * 5, 86400 * 3)] == ["5 s", "60 s", "4 min", "5 h", "3 d"]
 
 

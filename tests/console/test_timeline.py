@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,27 @@ def test_late_rows_are_marked_until_a_move_takes_them(app: App) -> None:
     assert [mark["late_segments"] for mark in model_of(app)["realtime"][0]["marks"]] == [1, 0]
     halves.commit_offline([row(5, 500, 4, "orders_500_500_1")], Boundary(2001, {KEY: 5}))
     assert not any(segment.is_late for segment in timeline_source(app.home.context.table("orders")).realtime)
+
+
+def test_rows_that_are_read_again_after_a_reset_are_late(app: App) -> None:
+    """Offsets of another epoch say nothing about them."""
+    halves, again = lay_orders(app.home), "orders__0__2__20210924T0802Z"
+    newer = KEY._replace(epoch=KEY.epoch + 1)
+    consuming = {newer: Consuming(again, 2, 0, 1, 100, 1_632_463_351_000)}
+    rows = [replace(row(1, 1000, 0, again), key=newer)]
+    halves.commit_realtime(rows, offsets={newer: 1}, consuming=consuming)
+    found = {segment.name: segment for segment in timeline_source(app.home.context.table("orders")).realtime}
+    assert (found[again].is_late, found[SEALED].state, found[SEALED].is_late) == (True, "moved", False)
+    halves.commit_offline([row(7, 1000, 0, "orders_1000_1000_1")], Boundary(2001, {KEY: 2, newer: 1}))
+    found = {segment.name: segment for segment in timeline_source(app.home.context.table("orders")).realtime}
+    assert (found[again].is_late, found[SEALED].state) == (False, "moved")
+
+
+def test_a_definition_that_changes_without_a_commit_is_seen(orders: App) -> None:
+    before = model_of(orders)["bucket_ms"]
+    documents = orders.home.table("orders").export().documents()
+    orders.home.apply_table(replace(documents, overrides=("bucketTimePeriod=4h",)))
+    assert model_of(orders)["bucket_ms"] == 4 * 3_600_000 != before
 
 
 def test_a_segment_that_a_move_took_in_part_is_not_late(app: App) -> None:

@@ -78,6 +78,15 @@ def test_a_move_of_a_paused_table_names_the_command_that_starts_it(
     assert hy.table("orders").move().sentence.endswith(f"not ingested yet: {words}")
 
 
+def test_a_move_beside_a_paused_connector_names_the_command_that_starts_it(
+    hy: Hybrid, orders: Halves, lags: Callable[[Lag], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lags(Lag(3))
+    monkeypatch.setattr("hybrid.operations.connectors.progress.pause_offsets", lambda *_: {})
+    words = "ingestion is paused, and `hybrid connector start orders` lets it continue."
+    assert hy.table("orders").move().sentence.endswith(f"not ingested yet: {words}")
+
+
 @pytest.mark.parametrize(
     ("lag", "words"),
     [
@@ -107,6 +116,13 @@ def test_a_merge_of_an_empty_half_names_the_move(hy: Hybrid, orders: Halves) -> 
     found = VERBS["task_run"].call(hy, table="orders", type=MERGE_TASK)
     assert found["sentence"].endswith(" No row is in OFFLINE yet: `hybrid move orders` moves rows.")
     orders.commit_offline([row(1, 1000, 0, "orders_1000_1000_0")])
+    assert "hybrid move" not in VERBS["task_run"].call(hy, table="orders", type=MERGE_TASK)["sentence"]
+
+
+def test_a_merge_of_a_table_without_moves_names_none(hy: Hybrid) -> None:
+    spec = hy.validate(TableDocuments((SCHEMA, "schema"), [(OFFLINE | MERGES, "offline")]))
+    Halves.create(hy.settings.warehouse, spec)
+    hy.context.definitions.add(_definition(spec))
     assert "hybrid move" not in VERBS["task_run"].call(hy, table="orders", type=MERGE_TASK)["sentence"]
 
 

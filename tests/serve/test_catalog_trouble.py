@@ -107,6 +107,13 @@ def test_a_state_that_could_not_be_noted_is_noted_later(here: Hybrid, monkeypatc
     ingesters[0]._round()
     confirmed = serving.ingestions()
     assert all(confirmed[name].at_ms > noted[name].at_ms for name in noted) and len(written) == 2
+    shared.confirm("orders")
+    time.sleep(0.002)
+    ingesters[0]._note("INGESTING", None, 7)
+    newer = serving.ingestions()["orders"]
+    shared._confirmed_at -= 60
+    shared.confirm("clicks")
+    assert serving.ingestions()["orders"] == newer, "an older confirmation is void"
     serving.forget("clicks")
     shared._confirmed_at -= 60
     ingesters[1]._round()

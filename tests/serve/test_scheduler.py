@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -103,10 +104,11 @@ def test_a_table_that_cannot_be_read_stops_no_others_and_stays_paused(hy: Hybrid
     broken = hy.settings.warehouse / "aaa" / "definition.json"
     broken.parent.mkdir()
     broken.write_text(json.dumps(dict.fromkeys(("realtime_doc", "offline_doc", "brokers"), None) | EMPTY))
+    locked = hy.settings.warehouse / "bbb" / "definition.json"
+    locked.mkdir(parents=True)  # to read a folder fails, as a disk that does not answer does
     serving, pipeline = hy.context.catalog.serving, Pipeline(hy, threading.Event())
-    threads = {
-        name: SimpleNamespace(stop=threading.Event(), is_alive=lambda: True) for name in ("aaa", "gone", "orders")
-    }
+    thread = partial(SimpleNamespace, is_alive=lambda: True)
+    threads = {name: thread(stop=threading.Event()) for name in ("aaa", "bbb", "gone", "orders")}
     pipeline._ingesters, pipeline._loaders = dict(threads), dict(threads)  # type: ignore[arg-type]
     for name in threads:
         serving.pause(name)
@@ -114,9 +116,18 @@ def test_a_table_that_cannot_be_read_stops_no_others_and_stays_paused(hy: Hybrid
     clock.pass_minutes(5)
     pipeline._look()
     assert [run.table_name for run in hy.context.catalog.runs.list()] == ["orders"]
-    assert sorted(serving.pauses()) == sorted(pipeline._ingesters) == ["aaa", "orders"]
-    assert list(pipeline._loaders) == ["aaa"], "orders has no connectors"
+    assert sorted(serving.pauses()) == sorted(pipeline._ingesters) == ["aaa", "bbb", "orders"]
+    assert sorted(pipeline._loaders) == ["aaa", "bbb"], "orders has no connectors"
     assert not threads["aaa"].stop.is_set() and threads["gone"].stop.is_set()
+
+
+def test_a_table_that_is_dropped_while_it_is_looked_at_does_not_stop_the_others(hy: Hybrid, clock: Clock) -> None:
+    scheduler, orders = Scheduler(hy), hy.spec("orders")
+    both = [replace(orders, name="dropped"), orders]
+    scheduler.look(both)
+    clock.pass_minutes(5)
+    scheduler.look(both)
+    assert [run.table_name for run in hy.context.catalog.runs.list()] == ["orders"]
 
 
 def test_each_task_of_a_table_has_its_own_schedule(hy: Hybrid, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:

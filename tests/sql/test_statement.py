@@ -45,6 +45,8 @@ def test_nothing_is_no_statement(sql: str) -> None:
         ("select a from t limt 10", "Did you mean LIMIT instead of 'limt'?"),
         ("select a from t where order_id order_id = 1", None),
         ("select 'form' from t t t", None),
+        ("select * from orders where", None),
+        ("select * from orders )", None),
         ("delete from t", statement._HINT),
     ],
 )

@@ -18,7 +18,8 @@ from hybrid.runtime.json_values import instant, json_value
 from hybrid.serve.console.copies import copies_of
 from hybrid.serve.console.durations import about
 from hybrid.serve.console.overview import overview_of, short_run
-from hybrid.serve.console.page import Json, PageRequest, change, page, target_block
+from hybrid.serve.console.page import Json, PageRequest, Threads, change, page, target_block
+from hybrid.serve.lag_history import catch_up_s
 from hybrid.table.state import RESET
 
 router = APIRouter(include_in_schema=False)
@@ -29,7 +30,7 @@ _WORKS = frozenset({INGEST, SEAL, RESET, REPLAY})
 _LIVE, _REJECTED = "live", "rejected"
 
 
-@page(router, _PATH, template="ingestion.html", title="Ingestion", awaits_overview=True)
+@page(router, _PATH, template="ingestion.html", title="Ingestion", threads=Threads.OVERVIEW)
 def ingestion_page(ask: PageRequest, table: str) -> Json:
     """A table's ingestion. `rejected=all` adds the rejected rows that were replayed since.
 
@@ -58,7 +59,8 @@ def _live(ask: PageRequest, name: str, has_realtime: bool) -> Json:
     ref = ask.context.home.context.table(name).pinned()  # all parts of the page read each log once
     table = Table(ask.context.home.context, ref)
     ends = ask.context.stream_ends.get(name) if ref.spec.stream is not None else StreamEnds()
-    partitions = partitions_of(ref, ends, ask.context.home.context.now_ms())
+    now_ms = ask.context.home.context.now_ms()
+    partitions = partitions_of(ref, ends, now_ms)
     card = overview_of(ask, name)
     pause = json_value(vars(table.pause_status())) if has_realtime else None
     problem = None
@@ -71,7 +73,7 @@ def _live(ask: PageRequest, name: str, has_realtime: bool) -> Json:
         "pause": pause,
         "problem": problem,
         "unreachable": None if ends.problem is None else {"error": ends.problem, "hint": ends.hint},
-        "totals": totals_of(partitions, about(ask.context.lag.catch_up_s(name))),
+        "totals": totals_of(partitions, about(catch_up_s(ask.context.lag.samples(name, now_ms), now_ms))),
         "connectors": connectors_view(statuses, partitions),
         "is_configured": not ref.spec.connectors,
         "partitions": [partition_view(found) for found in partitions],

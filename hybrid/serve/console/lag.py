@@ -10,25 +10,25 @@ from hybrid.runtime.json_values import instant
 from hybrid.serve.console.durations import about, duration_words
 from hybrid.serve.console.page import Json, PageRequest, page
 from hybrid.serve.console.sparkline import sparkline, time_line
-from hybrid.serve.lag_history import INTERVAL_MS, KEPT_MS, LagSample
+from hybrid.serve.lag_history import INTERVAL_MS, KEPT_MS, STALE_MS, LagSample, catch_up_s
 
 router = APIRouter(include_in_schema=False)
 _MINUTE_MS = 60_000
 _SPAN_MS, _ROW_MS = 10 * _MINUTE_MS, 5 * _MINUTE_MS  # of the charts at least; of a row of their table
-_GAP_MS = 5 * INTERVAL_MS // 2
 
 
 @page(router, "/ui/tables/{table}/lag", template="table_lag.html", title="Lag")
 def lag_page(ask: PageRequest, table: str) -> Json:
     """How far a table was behind Kafka, by samples that the server keeps for an hour."""
-    name = ask.context.home.context.table(table).name
-    catch_up_s, samples = ask.context.lag.catch_up_s(name), ask.context.lag.samples(name)
-    return {"table": name, "catch_up": about(catch_up_s), **lag_view(samples)}
+    home = ask.context.home.context
+    name, now_ms = home.table(table).name, home.now_ms()
+    samples = ask.context.lag.samples(name, now_ms)
+    return {"table": name, "catch_up": about(catch_up_s(samples, now_ms)), **lag_view(samples, now_ms)}
 
 
-def lag_view(samples: Sequence[LagSample]) -> Json:
-    """The samples, oldest first, with what charts and readers need of them."""
-    stretch = stretch_of(samples)
+def lag_view(samples: Sequence[LagSample], now_ms: int) -> Json:
+    """The samples until now, oldest first, with what charts and readers need of them."""
+    stretch = stretch_of(samples, now_ms)
     waits = [(sample.at_ms, sample.waited_ms) for sample in samples if sample.waited_ms is not None]
     return {
         "interval_ms": INTERVAL_MS,
@@ -43,11 +43,11 @@ def lag_view(samples: Sequence[LagSample]) -> Json:
     }
 
 
-def stretch_of(samples: Sequence[LagSample]) -> tuple[int, int]:
-    """The stretch of the charts: whole ten minutes up to an hour, which end with the interval of the newest sample."""
+def stretch_of(samples: Sequence[LagSample], now_ms: int) -> tuple[int, int]:
+    """The stretch of the charts: whole ten minutes up to an hour, which end with the present interval."""
     if not samples:
         return 0, _SPAN_MS
-    end_ms = (samples[-1].at_ms // INTERVAL_MS + 1) * INTERVAL_MS
+    end_ms = (now_ms // INTERVAL_MS + 1) * INTERVAL_MS
     spans = -(-(end_ms - samples[0].at_ms) // _SPAN_MS)
     return end_ms - min(spans * _SPAN_MS, KEPT_MS), end_ms
 
@@ -55,15 +55,15 @@ def stretch_of(samples: Sequence[LagSample]) -> tuple[int, int]:
 def _chart(
     title: str, points: Sequence[tuple[int, int]], stretch: tuple[int, int], words: Callable[[int], str]
 ) -> Json:
-    """A line through moments with values. The newest value is left out where its sample is not the last one."""
+    """A line through moments with values. The newest value is left out where it says nothing about now."""
     highest = max(points, key=lambda point: (point[1], point[0]), default=None)
-    is_current = bool(points) and stretch[1] - points[-1][0] <= INTERVAL_MS
+    is_current = bool(points) and stretch[1] - points[-1][0] <= STALE_MS + INTERVAL_MS
     return {
         "title": title,
         "newest": words(points[-1][1]) if is_current else None,
         "highest": words(highest[1]) if highest is not None else None,
         "highest_at": instant(highest[0]) if highest is not None else None,
-        "line": time_line(points, stretch, _GAP_MS),
+        "line": time_line(points, stretch, STALE_MS),
     }
 
 
@@ -71,8 +71,8 @@ def _rows(count: int) -> str:
     return f"{count:,} row" if count == 1 else f"{count:,} rows"
 
 
-def lag_trend(samples: Sequence[LagSample]) -> Json:
-    """What a card shows of the lag: its highest value in each minute as a line, which is empty without any lag."""
+def lag_trend(samples: Sequence[LagSample], now_ms: int) -> Json:
+    """What a card shows of the last hour: the highest lag of each minute as a line, which is empty without any lag."""
     minutes: dict[int, int] = {}
     for sample in samples:
         if sample.behind:
@@ -80,7 +80,7 @@ def lag_trend(samples: Sequence[LagSample]) -> Json:
             minutes[minute] = max(minutes.get(minute, 0), sample.behind)
     if not minutes:
         return {"highest": 0, "line": ""}
-    last = samples[-1].at_ms // _MINUTE_MS
+    last = now_ms // _MINUTE_MS
     shown = range(last + 1 - KEPT_MS // _MINUTE_MS, last + 1)
     return {"highest": max(minutes.values()), "line": sparkline([minutes.get(minute, 0) for minute in shown])}
 

@@ -11,10 +11,10 @@ from hybrid.runtime.json_values import instant
 from hybrid.serve.console.copies import copies_of
 from hybrid.serve.console.durations import about
 from hybrid.serve.console.lag import lag_trend
-from hybrid.serve.console.page import Json, PageRequest, page
+from hybrid.serve.console.page import Json, PageRequest, Threads, page
 from hybrid.serve.console.sparkline import sparkline
 from hybrid.serve.health import checks
-from hybrid.serve.lag_history import LagHistory, catch_up_s
+from hybrid.serve.lag_history import catch_up_s
 
 router = APIRouter(include_in_schema=False)
 _POLL_MS = 2000
@@ -22,13 +22,13 @@ _OWN_LINES = frozenset({"connectors"})  # a failed connector is told with its ta
 _COMMANDS = {"pipeline": "hybrid logs", "catalog": "hybrid doctor", "warehouse": "hybrid doctor"}
 
 
-@page(router, "/", template="overview.html", title="Overview", poll_ms=_POLL_MS, awaits_overview=True)
+@page(router, "/", template="overview.html", title="Overview", poll_ms=_POLL_MS, threads=Threads.OVERVIEW)
 def overview_page(ask: PageRequest) -> Json:
     """Every table as `hybrid status` has it, with its runs, schedules and problems."""
     found = ask.context.overview.get()
     return {
         "copies": copies_of(ask.url, "status", {}, cli=("status",), python="hy.status()"),
-        "tables": [card_view(table, ask.context.lag) for table in found],
+        "tables": [card_view(ask, table) for table in found],
         "problems": [
             {"sentence": f"{check['name'].capitalize()}: {check['detail']}.", "command": _COMMANDS[check["name"]]}
             for check in checks(ask.context)
@@ -37,7 +37,7 @@ def overview_page(ask: PageRequest) -> Json:
     }
 
 
-@page(router, "/ui/tables/{table}/status", template="table_status.html", title="Status", awaits_overview=True)
+@page(router, "/ui/tables/{table}/status", template="table_status.html", title="Status", threads=Threads.OVERVIEW)
 def table_status_page(ask: PageRequest, table: str) -> Json:
     """One card of the overview. The timeline loads it by itself, because it may take longer than the marks.
 
@@ -47,7 +47,7 @@ def table_status_page(ask: PageRequest, table: str) -> Json:
     card = overview_of(ask, name)
     if card is None:
         return {"table": name, "status": None, "tails": {}}
-    return {"table": name, "status": card_view(card, ask.context.lag), "tails": dict(card.status.tails)}
+    return {"table": name, "status": card_view(ask, card), "tails": dict(card.status.tails)}
 
 
 def overview_of(ask: PageRequest, name: str) -> TableOverview | None:
@@ -55,15 +55,16 @@ def overview_of(ask: PageRequest, name: str) -> TableOverview | None:
     return next((found for found in ask.context.overview.get() if found.status.table == name), None)
 
 
-def card_view(table: TableOverview, history: LagHistory) -> Json:
+def card_view(ask: PageRequest, table: TableOverview) -> Json:
     """One table. `catch_up` says about when it has caught up at the present rate, in words."""
-    samples = history.samples(table.status.table)
+    now_ms = ask.context.home.context.now_ms()
+    samples = ask.context.lag.samples(table.status.table, now_ms)
     return {
         **views.status_view(table.status),
         "healthy": not table.problems,
         "committed_until": instant(table.committed_until_ms),
-        "catch_up": about(catch_up_s(samples)),
-        "lag": lag_trend(samples),
+        "catch_up": about(catch_up_s(samples, now_ms)),
+        "lag": lag_trend(samples, now_ms),
         "trend": {
             "rows": list(table.trend.rows),
             "bucket_ms": TREND_BUCKET_MS,

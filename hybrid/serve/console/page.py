@@ -17,6 +17,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -117,26 +118,33 @@ class PageRequest:
             raise UsageError(f"The confirmation does not read '{name}'. Nothing was changed.", hint="Type it exactly")
 
 
+class Threads(StrEnum):
+    """The threads of `ServerContext` that a view may take: it waits for none, for all tables, or for Kafka itself."""
+
+    PAGES = "page_threads"
+    OVERVIEW = "overview_threads"
+    KAFKA = "kafka_threads"
+
+
 @dataclass(frozen=True)
 class Page:
     """What a page is made of.
 
-    `awaits_overview`: its view may wait for all tables, and for brokers that do not answer.
+    `threads`: whose threads its view takes.
     """
 
     view: Callable[..., Json]
     template: str
     title: str
     poll_ms: int = 0
-    awaits_overview: bool = False
+    threads: Threads = Threads.PAGES
 
     async def answer(self, request: Request, as_json: bool) -> Response:
         """The response to a GET."""
         context = context_of(request)
         call = partial(self.view, PageRequest(request, context), **request.path_params)
-        limiter = context.overview_threads if self.awaits_overview else context.page_threads
         try:
-            model = await run_sync(call, limiter=limiter)
+            model = await run_sync(call, limiter=getattr(context, self.threads))
         except Exception as error:
             if as_json:
                 raise
@@ -172,12 +180,12 @@ def page(
     template: str,
     title: str,
     poll_ms: int = 0,
-    awaits_overview: bool = False,
+    threads: Threads = Threads.PAGES,
 ) -> Callable[[Callable[..., Json]], Callable[..., Json]]:
     """Register a view function for a path and for its twin with `.json`. `poll_ms`: the page updates itself."""
 
     def declare(view: Callable[..., Json]) -> Callable[..., Json]:
-        made = Page(view, template, title, poll_ms, awaits_overview)
+        made = Page(view, template, title, poll_ms, threads)
 
         async def as_json(request: Request) -> Response:
             return await made.answer(request, as_json=True)

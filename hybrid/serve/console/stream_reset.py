@@ -11,7 +11,7 @@ from fastapi import APIRouter
 from hybrid.errors import HybridError, UsageError, error_document
 from hybrid.operations.partitions import partitions_of
 from hybrid.serve.console.copies import command_line, copies_of
-from hybrid.serve.console.page import Json, PageRequest, change, page
+from hybrid.serve.console.page import Json, PageRequest, Threads, change, page
 
 router = APIRouter(include_in_schema=False)
 _INGESTION = "/ui/tables/{table}/ingestion"
@@ -21,7 +21,7 @@ _TEXTS = ("time", "offsets")
 _OFFSETS_MAX = 40  # partitions whose positions fill in the field
 
 
-@page(router, _PATH, template="stream_reset.html", title="Reset", awaits_overview=True)
+@page(router, _PATH, template="stream_reset.html", title="Reset", threads=Threads.KAFKA)
 def reset_page(ask: PageRequest, table: str) -> Json:
     """The partitions of a stream, and what a reset of `topic` to `place` would do.
 

@@ -32,13 +32,13 @@ _TIMES_MAX = 2**53  # what JavaScript counts exactly
 def timeline_page(ask: PageRequest, table: str) -> Json:
     """The marks of a window (`start`, `end`: ISO 8601 or epoch milliseconds; all rows without them)."""
     ref = ask.context.home.context.table(table).pinned()
-    name, positions = (
-        ref.name,
-        {half: ask.context.log_positions.of(ref, half) for half in Half if half in ref.spec.halves},
-    )
-    moved = (name, positions.get(Half.OFFLINE))  # what was moved or loaded stays while rows arrive
+    name, spec = ref.name, ref.spec
+    positions = {half: ask.context.log_positions.of(ref, half) for half in Half if half in spec.halves}
+    # A changed definition need not commit to a half.
+    definition = (tuple(spec.half_names), spec.boundary_lag_ms, spec.move.bucket_ms if spec.move else None)
+    moved = (name, definition, positions.get(Half.OFFLINE))  # what was moved or loaded stays while rows arrive
     lane, boundary = ask.context.offline_lanes.get(moved, lambda: _lane_and_boundary(ask, ref))
-    versions = (name, *positions.values())
+    versions = (name, definition, *positions.values())
     source = ask.context.timelines.get(versions, lambda: timeline_source(ref, lane))
     segments = copies_of(
         ask.url, "segments", {"table": name}, cli=("segment", "list", name), python=f"hy.table({name!r}).segments()"
@@ -46,8 +46,8 @@ def timeline_page(ask: PageRequest, table: str) -> Json:
     model = {
         "table": name,
         "copies": segments,
-        "halves": ref.spec.half_names,
-        "time_column": ref.spec.time_column,
+        "halves": spec.half_names,
+        "time_column": spec.time_column,
         "boundary": boundary,
         "frontier": source.frontier,
         "bucket_ms": source.bucket_ms,

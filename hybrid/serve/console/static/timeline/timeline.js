@@ -34,8 +34,9 @@ class Timeline {
 
   follow(model) {
     this.take(model);
-    this.legend();
-    document.getElementById("facts")?.dispatchEvent(new CustomEvent("refresh"));
+    const facts = document.getElementById("facts");
+    facts?.setAttribute("hx-get", this.pageAddress());  // of the window in sight, as the marks are
+    facts?.dispatchEvent(new CustomEvent("refresh"));
   }
 
   take(model) {
