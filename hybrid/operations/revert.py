@@ -6,7 +6,8 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from hybrid.operations.backfills import Backfills
-from hybrid.operations.segment_replacement import REVERT, Replacing
+from hybrid.operations.segment_replacement import Replacing
+from hybrid.table.lineage import REVERT
 
 if TYPE_CHECKING:
     from hybrid.home.home import Home

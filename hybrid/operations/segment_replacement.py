@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING
 from hybrid.lake import pushes
 from hybrid.lake.pushes import OpenReplacement, PushState
 from hybrid.runtime.sentence_repr import shown_as
+from hybrid.table.lineage import REPLACE, REVERT
 
 if TYPE_CHECKING:
     from hybrid.home.home import Home
     from hybrid.home.table_ref import TableRef
     from hybrid.replace.pending import PendingReplacement
     from hybrid.replace.report import JobReport
-
-REPLACE, REVERT = "replace", "revert"  # types of runs
 
 
 @shown_as("{0._table.name}")

@@ -18,7 +18,7 @@ from hybrid.operations.segments import Segment, segments_of_half
 from hybrid.replace.lineage import EntryState, ReplacementEntry, entries_of
 from hybrid.table.boundary import INFINITE
 from hybrid.table.columns import EPOCH, OFFSET, TIME
-from hybrid.table.lineage import MERGE
+from hybrid.table.lineage import MERGE, REVERT
 from hybrid.table.timeline_marks import BucketCondition, OfflineSegment, RealtimeSegment, SegmentCondition, Work
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 _DAY_MS = 86_400_000
 _MOVES = ("move", MOVE_TASK)
-_REVERT = "revert"
 _BACKFILL_STATES = {
     RUNNING: BucketCondition.RUNNING,
     FAILED: BucketCondition.FAILED,
@@ -133,7 +132,7 @@ def _written_by(entries: Sequence[ReplacementEntry]) -> dict[str, str]:
     return {
         name: entry.id
         for entry in reversed(entries)
-        if entry.state is EntryState.ACTIVE and entry.kind not in {MERGE, _REVERT}
+        if entry.state is EntryState.ACTIVE and entry.kind not in {MERGE, REVERT}
         for name in entry.lineage.segments_to
     }
 

@@ -30,6 +30,7 @@ from hybrid.rpc.job_request import JobRequest
 from hybrid.rpc.table_verbs import table_dropped, table_export, table_infer, table_list
 from hybrid.rpc.task_reports import run_task
 from hybrid.runtime.json_values import json_document, json_value
+from hybrid.table.lineage import REPLACE, REVERT
 from hybrid.table.state import RESET
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ Json = Any
 JsonParameters = dict[str, Any] | list[Any] | None
 READ, OPERATE, ADMIN = Right.READ, Right.OPERATE, Right.ADMIN
 INGEST, JOB, SEAL, BOUNDARY, BACKFILL = "ingest", "job", "seal", "boundary", "backfill"
-REPLAY, PURGE, EVOLVE, BACKUP, REPLACE, REVERT = "replay", "purge", "evolve", "backup", "replace", "revert"
+REPLAY, PURGE, EVOLVE, BACKUP = "replay", "purge", "evolve", "backup"
 
 
 @dataclass(frozen=True)

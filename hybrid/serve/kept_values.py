@@ -17,32 +17,32 @@ class KeptValues(Generic[Value]):
         self._count = count
         self._values: OrderedDict[Hashable, Value] = OrderedDict()
         self._making: dict[Hashable, threading.Lock] = {}
-        self._one_changes = threading.Lock()
+        self._lock = threading.Lock()
 
     def get(self, identity: Hashable, make: Callable[[], Value]) -> Value:
         """Return the value of an identity, made now if it is not there."""
-        with self._one_changes:
+        with self._lock:
             if identity in self._values:
-                return self._used(identity)
-            one_makes = self._making.setdefault(identity, threading.Lock())
-        with one_makes:
-            with self._one_changes:
+                return self._touched_value(identity)
+            making_lock = self._making.setdefault(identity, threading.Lock())
+        with making_lock:
+            with self._lock:
                 if identity in self._values:  # another caller has made it meanwhile
-                    return self._used(identity)
+                    return self._touched_value(identity)
             try:
                 value = make()
                 self._keep(identity, value)
             finally:
-                with self._one_changes:
+                with self._lock:
                     self._making.pop(identity, None)
             return value
 
-    def _used(self, identity: Hashable) -> Value:
+    def _touched_value(self, identity: Hashable) -> Value:
         self._values.move_to_end(identity)
         return self._values[identity]
 
     def _keep(self, identity: Hashable, value: Value) -> None:
-        with self._one_changes:
+        with self._lock:
             self._values[identity] = value
             while len(self._values) > self._count:
                 self._values.popitem(last=False)

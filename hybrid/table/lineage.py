@@ -12,7 +12,8 @@ from typing import Any
 
 from hybrid.table.state import Act, LineagePointer, OfflineState
 
-MERGE = "merge"  # the kind of entries whose commit only regroups rows into other segments
+# Kinds of entries, and types of the runs that made them. A merge's commit only regroups rows into other segments.
+REPLACE, REVERT, MERGE = "replace", "revert", "merge"
 
 
 @dataclass(frozen=True)
