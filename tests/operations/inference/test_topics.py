@@ -53,7 +53,7 @@ def test_both_halves_and_the_stream_from_its_beginning(hy: Hybrid, hold: Any) ->
     assert spec.stream is not None and spec.warnings == ()
     assert (spec.stream.topics, spec.stream.brokers, spec.stream.offset_reset) == (("rides",), BROKERS, "smallest")
     assert spec.primary_key == ("ride_id",) and spec.upsert is not None and spec.move is not None
-    assert found.job is None and found.records == 2 and "Read all 2 messages of topic 'rides'" in str(found)
+    assert found.job is None and found.records == 2 and "Read all 2 messages of topic 'rides'" in " ".join(found.notes)
 
 
 def test_malformed_messages_are_counted_and_shown(hy: Hybrid, hold: Any) -> None:
@@ -68,8 +68,8 @@ def test_malformed_messages_are_counted_and_shown(hy: Hybrid, hold: Any) -> None
 def test_conflicts_name_their_message(hy: Hybrid, hold: Any) -> None:
     hold(*encoded({**RIDE, "fare": 1.5}, {**RIDE, "fare": "free"}, {**RIDE, "fare": 2.5}))
     found = hy.infer_table("rides", kafka=BROKERS)
-    assert "'fare' holds a number with a fraction in 2 and a text in 1 records." in str(found)
-    assert 'A text is "free" at partition 0, offset 1.' in str(found)
+    assert "'fare' holds a number with a fraction in 2 and a text in 1 records." in " ".join(found.notes)
+    assert 'A text is "free" at partition 0, offset 1.' in " ".join(found.notes)
 
 
 def test_a_statement_with_the_topic(hy: Hybrid, hold: Any) -> None:
