@@ -336,7 +336,8 @@ def test_rows_that_are_lost_and_laid_anew_come_once(table: Table) -> None:
     table.ask("select order_id from orders order by order_id limit 100")
 
 
-def test_what_is_answered_at_once(table: Table) -> None:
+def test_what_is_answered_at_once(tmp_path: Path) -> None:
+    table = Table(tmp_path, tuning=replace(NEVER_DUE, optimistic_s_max=math.inf, optimistic_gap_share=math.inf))
     sql, scan = "select count(*) from orders where order_id = 40", "select count(*) from orders"
     for one in (sql, scan):
         table.ask(one)
