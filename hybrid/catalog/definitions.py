@@ -78,12 +78,9 @@ class Definitions:
     def _has_file(self, name: str) -> bool:
         """Whether a table's file is there. One that cannot be looked at now is: whoever reads it says why."""
         try:
-            os.stat(f"{self._warehouse}/{name}/{DEFINITION_FILE}")
-        except (FileNotFoundError, NotADirectoryError):
-            return False
+            return self.stamp(name) is not None
         except OSError:
             return True
-        return True
 
     def find(self, name: str) -> Definition | None:
         """The table of that name; None without one, or for an invalid name. DataError when it is damaged."""

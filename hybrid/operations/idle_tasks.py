@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hybrid.config.table_config import Half
 from hybrid.operations.lag import lag_of
 from hybrid.operations.pauses import is_paused
-from hybrid.operations.segments import segments_of
+from hybrid.operations.segments import segments_of_half
 from hybrid.progress import counted
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def after_optimize(table: TableRef, report: OptimizeReport) -> OptimizeReport:
     """The report, with the command that seals segments where none is sealed."""
     if report.segments:
         return report
-    states = {segment.state for segment in segments_of(table) if segment.half == Half.REALTIME}
+    states = {segment.state for segment in segments_of_half(table, Half.REALTIME)}
     if states != {"CONSUMING"}:
         return report
     seal = f"All of its segments are consuming: `hybrid segment seal {table.name}` seals them."

@@ -42,16 +42,20 @@ _BACKFILL_STATES = {
 class OfflineLane:
     """The offline half on a timeline, with the boundary in effect: it stays the same while rows only arrive.
 
-    `frontier` is the offset watermark by partition, of its newest epoch; `watermarks` has those of all epochs, by
-    partition and epoch. `timeless` counts segments without times, which have no place.
+    `watermarks` are the offset watermarks by partition and epoch. `timeless` counts segments without times, which have
+    no place.
     """
 
     effective: EffectiveBoundary | None
-    frontier: Mapping[str, int]
     watermarks: Mapping[tuple[str, int], int]
     segments: tuple[OfflineSegment, ...]
     entries: Mapping[str, ReplacementEntry]
     timeless: int
+
+    @property
+    def frontier(self) -> dict[str, int]:
+        """The watermark of each partition in its newest epoch, which comes last."""
+        return {name: offset for (name, _), offset in sorted(self.watermarks.items())}
 
 
 @dataclass(frozen=True)
@@ -108,15 +112,13 @@ def timeline_source(table: TableRef, offline: OfflineLane | None = None) -> Time
 def offline_lane(table: TableRef) -> OfflineLane:
     """What the offline half gives to the timeline: nothing on a table without it."""
     if Half.OFFLINE not in table.spec.halves:
-        return OfflineLane(None, {}, {}, (), {}, 0)
+        return OfflineLane(None, {}, (), {}, 0)
     segments = segments_of_half(table, Half.OFFLINE)
     entries = entries_of(table.half(Half.OFFLINE))
     written = _written_by(entries)
-    watermarks = _watermarks(table.spec, table.boundary())
     return OfflineLane(
         effective=table.effective_boundary(),
-        frontier={name: offset for (name, _), offset in sorted(watermarks.items())},  # the newest epoch comes last
-        watermarks=watermarks,
+        watermarks=_watermarks(table.spec, table.boundary()),
         segments=tuple(
             OfflineSegment(found.name, found.start_ms, found.end_ms, found.rows, found.bytes, written.get(found.name))
             for found in segments

@@ -7,10 +7,12 @@ below `folders` can be read. This holds for any SQL that passes the earlier chec
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hybrid.lake.parquet_paths import literal_path
+from hybrid.query.deadline import deadline
 from hybrid.runtime.disk import free_bytes, reserve_bytes
 
 if TYPE_CHECKING:
@@ -54,6 +56,23 @@ def locked_connection(
     ):
         connection.execute(setting)
     return connection
+
+
+def rows_in_time(
+    folders: Iterable[Path], sql: str, until: float, bytes_max: int | None = None, spill: Path | None = None
+) -> list[tuple[Any, ...]] | None:
+    """The rows of our own statement over files, which ends by the monotonic time `until`; None when it fails.
+
+    It does so when it is out of time or memory, and when a file is gone since or of an earlier schema.
+    """
+    import duckdb
+
+    with closing(locked_connection(folders, bytes_max, spill)) as connection:
+        try:
+            with deadline(until, connection.interrupt):
+                return connection.execute(sql).fetchall()
+        except duckdb.Error:
+            return None
 
 
 def spill_bytes(folder: Path) -> int:

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from hybrid.lake.parquet_paths import paths_sql
-from hybrid.query.connection import locked_connection
-from hybrid.query.deadline import deadline
+from hybrid.query.connection import rows_in_time
 from hybrid.query.prune import is_covered
 from hybrid.table.columns import OFFSET, TIME, bookkeeping
 from hybrid.table.coverage_sql import visible_realtime_sql
@@ -61,20 +60,10 @@ def _counted(
     realtime: HalfSnapshot, files: Sequence[DataFile], boundary: EffectiveBoundary, until: float | None
 ) -> dict[str, int] | None:
     """The covered rows of each file, by its path; None when they cannot be counted in time."""
-    import duckdb
-
     if until is None or time.monotonic() >= until:
         return None
     paths = paths_sql(file.path for file in files)
     read = f"read_parquet([{paths}], hive_partitioning = false, union_by_name = true, filename = true)"
-    connection = locked_connection([realtime.path.absolute()])
-    try:
-        with deadline(until, connection.interrupt):
-            rows = connection.execute(
-                f"SELECT filename, count(*) FROM {read} WHERE NOT ({visible_realtime_sql(boundary)}) GROUP BY ALL"
-            ).fetchall()
-    except duckdb.Error:  # too late, or a file is gone since
-        return None
-    finally:
-        connection.close()
-    return {str(path): int(count) for path, count in rows}
+    sql = f"SELECT filename, count(*) FROM {read} WHERE NOT ({visible_realtime_sql(boundary)}) GROUP BY ALL"
+    rows = rows_in_time([realtime.path.absolute()], sql, until)
+    return None if rows is None else {str(path): int(count) for path, count in rows}

@@ -6,13 +6,11 @@ Importing the parser and the rest of the engine takes longer than the status of 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path
 
 from hybrid.config.table_config import TableSpec
 from hybrid.lake.log_entries import DataFile
-from hybrid.query.connection import locked_connection
-from hybrid.query.deadline import deadline
+from hybrid.query.connection import rows_in_time
 from hybrid.query.prune import choose_offline, choose_realtime, shows_all_offline, shows_all_realtime
 from hybrid.query.revision import PinnedHalves
 from hybrid.query.scan import Scan, relation_sql
@@ -59,13 +57,6 @@ class VisibleCount:
 
     def by_reading(self, memory_bytes: int, spill: Path, until: float) -> int | None:
         """The count by a query over the files, which ends by the monotonic time `until`; None when that fails."""
-        import duckdb
-
         folders = [half.path.absolute() for half in (self._halves.offline, self._halves.realtime) if half is not None]
-        with closing(locked_connection(folders, memory_bytes, spill)) as connection:
-            try:
-                with deadline(until, connection.interrupt):
-                    row = connection.execute(f"SELECT count(*) FROM ({relation_sql(self._scan)})").fetchone()
-            except duckdb.Error:  # out of time or memory, or files of an earlier schema
-                return None
-        return None if row is None else int(row[0])
+        rows = rows_in_time(folders, f"SELECT count(*) FROM ({relation_sql(self._scan)})", until, memory_bytes, spill)
+        return None if rows is None else int(rows[0][0])

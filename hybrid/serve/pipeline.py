@@ -9,9 +9,10 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 import sqlalchemy as sa
 
@@ -34,6 +35,7 @@ from hybrid.serve.scheduler import Scheduler
 from hybrid.serve.supervisor import BEAT_FILE
 
 _LOG = logging.getLogger(__name__)
+Keeper = TypeVar("Keeper", Ingester, Loader)
 ROLE = "pipeline"
 _BEAT_S = 1.0
 _TURN_S = 0.05
@@ -179,23 +181,14 @@ class Pipeline:
 
     def _keep_loaders(self, specs: Mapping[str, TableSpec], unreadable: Collection[str]) -> None:
         tables = {name for name, spec in specs.items() if spec.connectors}
-        for name in set(self._loaders) - tables - set(unreadable):
-            self._loaders.pop(name).stop.set()
-        for name in tables:
-            if name not in self._loaders or not self._loaders[name].is_alive():
-                self._loaders[name] = Loader(self._home, name, lambda: not self._works())
-                self._loaders[name].start()
+        _keep(self._loaders, tables, unreadable, lambda name: Loader(self._home, name, lambda: not self._works()))
 
     def _keep_ingesters(self, specs: Mapping[str, TableSpec], unreadable: Collection[str]) -> None:
+        def make(name: str) -> Ingester:
+            return Ingester(self._home, name, self._shared, lambda: not self._works())
+
         tables = {name for name, spec in specs.items() if spec.stream is not None}
-        # What cannot be read now is not gone: its ingester notes why it stops, and a pause of it holds.
-        for name in set(self._ingesters) - tables - set(unreadable):
-            self._ingesters.pop(name).stop.set()
-            self._home.context.catalog.serving.forget(name)
-        for name in tables:
-            if name not in self._ingesters or not self._ingesters[name].is_alive():
-                self._ingesters[name] = Ingester(self._home, name, self._shared, lambda: not self._works())
-                self._ingesters[name].start()
+        _keep(self._ingesters, tables, unreadable, make, self._home.context.catalog.serving.forget)
 
     def _start_waiting(self) -> bool:
         """Start one queued run in its own thread, if one may start."""
@@ -251,6 +244,26 @@ class Pipeline:
         self._ending = True
         if self._jvm is not None:
             self._jvm.stop(_JVM_END_S)
+
+
+def _keep(
+    keepers: dict[str, Keeper],
+    tables: Collection[str],
+    unreadable: Collection[str],
+    make: Callable[[str], Keeper],
+    forget: Callable[[str], None] = lambda name: None,
+) -> None:
+    """Start a thread for each table that has none alive; stop and forget those of other tables.
+
+    What cannot be read now is not gone: its thread notes why it stops, and a pause of it holds.
+    """
+    for name in set(keepers) - set(tables) - set(unreadable):
+        keepers.pop(name).stop.set()
+        forget(name)
+    for name in tables:
+        if name not in keepers or not keepers[name].is_alive():
+            keepers[name] = make(name)
+            keepers[name].start()
 
 
 @contextmanager

@@ -72,7 +72,7 @@ def _live(ask: PageRequest, name: str, has_realtime: bool) -> Json:
     return {
         "pause": pause,
         "problem": problem,
-        "unreachable": None if ends.problem is None else {"error": ends.problem, "hint": ends.hint},
+        "unreachable": unreachable_view(ends),
         "totals": totals_of(partitions, about(catch_up_s(ask.context.lag.samples(name, now_ms), now_ms))),
         "connectors": connectors_view(statuses, partitions),
         "is_configured": not ref.spec.connectors,
@@ -103,6 +103,11 @@ def connectors_view(statuses: Sequence[Mapping[str, Any]], partitions: Sequence[
         {**found, "lag": lag} if lag is not None and found["transport"] == "kafka_input" else dict(found)
         for found in statuses
     ]
+
+
+def unreachable_view(ends: StreamEnds) -> Json:
+    """Why Kafka's offsets are not known; None where they are."""
+    return None if ends.problem is None else {"error": ends.problem, "hint": ends.hint}
 
 
 def partition_view(found: PartitionStatus) -> Json:

@@ -11,6 +11,7 @@ from fastapi import APIRouter
 from hybrid.errors import HybridError, UsageError, error_document
 from hybrid.operations.partitions import partitions_of
 from hybrid.serve.console.copies import command_line, copies_of
+from hybrid.serve.console.ingestion import unreachable_view
 from hybrid.serve.console.page import Json, PageRequest, Threads, change, page
 
 router = APIRouter(include_in_schema=False)
@@ -41,7 +42,7 @@ def reset_page(ask: PageRequest, table: str) -> Json:
         "table": name,
         "topics": list(stream.topics),
         "is_paused": ask.call("pause_status", table=name)["paused"],
-        "unreachable": None if ends.problem is None else {"error": ends.problem, "hint": ends.hint},
+        "unreachable": unreachable_view(ends),
         "partitions": [
             {
                 "topic": found.topic, "partition": found.partition, "position": found.position, "start": found.start,
