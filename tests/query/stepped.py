@@ -28,7 +28,12 @@ from tests.query.halves import Halves, ListTail
 
 # What pays on large tables only is done on small ones too, and every statement runs without a transaction.
 SMALL_TABLES = CacheTuning(
-    enum_rows_min=1, rebuild_rows_min=5, optimistic_gap_share=math.inf, optimistic_s_max=math.inf
+    enum_rows_min=1,
+    rebuild_rows_min=5,
+    latest_rows=3,
+    latest_first_changes_min=1,
+    optimistic_gap_share=math.inf,
+    optimistic_s_max=math.inf,
 )
 
 # How long a fold and whoever looks at it wait for each other at most.

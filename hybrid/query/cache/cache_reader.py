@@ -234,14 +234,14 @@ class CachedAnswers:
         started = time.monotonic()
         with Attempt(reader, rewritten, asked.timeout_ms, asked.started) as interrupt:
             asked.running(interrupt)
-            buffered = bound[1].along(
+            along = bound[1].along(
                 by_name,
                 template.given(asked.values),
                 lambda select, parameters: fetch(reader, parsed(select), None, parameters).rows,
             )
-            buffered_values = [value for found in buffered for row in found.rows for value in row]
-            sql, numbers = template.fill(bound[1].sql(buffered), asked.values, len(buffered_values))
-            parameters = [*buffered_values, *numbers]
+            own = [value for found in along for value in found.parameters]
+            sql, numbers = template.fill(bound[1].sql(along), asked.values, len(own))
+            parameters = [*own, *numbers]
             fetched = fetch(reader, parsed(sql), asked.rows_max, parameters, asked.bytes_max, bound[1].rows)
         template.took_s = time.monotonic() - started
         template.rows = len(fetched.rows)

@@ -21,6 +21,8 @@ class ReadView:
     `indexed` lists the columns with an index; `enums` the text columns stored as ENUM, which sort as their texts.
     `marks` is the relation of delete markers, which count when rows of a key are resolved; None where they never do.
     `waiting` holds rows of the revision that are still in the write buffer. `has_marks`: delete markers are stored.
+    `latest_row_id` is the first row id of the rows inserted last; None where reading them before the others does not
+    pay.
     """
 
     relation: str
@@ -33,6 +35,7 @@ class ReadView:
     docs: int
     waiting: TailRows | None = None
     has_marks: bool = False
+    latest_row_id: int | None = None
 
 
 class CommitSeqlock:

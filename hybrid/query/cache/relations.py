@@ -16,7 +16,7 @@ from typing import NamedTuple
 from sqlglot import exp
 
 from hybrid.config.table_config import TableSpec
-from hybrid.query.cache.first_rows import newest_at_once
+from hybrid.query.cache.first_rows import has_row_ids, latest_first, newest_at_once, newest_rows
 from hybrid.query.cache.read_view import ReadView
 from hybrid.query.cache.tuning import CacheTuning
 from hybrid.query.connection import identifier, quoted
@@ -43,6 +43,8 @@ _BUFFERED = "\0buffered\0"
 _ORDERED = frozenset({int, str})
 # Runs a SELECT with parameters, at the moment of the statement.
 Select = Callable[[str, Sequence[object]], Sequence[tuple[object, ...]]]
+# Of a relation: how many buffered rows it has, whether these are alone, whether the latest rows are read first.
+_Form = tuple[int, bool, bool]
 
 
 class BufferNotFlushed(Exception):
@@ -50,10 +52,27 @@ class BufferNotFlushed(Exception):
 
 
 class Found(NamedTuple):
-    """The buffered rows that a reference finds, by their values. `alone`: no stored row is visible beside them."""
+    """The buffered rows that a reference finds, by their values. `alone`: no stored row is visible beside them.
+
+    `latest_row_id`: the stored rows from this row id on are read before the others; None: in the order they lie in.
+    """
 
     rows: Sequence[Sequence[object]] = ()
     alone: bool = False
+    latest_row_id: int | None = None
+
+    @property
+    def form(self) -> _Form:
+        """The form of its relation."""
+        return len(self.rows), self.alone, self.latest_row_id is not None
+
+    @property
+    def parameters(self) -> Iterator[object]:
+        """The values of its relation's parameters, in their order."""
+        if self.latest_row_id is not None:
+            yield self.latest_row_id
+        for row in self.rows:
+            yield from row
 
 
 class LookUp(NamedTuple):
@@ -80,7 +99,8 @@ class _Part:
     `lookup` selects buffered rows; None: any may be needed. `columns` are the columns of one, with their types. They
     follow `head` as further SELECTs, and `tail` follows them. `whole` as in `Relation`, with buffered rows. `needed`
     are the columns of a buffered row that is alone. Then `rivals` is not None: SELECTs of what decides between it and
-    the stored row of its key, without and with delete markers.
+    the stored row of its key, without and with delete markers. `asks_newest`: the statement asks for the newest rows,
+    and `head` is a SELECT of all stored ones.
     """
 
     table: str
@@ -92,14 +112,17 @@ class _Part:
     whole: bool
     needed: Mapping[str, str]
     rivals: tuple[str, str] | None = None
+    asks_newest: bool = False
 
-    def relation(self, along: int, alone: bool, numbers: Iterator[int]) -> Relation:
-        """The relation with so many buffered rows, as parameters of these numbers."""
-        if along == 0 and not alone:
+    def relation(self, form: _Form, numbers: Iterator[int]) -> Relation:
+        """The relation in this form, with parameters of these numbers."""
+        along, alone, is_latest_first = form
+        if along == 0 and not alone and not is_latest_first:
             return self.stored
-        if along == 0:
+        if along == 0 and alone:
             nothing = ", ".join(f"NULL::{kind} AS {identifier(name)}" for name, kind in self.needed.items())
             return Relation(f"SELECT {nothing} WHERE FALSE")
+        head = latest_first(self.head, next(numbers)) if is_latest_first else self.head
         columns = self.needed if alone else self.columns
         rows = [
             ", ".join(f"${next(numbers)}::{kind} AS {identifier(name)}" for name, kind in columns.items())
@@ -107,7 +130,7 @@ class _Part:
         ]
         if alone:
             return Relation(" UNION ALL ".join(f"SELECT {row}" for row in rows))
-        return Relation("".join((self.head, *(f" UNION ALL SELECT {row}" for row in rows), self.tail)), self.whole)
+        return Relation("".join((head, *(f" UNION ALL SELECT {row}" for row in rows), self.tail)), self.whole)
 
 
 class BoundStatement:
@@ -118,33 +141,41 @@ class BoundStatement:
 
     def __init__(self, rewritten: Rewritten, served: Mapping[str, ReadView], tuning: CacheTuning) -> None:
         self._rewritten, self.rows = newest_at_once(rewritten)
-        self._parts = [_part(rewritten, ref, served[ref.table]) for ref in rewritten.refs]
+        asks_newest = newest_rows(rewritten) is not None
+        self._parts = [_part(rewritten, ref, served[ref.table], asks_newest) for ref in rewritten.refs]
         self._tuning = tuning
-        self._sql: dict[tuple[tuple[int, bool], ...], str] = {}
+        self._sql: dict[tuple[_Form, ...], str] = {}
 
     def along(
         self, served: Mapping[str, ReadView], given: Callable[[Constant], Constant], select: Select
     ) -> Sequence[Found]:
-        """The buffered rows that each reference finds. BufferNotFlushed where it may need others, or too many.
+        """What each reference finds. BufferNotFlushed where it may need other buffered rows, or too many.
 
         `given` returns the value of a constant of the template. `select` reads what the statement will read.
         """
         return [_found(part, served[part.table], given, select, self._tuning) for part in self._parts]
 
     def sql(self, along: Sequence[Found]) -> str:
-        """The SQL for DuckDB; its first parameters are the values of the buffered rows, in their order."""
-        counts = tuple((len(found.rows), found.alone) for found in along)
-        sql = self._sql.get(counts)
+        """The SQL for DuckDB; its first parameters are those of `along`, in their order."""
+        forms = tuple(found.form for found in along)
+        sql = self._sql.get(forms)
         if sql is None:
             if len(self._sql) >= _FORMS_MAX:
                 self._sql.clear()
             numbers = count(1)
-            parts = zip(self._parts, counts, strict=True)
-            sql = self._sql[counts] = self._rewritten.over([part.relation(*form, numbers) for part, form in parts])
+            parts = zip(self._parts, forms, strict=True)
+            sql = self._sql[forms] = self._rewritten.over([part.relation(form, numbers) for part, form in parts])
         return sql
 
 
 def _found(
+    part: _Part, served: ReadView, given: Callable[[Constant], Constant], select: Select, tuning: CacheTuning
+) -> Found:
+    found = _buffered(part, served, given, select, tuning)
+    return found._replace(latest_row_id=served.latest_row_id) if part.asks_newest else found
+
+
+def _buffered(
     part: _Part, served: ReadView, given: Callable[[Constant], Constant], select: Select, tuning: CacheTuning
 ) -> Found:
     waiting = served.waiting
@@ -195,7 +226,7 @@ def _without_beaten(rows: TailRows, places: Sequence[int]) -> list[int]:
     return sorted(best.values())
 
 
-def _part(rewritten: Rewritten, ref: TableMention, served: ReadView) -> _Part:
+def _part(rewritten: Rewritten, ref: TableMention, served: ReadView, asks_newest: bool) -> _Part:
     spec = rewritten.tables[ref.table].spec
     names, types = _needed(rewritten, spec), types_of(spec)
     lookups = _lookups(ref, spec, served.indexed)
@@ -210,12 +241,13 @@ def _part(rewritten: Rewritten, ref: TableMention, served: ReadView) -> _Part:
     else:
         select = f"{shown} {served.relation}{where}"
     plain, needed = Relation(select, is_first), {name: types[name] for name in names}
+    asks_newest = asks_newest and not (spec.folds or is_first) and has_row_ids(spec)
     if not spec.folds and not spec.picks_winners:
-        return _Part(ref.table, plain, lookup, needed, select, "", is_first, needed)
+        return _Part(ref.table, plain, lookup, needed, select, "", is_first, needed, asks_newest=asks_newest)
     # Rows are resolved by their key before any other filter.
     by_key = next((lookup for lookup in lookups if lookup.column in spec.primary_key), None)
     if by_key is None:
-        return _Part(ref.table, plain, None, {}, select, "", is_first, needed)
+        return _Part(ref.table, plain, None, {}, select, "", is_first, needed, asks_newest=asks_newest)
     columns = _to_fold(spec) if spec.folds else list(dict.fromkeys((*names, *spec.primary_key, *winning_order(spec))))
     stored = f"({_stored(served, columns, f' WHERE {by_key.condition}')}{_BUFFERED})"
     resolved = folded_sql(spec, stored) if spec.folds else _winners(spec, by_key, stored)

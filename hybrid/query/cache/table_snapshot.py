@@ -29,8 +29,9 @@ _HIDDEN = tuple(name for name in HIDDEN_TYPES if name not in {SEGMENT, OP})
 class TableSnapshot:
     """A snapshot's relations and counts. `room` is its database, which no user's statement can name.
 
-    `rows` and `marked` count rows and delete markers, `changed` those inserted or deleted since the build. `enums` maps
-    the text columns with few values to these values. `index` lists the indexed columns.
+    `rows` and `marked` count rows and delete markers, `changed` those inserted or deleted since the build. `row_ids` is
+    how many row ids DuckDB has given, those of deleted rows included. `enums` maps the text columns with few values to
+    these values. `index` lists the indexed columns.
     """
 
     room: str
@@ -39,6 +40,7 @@ class TableSnapshot:
     rows: int = 0
     marked: int = 0
     changed: int = 0
+    row_ids: int = 0
 
     @property
     def relation(self) -> str:
@@ -63,7 +65,7 @@ class TableSnapshot:
         if marks:
             dead = f"SELECT {columns(spec, OP, FILE)} FROM {source} WHERE {OP} = '{OP_DELETE}'"
             marked = _number_of(run(f"INSERT INTO {self.marks} {dead}"))
-        return self._with_change(rows, marked)
+        return replace(self._with_change(rows, marked), row_ids=self.row_ids + rows)
 
     def delete(self, where: str, run: Run) -> TableSnapshot:
         """Deletes rows and markers by a condition and returns the changed snapshot."""
@@ -144,7 +146,7 @@ def _fill(
         connection.execute(f'CREATE INDEX "index {number}" ON {new.relation} ({identifier(column)})')
     # Otherwise the first insert would have to wait for the checkpoint.
     connection.execute(f"CHECKPOINT {new.room}")
-    return replace(new, index=index, rows=rows, marked=marked)
+    return replace(new, index=index, rows=rows, marked=marked, row_ids=rows)
 
 
 def _number_of(result: DuckDBPyConnection) -> int:

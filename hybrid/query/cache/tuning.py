@@ -62,6 +62,10 @@ class CacheTuning:
     rebuild_rows_min: int = 200_000
     # A background rebuild catches up until so few rows remain that the writer copies them in some milliseconds.
     last_round_rows: int = 5_000
+    # So many of the latest inserted rows are read before the others, for a statement that asks for the newest, once so
+    # many rows have changed: before, one scan is faster.
+    latest_rows: int = 2_048
+    latest_first_changes_min: int = 10_000
     # An ENUM pays on tables of at least so many rows.
     enum_rows_min: int = 20_000
 
