@@ -4,8 +4,8 @@ One relation holds what `FROM table` shows: on an append table every visible row
 key. A second relation holds the delete markers that won their key, so that an older row that arrives late stays hidden.
 On a table with partial upsert both hold all visible rows, and every statement combines them. Rows are stored newest
 first, so that DuckDB finds the newest and a range of times by its zone maps; keys have an index. Rows of the stream are
-inserted behind them, the newest last: statements for the newest rows read these first (`first_rows.py`).
-Both form one table snapshot, which a rebuild replaces by another (`table_snapshot.py`, `background_rebuild.py`).
+inserted behind them, newest last; statements for the newest rows read these first (`first_rows.py`). Both relations form
+one table snapshot, which a rebuild replaces by another (`table_snapshot.py`, `background_rebuild.py`).
 
 Two things change a snapshot, each in one transaction:
 
@@ -479,7 +479,6 @@ class CachedRows:
     def _served(self) -> ReadView:
         state, effective, snapshot = self._realtime, self._effective, self._laid
         consuming = state.consuming_names() if state is not None else frozenset()
-        is_late = snapshot.changed >= self.tuning.latest_first_changes_min
         return ReadView(
             snapshot.relation,
             snapshot.marks if self._spec.picks_winners or (self._spec.folds and snapshot.marked) else None,
@@ -498,5 +497,5 @@ class CachedRows:
             self._docs,
             self.waiting.rows,
             snapshot.marked > 0,
-            max(0, snapshot.row_ids - self.tuning.latest_rows) if is_late else None,
+            snapshot.latest_row_id(self.tuning),
         )

@@ -57,6 +57,12 @@ class TableSnapshot:
         """The relations that hold rows or markers."""
         return [self.relation, self.marks] if self.marked else [self.relation]
 
+    def latest_row_id(self, tuning: CacheTuning) -> int | None:
+        """The first row id of the rows inserted last; None where reading them before the others does not pay."""
+        if self.changed < tuning.latest_first_changes_min:
+            return None
+        return max(0, self.row_ids - tuning.latest_rows)
+
     def insert(self, spec: TableSpec, source: str, run: Run, *, marks: bool = True) -> TableSnapshot:
         """Inserts the rows of `source` and returns the changed snapshot; `marks` False: it has no delete markers."""
         where = f" WHERE {OP} <> '{OP_DELETE}'" if marks else ""
