@@ -4,8 +4,8 @@ One relation holds what `FROM table` shows: on an append table every visible row
 key. A second relation holds the delete markers that won their key, so that an older row that arrives late stays hidden.
 On a table with partial upsert both hold all visible rows, and every statement combines them. Rows are stored newest
 first, so that DuckDB finds the newest and a range of times by its zone maps; keys have an index. Rows of the stream are
-inserted behind them, newest last; statements for the newest rows read these first (`first_rows.py`). Both relations form
-one table snapshot, which a rebuild replaces by another (`table_snapshot.py`, `background_rebuild.py`).
+inserted behind them, newest last; `first_rows.py` reads these first. Both relations form one table snapshot, which a
+rebuild replaces by another (`table_snapshot.py`, `background_rebuild.py`).
 
 Two things change a snapshot, each in one transaction:
 
@@ -86,8 +86,7 @@ class CachedRows:
         self._realtime_version: int | None = None
         self._realtime: RealtimeState | None = None
         self._positions: Mapping[PartitionKey, int] = {}
-        # The offsets up to which readers see the stream.
-        self.shown: Mapping[PartitionKey, int] = {}
+        self.shown: Mapping[PartitionKey, int] = {}  # the offsets up to which readers see the stream
         self._flushed: Mapping[PartitionKey, int] = {}  # and up to which the snapshot holds it, without the buffer
         self._widened: Counter[str] = Counter()
         self._files: dict[str, int] = {}
