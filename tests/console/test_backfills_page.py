@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
@@ -14,7 +13,7 @@ from hybrid.serve.context import ServerLimits
 from tests.console.browser import axe_violations
 from tests.console.browsing import Browsing
 from tests.serve.app import App, Worker
-from tests.serve.test_jobs import table, total
+from tests.serve.test_jobs import table
 from tests.serve.test_replacing import push
 
 pytestmark = [pytest.mark.browser, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
@@ -39,75 +38,6 @@ def served(workbench: CommitContext, tmp_path_factory: pytest.TempPathFactory) -
         push(app, folder / "in", "history", rows, reason="first load", user="ada")
         yield app
     app.close()
-
-
-def press(page: Any, *keys: str) -> None:
-    for key in keys:
-        page.keyboard.press(key)
-
-
-def tab_to(page: Any, name: str, keys_max: int = 60) -> None:
-    """Press Tab until an element has the focus: the label, the text or the test id is `name`."""
-    for _ in range(keys_max):
-        page.keyboard.press("Tab")
-        found = page.evaluate(
-            "() => { const e = document.activeElement;"
-            " return [e.dataset.testid, e.labels?.[0]?.textContent.trim(), e.textContent.trim()]; }"
-        )
-        if name in found:
-            return
-    raise AssertionError(f"Tab does not reach {name}")
-
-
-def test_a_backfill_by_keyboard_only(served: App, browsing: Browsing) -> None:
-    """From a range of the timeline to its revert, and everything on the way."""
-    page = browsing.open(f"{served.url}{PATH}?start=1970-01-01T01:00:00Z&end=1970-01-02T00:00:00Z")
-    before = total(served)
-    assert page.get_by_label("From", exact=True).input_value() == "1970-01-01T01:00:00Z"
-    tab_to(page, "Update")
-    page.keyboard.type("amount = amount * 2, customer = 'eve'")
-    tab_to(page, "Where")
-    page.keyboard.type("order_id > 10")
-    tab_to(page, "Reason")
-    page.keyboard.type(f"net prices {EVIL}")
-    tab_to(page, "Your name")
-    page.keyboard.type("Eve")
-    press(page, "Enter")
-    page.wait_for_url(re.compile(rf"{PATH}/backfill-"), timeout=DONE_MS)
-
-    page.get_by_test_id("plan-diff").wait_for()
-    page.locator(".result-said").get_by_text("1 changed").wait_for()
-    row = page.locator("#result tbody tr").inner_text()
-    assert "72.0 → 91.5" in row and "+19.5 (+27.1%)" in row, row
-    assert page.locator("#samples-heading").is_visible() and EVIL in page.locator(".differences").last.inner_text()
-    assert page.get_by_test_id("bucket").first.locator("td").last.inner_text().startswith("○ Waiting")
-    assert total(served) == before
-
-    tab_to(page, "run-backfill")
-    press(page, "Enter")
-    page.locator("#work[data-state=DONE]").wait_for(timeout=DONE_MS)
-    assert total(served) == [48, before[1] + 19.5]
-    page.locator("[data-testid=bucket] .state-good").first.wait_for()
-    assert (
-        page.get_by_test_id("bucket")
-        .first.get_by_role("link", name="Run")
-        .get_attribute("href")
-        .startswith("/ui/runs/")
-    )
-    assert page.evaluate("document.activeElement.closest('#work') !== null || document.activeElement === document.body")
-
-    tab_to(page, "confirm", 80)
-    page.keyboard.type("order")
-    assert page.get_by_test_id("revert").is_disabled()
-    page.keyboard.type("s")
-    tab_to(page, "revert")
-    press(page, "Enter")
-    page.locator("#work[data-state=REVERTED]").wait_for(timeout=DONE_MS)
-    assert total(served) == before
-    page.locator("#result .state-good").get_by_text("Equal").wait_for()
-    trail = page.locator("#trail").inner_text()
-    assert "Revert" in trail and "net prices" in trail and "Eve" in trail
-    assert page.evaluate("window.hacked") is None
 
 
 def test_pause_and_cancel(served: App, browsing: Browsing) -> None:

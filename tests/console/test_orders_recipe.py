@@ -1,4 +1,4 @@
-"""The orders recipe played in Chromium by clicks and keys alone, over a live server with real Kafka.
+"""The orders recipe played in Chromium over a live server with real Kafka: by clicks, and its correction by keyboard.
 
 Only topic and events come from outside, as they do for whoever uses the console.
 """
@@ -6,6 +6,7 @@ Only topic and events come from outside, as they do for whoever uses the console
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import pytest
@@ -147,3 +148,71 @@ def take_back(page: Page) -> None:
     page.get_by_test_id("revert").click()
     page.locator("#work[data-state=REVERTED]").wait_for(timeout=DONE_MS)
     page.locator("#result .state-good").get_by_text("Equal").wait_for()
+
+
+def test_a_backfill_by_keyboard_only(console: LiveConsole) -> None:
+    """From a range of the timeline to its revert, and everything on the way."""
+    table = console.create_orders("by_keyboard")
+    console.move_all(table)
+
+    def total() -> list[float]:
+        (row,) = console.server.rows(f"select count(*), sum(amount) from {table}")
+        return [row[0], round(row[1], 3)]
+
+    before = total()
+    window = "start=2021-09-24T06:00:00Z&end=2021-09-24T07:00:00Z"
+    with console.page(f"/ui/tables/{table}/backfills?{window}") as page:
+        page.set_default_timeout(30_000)
+        fill_by_keyboard(
+            page,
+            {
+                "Update": "amount = amount + 1",
+                "Where": "order_id = 1",
+                "Reason": f"net {HOSTILE[0]}",
+                "Your name": "Eve",
+            },
+        )
+        page.keyboard.press("Enter")
+        page.wait_for_url(re.compile(f"/ui/tables/{table}/backfills/backfill-"), timeout=DONE_MS)
+        page.get_by_test_id("plan-diff").wait_for()
+        page.locator(".result-said").get_by_text("1 changed").wait_for()
+        assert "13.29 → 14.29" in page.locator(".differences").last.inner_text()
+        assert total() == before
+
+        tab_to(page, "run-backfill")
+        page.keyboard.press("Enter")
+        page.locator("#work[data-state=DONE]").wait_for(timeout=DONE_MS)
+        assert total() == [before[0], before[1] + 1]
+        assert page.evaluate("document.activeElement.closest('#work, body') !== null")
+
+        tab_to(page, "confirm", 80)
+        page.keyboard.type(table[:-1])
+        assert page.get_by_test_id("revert").is_disabled()
+        page.keyboard.type(table[-1])
+        tab_to(page, "revert")
+        page.keyboard.press("Enter")
+        page.locator("#work[data-state=REVERTED]").wait_for(timeout=DONE_MS)
+        page.locator("#result .state-good").get_by_text("Equal").wait_for()
+        trail = page.locator("#trail").inner_text()
+        assert "Revert" in trail and HOSTILE[0] in trail and "Eve" in trail
+    assert total() == before
+
+
+def fill_by_keyboard(page: Page, fields: Mapping[str, str]) -> None:
+    """Fields of a form, by their labels and in their order."""
+    for label, text in fields.items():
+        tab_to(page, label)
+        page.keyboard.type(text)
+
+
+def tab_to(page: Page, name: str, keys_max: int = 60) -> None:
+    """Press Tab until an element has the focus whose label, text or test id is `name`."""
+    for _ in range(keys_max):
+        page.keyboard.press("Tab")
+        found = page.evaluate(
+            "() => { const e = document.activeElement;"
+            " return [e.dataset.testid, e.labels?.[0]?.textContent.trim(), e.textContent.trim()]; }"
+        )
+        if name in found:
+            return
+    raise AssertionError(f"Tab does not reach {name}")
