@@ -47,7 +47,7 @@ settings.load_profile("any machine")
 settings.register_profile("unit", settings.get_profile("any machine"), max_examples=UNIT)
 
 # What a test takes, in seconds, by its marks: enough to put the long files first.
-_SECONDS = {"slow": 20.0, "spark": 5.0, "kafka": 4.0}
+_SECONDS = {"slow": 20.0, "spark": 5.0, "kafka": 4.0, "process": 3.0, "browser": 2.0}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
