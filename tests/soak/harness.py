@@ -11,6 +11,17 @@ from kafka import KafkaProducer
 import hybrid
 
 HERE = Path(__file__).parent
+# A JVM that lives for seconds spends them compiling plans that it executes once or twice: it interprets them, as the
+# session of the tests does.
+JVM_OPTIONS = {
+    "JAVA_TOOL_OPTIONS": " ".join(
+        [
+            os.environ.get("JAVA_TOOL_OPTIONS", ""),
+            "-Dspark.sql.codegen.wholeStage=false",
+            "-Dspark.sql.codegen.factoryMode=NO_CODEGEN",
+        ]
+    )
+}
 
 
 def start(home: Path, log: Path, *words: str, tables: str = "soak_a,soak_u", failpoint: str = "") -> subprocess.Popen:
@@ -21,7 +32,7 @@ def start(home: Path, log: Path, *words: str, tables: str = "soak_a,soak_u", fai
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=out,
-            env={**os.environ, "HYBRID_FAILPOINT": failpoint},
+            env={**os.environ, **JVM_OPTIONS, "HYBRID_FAILPOINT": failpoint},
             start_new_session=True,
         )
 

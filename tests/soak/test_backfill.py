@@ -25,6 +25,7 @@ from hybrid.move.plan import Reach
 from hybrid.replace.lineage import ReplacementEntry, entries_of
 from hybrid.table.plans import Plan
 from tests.replace.backfill.lab import BUCKET, Lab
+from tests.soak import harness
 from tests.soak.backfilled import Answer, Arrivals, Crowd, Reader, check_answers, check_rows, filled, planned
 
 BUCKETS = int(os.environ.get("HYBRID_BACKFILL_BUCKETS", "8"))
@@ -34,9 +35,8 @@ IS_LONG = BUCKETS > 50
 # A long run would end with more files in REALTIME than the readers can open.
 PAUSE_S = 1.0 if IS_LONG else 0.2
 # Whoever only asks must not take the cores from what there is to ask about.
-FILES_PAUSE_S, CACHE_PAUSE_S = 0.3, 0.05
-# A JVM that soon dies spends its life compiling.
-JVM_OPTIONS = {} if IS_LONG else {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1"}
+FILES_PAUSE_S, CACHE_PAUSE_S = 0.3, 0.15
+JVM_OPTIONS = {} if IS_LONG else harness.JVM_OPTIONS
 MOVES = 8 if IS_LONG else 2
 LIFE_S_MAX = 300.0
 POSITIONS = ("inside", "before", "after")

@@ -1,5 +1,8 @@
 """While ingestion, moves and replacements run in other processes, every answer equals the oracle's for some prefix of
-each partition, at least as long as what was acknowledged before the query; and replacements are seen whole."""
+each partition, at least as long as what was acknowledged before the query; and replacements are seen whole.
+
+It goes on until a replacement was done, at least. HYBRID_CHURN_S=300 has it go on for long.
+"""
 
 import os
 import signal
@@ -15,9 +18,10 @@ from hybrid.kafka.topics import create_topic
 from tests.soak.events import PARTITIONS, TABLES, Event, make_events, write_files
 from tests.soak.harness import Producer, start
 
-SECONDS = float(os.environ.get("HYBRID_CHURN_S", "30"))
+SECONDS = float(os.environ.get("HYBRID_CHURN_S", "12"))
 LONGEST_S = max(360.0, 4 * SECONDS)  # on a busy machine the first replacement can take long
-COUNT = 30_000
+COUNT = int(1000 * SECONDS)
+ASK_EACH_S = 0.25  # whoever only asks must not take the cores from what there is to ask about
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -72,7 +76,7 @@ def test_every_answer_under_churn_is_a_prefix(broker: str, tmp_path: Path) -> No
             if worker.poll() is None:
                 os.killpg(worker.pid, signal.SIGTERM)
             worker.wait(timeout=120)
-    assert checked > 20
+    assert checked > 10
     for name in ("ingest.log", "move.log"):
         assert "Traceback" not in (tmp_path / name).read_text(), (tmp_path / name).read_text()[-3000:]
     assert "Replaced" in (tmp_path / "move.log").read_text()
@@ -99,6 +103,7 @@ def _query_until(home: Path, answers: dict, producer: Producer, done: Callable[[
                     assert found.get(p, (0, 0)) in possible, f"{table} partition {p}: {found.get(p)}, {result.revision}"
                 _check_replacements(hy, table, revisions[table])
                 checked += 1
+            time.sleep(ASK_EACH_S)
     finally:
         hy.close()
     return checked

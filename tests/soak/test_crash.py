@@ -2,6 +2,8 @@
 
 20,000 events (shared keys, late rows, malformed rows, three partitions) go to an append and an upsert table. After each
 death, before anything is started again, the tables must already answer right: what is not committed is in Kafka.
+
+HYBRID_CRASH_ALL=1 has every kind die at every position, and more deaths at random.
 """
 
 import os
