@@ -1,14 +1,20 @@
-"""The JVM of the tests, lent to processes that are to die: each saves the start of one of its own.
+"""Processes that are to die at failpoints: forked with everything imported, in the JVM of the tests.
 
-A process dies at a failpoint between two calls of its JVM, which then has nothing to do; whose it was changes nothing.
-With a JVM of its own it leaves an orphan besides, which whoever comes next ends: `own_jvm`, for a few of them.
+Imports and the start of a JVM would take most of such a process's life, and no failpoint is there. It dies between two
+calls of its JVM, which then has nothing to do; whose it was changes nothing. With a JVM of its own it leaves an orphan
+besides, which whoever comes next ends: for that a few processes are started as the product is (`dying_at`).
 """
 
 from __future__ import annotations
 
+import importlib
+import multiprocessing
 import os
+import signal
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from hybrid.lake import spark as lake_spark
@@ -20,16 +26,59 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[1]
 _PORT, _SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
 
+# The process that forks the others has imported what each of them needs, and has neither a thread of Python nor a
+# connection to a JVM: those do not outlive a fork.
+_FORKS = multiprocessing.get_context("forkserver")
+_FORKS.set_forkserver_preload(
+    [
+        "pyspark.sql",
+        "tests.cases.worker",
+        "tests.move.upkeep_worker",
+        "tests.operations.erasure_worker",
+        "tests.replace.backfill.killed_worker",
+        "tests.replace.crashing_worker",
+        "tests.replace.purge.killed_worker",
+    ]
+)
 
-def dying_at(failpoint: str, workbench: CommitContext, *, own_jvm: bool = False) -> Mapping[str, str]:
-    """The environment of a process that dies there."""
-    environment = {**os.environ, "HYBRID_FAILPOINT": failpoint, "PYTHONPATH": str(ROOT)}
-    if failpoint and not own_jvm:
-        gateway = workbench.spark.sparkContext._gateway
-        assert gateway is not None
-        environment[_PORT] = str(gateway.gateway_parameters.port)
-        environment[_SECRET] = str(gateway.gateway_parameters.auth_token)
-    return environment
+
+def die_at(failpoint: str, workbench: CommitContext, worker: str, *arguments: str, timeout_s: float = 240) -> None:
+    """Runs a worker, a module with a `main()` for command lines, until it dies at the failpoint, as it must."""
+    environment = {**dying_at(failpoint), **_lent_gateway(workbench)}
+    with TemporaryDirectory() as folder:
+        output = Path(folder, "output")
+        output.touch()
+        process = _FORKS.Process(target=_work, args=(worker, arguments, environment, output))
+        process.start()
+        process.join(timeout_s)
+        code = process.exitcode
+        process.kill()  # unless it has died
+        process.join()
+        assert code == -signal.SIGKILL, f"{failpoint}: ended with {code}\n{output.read_text(errors='replace')}"
+
+
+def dying_at(failpoint: str) -> dict[str, str]:
+    """The environment of a process that dies there, or nowhere when it is empty."""
+    return {**os.environ, "HYBRID_FAILPOINT": failpoint, "PYTHONPATH": str(ROOT)}
+
+
+def _lent_gateway(workbench: CommitContext) -> dict[str, str]:
+    gateway = workbench.spark.sparkContext._gateway
+    assert gateway is not None
+    parameters = gateway.gateway_parameters
+    return {_PORT: str(parameters.port), _SECRET: str(parameters.auth_token)}
+
+
+def _work(worker: str, arguments: tuple[str, ...], environment: Mapping[str, str], output: Path) -> None:
+    """In the forked process: what a new one would do, once it has started."""
+    written = os.open(output, os.O_WRONLY)
+    for descriptor in (1, 2):
+        os.dup2(written, descriptor)
+    os.chdir(ROOT)
+    os.environ.clear()
+    os.environ.update(environment)
+    sys.argv = [worker, *arguments]
+    importlib.import_module(worker).main()
 
 
 def session_of_dying(settings: lake_spark.SparkSettings) -> Callable[[], SparkSession]:

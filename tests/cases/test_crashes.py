@@ -18,13 +18,13 @@ from hybrid.lake.failpoints import POSITIONS
 from hybrid.lake.log_entries import own_states
 from tests.cases.tables import HOUR, LiveTable, layout_in, table_spec
 from tests.cases.test_streams import recreate_topic
-from tests.shared_jvm import ROOT, dying_at
+from tests.shared_jvm import ROOT, die_at, dying_at
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
 FLUSH_MS = 60_000
 NOW = 10 * HOUR
-# Of these deaths an orphaned JVM is left, which whoever comes next ends. The others borrow the JVM of the tests.
+# These processes start as the product does, and leave an orphaned JVM, which whoever comes next ends.
 ORPHANING = ("ingest.commit.inside", "move.commit.inside")
 
 
@@ -51,13 +51,19 @@ class Workers:
         self.produced += ids
         self.broken += range(first + good, first + good + bad)
 
+    def die(self, act: str, failpoint: str) -> None:
+        """Another process acts, and dies at the failpoint."""
+        if failpoint in ORPHANING:
+            code, said = self.run(act, failpoint=failpoint)
+            assert code == -signal.SIGKILL, said
+        else:
+            die_at(failpoint, self.table.shared, "tests.cases.worker", str(self.document), act)
+
     @contextmanager
     def started(self, *acts: str, failpoint: str = "") -> Iterator[subprocess.Popen[str]]:
         command = [sys.executable, "-m", "tests.cases.worker", str(self.document), *acts]
-        environment = dying_at(failpoint, self.table.shared, own_jvm=failpoint in ORPHANING)
-        with subprocess.Popen(
-            command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        ) as process:
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        with subprocess.Popen(command, cwd=ROOT, env=dying_at(failpoint), **pipes) as process:
             try:
                 yield process
             finally:
@@ -86,7 +92,7 @@ def workers(broker, workbench, tmp_path):
 def test_a_creation_that_dies_anywhere_is_done_by_the_next(workers):
     ours = workers(flush_ms=FLUSH_MS)
     for failpoint in ["create.commit.before", "create.commit.inside", "create.commit.after", "create.commit.before@2"]:
-        assert ours.run(f"create@{NOW}", failpoint=failpoint)[0] == -signal.SIGKILL
+        ours.die(f"create@{NOW}", failpoint)
     assert ours.run(f"create@{NOW}")[1] == "created\n"
     ours.produce(2)
     ours.table.ingest()
@@ -107,8 +113,7 @@ def test_an_act_that_dies_anywhere_is_done_by_the_next(workers, kind):
         ours.produce(3, bad=1)
         if kind != "ingest":
             ours.table.ingest()  # here, where a JVM runs already
-        code, said = ours.run(act, failpoint=f"{kind}.commit.{position}")
-        assert code == -signal.SIGKILL, said
+        ours.die(act, f"{kind}.commit.{position}")
         seen = ours.table.queried()
         assert seen == ours.produced, "every row once, at any moment"
     ours.produce(1)
@@ -132,8 +137,7 @@ def test_a_replay_that_dies_anywhere_is_done_by_the_next(workers):
         odd = [100 + 2 * number, 101 + 2 * number]
         ours.table.produce(*({"id": one, "key": "k", "ts": 0, "value": "much"} for one in odd))
         ours.table.ingest()
-        code, said = ours.run(f"replay@{NOW}", failpoint=f"replay.commit.{position}")
-        assert code == -signal.SIGKILL, said
+        ours.die(f"replay@{NOW}", f"replay.commit.{position}")
         seen = ours.table.queried()
         assert seen == sorted(set(seen)) and {*ours.produced, *brought} <= set(seen), "every row at most once"
         ours.table.lenient().replay()
@@ -155,8 +159,7 @@ def test_a_reset_that_dies_is_done_or_not_done(workers):
         ours.table.ingest()
         recreate_topic(ours.table)
         ours.produce(1)
-        code, said = ours.run(f"reset@{NOW}", failpoint=f"reset.commit.{position}")
-        assert code == -signal.SIGKILL, said
+        ours.die(f"reset@{NOW}", f"reset.commit.{position}")
         is_done = ours.table.reset("earliest").version is None
         assert is_done == (position == "after")
         ours.table.ingest()

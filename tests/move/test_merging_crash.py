@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -21,7 +18,7 @@ from hybrid.table.boundary import Boundary
 from tests.move.clocked import DAY
 from tests.move.upkeep_worker import worker_spec
 from tests.query.halves import KEY, Halves, Row
-from tests.shared_jvm import ROOT, dying_at
+from tests.shared_jvm import die_at
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(500)]
 
@@ -43,12 +40,9 @@ def test_killed_anywhere_the_next_run_does_the_rest(workbench: CommitContext, tm
 
     before = shown()
     for closed, position in zip(range(2, days + 1, 2), POSITIONS, strict=True):
-        environment = dying_at(f"merge.commit.{position}@2", workbench)
-        command = [sys.executable, "-m", "tests.move.upkeep_worker", "merges", str(tmp_path), str(closed * DAY)]
-        killed = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-        assert killed.returncode == -signal.SIGKILL, killed.stdout + killed.stderr
-        assert shown() == before, position
         now = closed * DAY
+        die_at(f"merge.commit.{position}@2", workbench, "tests.move.upkeep_worker", "merges", str(tmp_path), str(now))
+        assert shown() == before, position
         bench = CommitContext(lambda: workbench.spark, lambda now=now: now, Silent(), lock_timeout_s=120.0)
         report = run_merges(halves.context(bench))
         assert [one.start for one in report.merged] == ([] if position == "after" else [now - DAY]), position

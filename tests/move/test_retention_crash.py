@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -21,7 +18,7 @@ from hybrid.table.boundary import Boundary
 from tests.move.clocked import DAY
 from tests.move.upkeep_worker import worker_spec
 from tests.query.halves import KEY, Halves, Row
-from tests.shared_jvm import ROOT, dying_at
+from tests.shared_jvm import die_at
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(500)]
 
@@ -47,10 +44,8 @@ def test_killed_anywhere_the_next_run_does_the_rest(workbench: CommitContext, tm
     number = 0
     for number, position in enumerate([*POSITIONS, *(f"{one}@2" for one in POSITIONS)], start=1):
         now = (8 + number) * DAY
-        environment = dying_at(f"retention.commit.{position}", workbench)
-        command = [sys.executable, "-m", "tests.move.upkeep_worker", "retention", str(tmp_path), str(now)]
-        killed = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-        assert killed.returncode == -signal.SIGKILL, killed.stdout + killed.stderr
+        point, arguments = f"retention.commit.{position}", ("retention", str(tmp_path), str(now))
+        die_at(point, workbench, "tests.move.upkeep_worker", *arguments)
         assert shown() in (list(days[number - 1 :]), list(days[number:])), position
         bench = CommitContext(lambda: workbench.spark, lambda now=now: now, Silent(), lock_timeout_s=120.0)
         run_retention(halves.context(bench))

@@ -11,11 +11,12 @@ from hybrid.progress import Silent
 from tests.replace.tables import new_workbench
 
 
-def main(folder: Path, erasure_id: str) -> None:
+def main() -> None:
+    folder, erasure_id = Path(sys.argv[1]), sys.argv[2]
     home = Hybrid(load_settings(home=folder), Silent())
     vars(home.context)["bench"] = new_workbench(folder / "logs")
     home.erasures.run(erasure_id)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2])
+    main()

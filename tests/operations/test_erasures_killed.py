@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from hybrid.lake.commit_context import CommitContext
 from tests.operations.erasure_home import WHERE, fill, new_table, open_home, places_of
-from tests.shared_jvm import dying_at
+from tests.shared_jvm import die_at
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
-KILLED = -9
 
 
 @pytest.fixture(scope="module")
@@ -34,9 +31,7 @@ def test_a_killed_erasure_is_resumed(point: str, template: Path, tmp_path: Path,
     folder = shutil.copytree(template, tmp_path / "home")
     home = open_home(folder, workbench)
     (begun,) = home.erasures.all()
-    command = [sys.executable, "-m", "tests.operations.erasure_worker", str(folder), begun.id]
-    died = subprocess.run(command, env=dying_at(point, workbench), capture_output=True, text=True, timeout=240)
-    assert died.returncode == KILLED, died.stderr
+    die_at(point, workbench, "tests.operations.erasure_worker", str(folder), begun.id)
     kept = home.erasures.show(begun.id)
     assert home.erasures.state(kept) == "INTERRUPTED" and places_of(folder) != []
     for orphan in folder.rglob("*.parquet"):

@@ -13,7 +13,8 @@ from hybrid.replace.revert import revert
 from tests.replace.tables import Table, new_workbench, recipe_spec
 
 
-def main(folder: Path, verb: str) -> None:
+def main() -> None:
+    folder, verb = Path(sys.argv[1]), sys.argv[2]
     spec = recipe_spec("orders")
     table = Table(new_workbench(folder / "log"), spec, TableLayout(folder / "warehouse" / spec.name), folder)
     if verb == "replace":
@@ -23,4 +24,4 @@ def main(folder: Path, verb: str) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2])
+    main()

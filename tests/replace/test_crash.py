@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
-import sys
-
 import pytest
 
 from hybrid.errors import ConflictError
@@ -13,7 +9,7 @@ from hybrid.replace.job import run_job
 from hybrid.replace.lineage import list_replacements
 from hybrid.replace.revert import revert
 from tests.replace.tables import Table
-from tests.shared_jvm import ROOT, dying_at
+from tests.shared_jvm import die_at
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -21,10 +17,7 @@ ROWS = [{"order_id": 1, "customer_id": 1, "order_status": "X", "amount": 1.0, "t
 
 
 def _die(table: Table, verb: str, position: str) -> None:
-    environment = dying_at(f"{verb}.commit.{position}", table.bench)
-    command = [sys.executable, "-m", "tests.replace.crashing_worker", str(table.folder), verb]
-    ended = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=150, check=False)
-    assert ended.returncode == -signal.SIGKILL, ended.stderr
+    die_at(f"{verb}.commit.{position}", table.bench, "tests.replace.crashing_worker", str(table.folder), verb)
 
 
 @pytest.mark.parametrize("position", ["before", "inside", "after"])

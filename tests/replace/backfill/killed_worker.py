@@ -14,7 +14,8 @@ from tests.replace.backfill.lab import lab_spec
 from tests.replace.tables import new_workbench
 
 
-def main(folder: Path) -> None:
+def main() -> None:
+    folder = Path(sys.argv[1])
     layout = TableLayout(folder / "orders")
     plan = find_plan(layout, plan_ids(layout)[0])
     assert plan is not None
@@ -23,4 +24,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -18,11 +16,10 @@ from hybrid.replace.lineage import entries_of
 from hybrid.replace.revert import revert, revert_backfill
 from hybrid.table.plans import Plan
 from tests.replace.backfill.lab import BUCKET, Lab, lab_spec, row
-from tests.shared_jvm import dying_at
+from tests.shared_jvm import die_at
 
 pytestmark = pytest.mark.spark
 Make = Callable[..., Lab]
-KILLED = -9
 
 
 def message(order_id: int, ts: int, amount: float = 2.0) -> dict[str, object]:
@@ -135,10 +132,7 @@ def test_on_an_upsert_table_the_comparison_decides(make: Make) -> None:
 @pytest.mark.parametrize("point", ["claim.commit.inside", "claim.commit.after", "backfill.commit.before@2"])
 def test_a_killed_run_goes_on_and_nothing_comes_twice(point: str, planned: tuple[Lab, Plan], tmp_path: Path) -> None:
     lab, plan = planned
-    environment = dying_at(point, lab.bench)
-    command = [sys.executable, "-m", "tests.replace.backfill.killed_worker", str(tmp_path)]
-    died = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240)
-    assert died.returncode == KILLED, died.stderr
+    die_at(point, lab.bench, "tests.replace.backfill.killed_worker", str(tmp_path))
     assert ids(lab, plan) == [0, 1, 2, 50, 51]
     if point != "claim.commit.inside":
         assert lab.replay().replayed == 2 and taken(lab, plan) == (2 if point == "claim.commit.after" else 1)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,10 +11,9 @@ from hybrid.lake.commit_context import CommitContext
 from hybrid.replace.lineage import entries_of
 from hybrid.table.plans import Plan
 from tests.replace.backfill.lab import BUCKET, Lab, lab_spec, row
-from tests.shared_jvm import dying_at
+from tests.shared_jvm import die_at
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
-KILLED = -9
 BUCKETS = 5
 
 
@@ -36,10 +33,7 @@ def test_a_killed_run_goes_on_with_what_is_missing(point: str, template: tuple[L
     lab, plan = template[0].copied(tmp_path), template[1]
     wanted = lab.rows(plan)
 
-    environment = dying_at(f"backfill.commit.{point}", lab.bench)
-    command = [sys.executable, "-m", "tests.replace.backfill.killed_worker", str(tmp_path)]
-    died = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240)
-    assert died.returncode == KILLED, died.stderr
+    die_at(f"backfill.commit.{point}", lab.bench, "tests.replace.backfill.killed_worker", str(tmp_path))
     assert lab.rows(plan) == wanted  # in the middle as well: what is done, and what is staged
 
     assert not plans.is_running(lab.halves.layout, plan.id)

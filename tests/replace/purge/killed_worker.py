@@ -12,11 +12,12 @@ from tests.replace.purge.erasing import purge_rows
 from tests.replace.tables import new_workbench
 
 
-def main(folder: Path, where: str) -> None:
+def main() -> None:
+    folder, where = Path(sys.argv[1]), sys.argv[2]
     spec = lab_spec()
     lab = Lab(new_workbench(folder / "log"), Halves(spec, TableLayout(folder / spec.name)), folder)
     purge_rows(lab, where)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2])
+    main()

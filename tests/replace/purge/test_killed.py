@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,11 +11,10 @@ from hybrid.lake.commit_context import CommitContext
 from hybrid.replace.purge import remove
 from tests.replace.backfill.lab import BUCKET, Lab, lab_spec, row
 from tests.replace.purge.erasing import holding, move_all, purge_rows, stream
-from tests.shared_jvm import dying_at
+from tests.shared_jvm import die_at
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 NAME = "erase-me"
-KILLED = -9
 
 
 @pytest.fixture(scope="module")
@@ -40,15 +37,13 @@ def lab(template: Lab, tmp_path: Path) -> Lab:
 @pytest.mark.parametrize("point", ["after@1", "inside@2", "before@3"])
 def test_a_killed_purge_is_run_again(point: str, lab: Lab) -> None:
     seen = lab.rows()
-    environment = dying_at(f"purge.commit.{point}", lab.bench)
-    command = [sys.executable, "-m", "tests.replace.purge.killed_worker", str(lab.folder), f"customer = '{NAME}'"]
-    died = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240)
-    assert died.returncode == KILLED, died.stderr
+    worker, where = "tests.replace.purge.killed_worker", f"customer = '{NAME}'"
+    die_at(f"purge.commit.{point}", lab.bench, worker, str(lab.folder), where)
     assert lab.rows() == seen
 
     for orphan in lab.halves.layout.root.rglob("*.parquet"):
         os.utime(orphan, (0, 0))  # what it left in the middle of a commit is an hour old
-    purge_rows(lab, f"customer = '{NAME}'")
+    purge_rows(lab, where)
     assert lab.rows() == seen and holding(lab.halves.layout.root, NAME) == []
 
 
