@@ -151,6 +151,9 @@ def _configuration(settings: SparkSettings) -> dict[str, str]:
         "spark.ui.retainedJobs": "100",
         "spark.ui.retainedStages": "100",
         "spark.ui.retainedTasks": "1000",
+        # By default PySpark looks up which line of our code made each column expression. That takes three times as long
+        # as making it, and serves a part of Spark's messages that nobody is shown.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",
         # Operations repeat the same plans, each of several dozen stages; by default Spark caches only 100 compiled

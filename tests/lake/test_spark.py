@@ -1,4 +1,4 @@
-"""The session's view of its JVM: each name is looked up once."""
+"""The session's view of its JVM: each name is looked up once. Expressions are made without a look at the stack."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from py4j import protocol
 from py4j.java_gateway import JavaClass, JVMView
 from py4j.protocol import Py4JError
 
+from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.spark import remember_names
 
 
@@ -53,3 +54,16 @@ def test_what_is_not_there_is_asked_for_again(client: Client, jvm: JVMView) -> N
         with pytest.raises(Py4JError, match="nothing does not exist in the JVM"):
             _ = jvm.nothing
     assert client.asked == ["nothing", "nothing"]
+
+
+@pytest.mark.spark
+def test_expressions_are_made_without_a_look_at_the_stack(
+    workbench: CommitContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pyspark.errors import utils
+    from pyspark.sql import functions as F
+
+    assert workbench.spark is not None
+    monkeypatch.setattr(utils, "_enable_debugging_cache", None)  # PySpark asks for its setting once in a process
+    monkeypatch.setattr(utils, "_capture_call_site", lambda depth: pytest.fail("the stack was looked at"))
+    assert (F.col("a") + 1) is not None

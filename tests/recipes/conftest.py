@@ -75,18 +75,23 @@ def make_recipe(
 
     def make(recipe: str, changes: Sequence[str] = ()) -> RecipeHome:
         home = RecipeHome(tmp_path / "home", capsys)
-        files = ROOT / "data" / recipe
-        more = [word for change in changes for word in ("--set", change)]
-        home.run(
-            *("table", "create", "--schema", str(files / "orders_schema.json"), "--kafka", broker),
-            *("--config", str(files / "orders_table.json"), "--config", str(files / "orders_offline_table.json")),
-            *("--set", f"stream.kafka.topic.name={topic}", *more),
-        )
-        home.run("kafka", "produce", topic, str(files / "events.jsonl"), "--kafka", broker)
+        for words in commands_of(recipe, broker, topic, changes):
+            home.run(*words)
         home.topic, home.broker = topic, broker
         return home
 
     return make
+
+
+def commands_of(recipe: str, broker: str, topic: str, changes: Sequence[str] = ()) -> list[list[str]]:
+    """What creates a recipe's table on a topic, and what produces its events."""
+    files = ROOT / "data" / recipe
+    configs = [str(files / f"orders_{name}.json") for name in ("table", "offline_table")]
+    sets = [f"stream.kafka.topic.name={topic}", *changes]
+    create = ["table", "create", "--schema", str(files / "orders_schema.json"), "--kafka", broker]
+    create += [word for config in configs for word in ("--config", config)]
+    create += [word for change in sets for word in ("--set", change)]
+    return [create, ["kafka", "produce", topic, str(files / "events.jsonl"), "--kafka", broker]]
 
 
 __all__ = ["RecipeHome", "create_topic"]

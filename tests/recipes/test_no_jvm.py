@@ -3,10 +3,12 @@
 import compileall
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
 import time
+import uuid
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,8 +16,11 @@ import pytest
 
 import hybrid
 from hybrid.catalog.definitions import Definitions
+from hybrid.cli.main import run
 from hybrid.config.table_config import Half
+from hybrid.kafka.topics import create_topic
 from hybrid.lake.log import open_half
+from tests.recipes.conftest import RecipeHome, commands_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
@@ -39,52 +44,74 @@ print(duckdb.execute("select count(*), sum(amount) from read_parquet($1)", [file
 """
 
 
+# Several commands in one process, which says how each ended and what it printed.
+COMMANDS = """
+import contextlib, io, json, sys
+from hybrid.cli.main import run
+ended = []
+for words in json.loads(sys.argv[1]):
+    with contextlib.redirect_stdout(io.StringIO()) as said, contextlib.redirect_stderr(said):
+        code = run(words)
+    ended.append([words, code, said.getvalue()])
+print(json.dumps(ended))
+"""
+
+
+@pytest.fixture(scope="module")
+def template(broker, tmp_path_factory):
+    """The recipe's home after a move: made once, copied for each test."""
+    folder, topic = tmp_path_factory.mktemp("no_jvm") / "home", f"t-{uuid.uuid4().hex[:12]}"
+    create_topic(broker, topic)
+    ingested = [["ingest", "orders", "--until-caught-up"], ["move", "orders"]]
+    for words in [*commands_of("orders", broker, topic), *ingested]:
+        assert run(["--home", str(folder), *words]) == 0, words
+    return folder
+
+
 @pytest.fixture
-def home(make_recipe):
-    home = make_recipe("orders")
-    home.run("ingest", "orders", "--until-caught-up")
-    home.run("move", "orders")
-    return home
+def home(template, tmp_path, capsys):
+    shutil.copytree(template, tmp_path / "home")
+    return RecipeHome(tmp_path / "home", capsys)
 
 
-def command(home, *words, env=None):
+def command(home, *words):
     started = time.monotonic()
-    done = subprocess.run(
-        [sys.executable, "-m", "hybrid.cli", "--home", str(home.home), *words],
-        capture_output=True,
-        text=True,
-        env={**os.environ, **(env or {})},
-        check=False,
-    )
+    process = [sys.executable, "-m", "hybrid.cli", "--home", str(home.home), *words]
+    done = subprocess.run(process, capture_output=True, text=True, check=False)
     return done, time.monotonic() - started
 
 
 @pytest.fixture
-def trap(tmp_path):
-    """Settings with which a command that starts Java leaves a file, which is given too."""
+def without_java(home, tmp_path):
+    """Runs commands in a process of their own, in which whatever starts Java is found out."""
     folder = tmp_path / "trap"
     folder.mkdir()
     java = folder / "java"
     java.write_text(f"#!/bin/sh\ntouch {folder}/started\nexit 1\n")
     java.chmod(0o755)
-    return {"PATH": f"{folder}:{os.environ['PATH']}", "JAVA_HOME": str(folder / "nowhere")}, folder / "started"
+    places = {"PATH": f"{folder}:{os.environ['PATH']}", "JAVA_HOME": str(folder / "nowhere")}
+
+    def succeed(*commands):
+        words = json.dumps([["--home", str(home.home), *one] for one in commands])
+        process = [sys.executable, "-c", COMMANDS, words]
+        done = subprocess.run(process, capture_output=True, text=True, env={**os.environ, **places}, check=True)
+        ended = json.loads(done.stdout)
+        assert len(ended) == len(commands)
+        assert [one for one in ended if one[1] != 0] == []
+        assert not (folder / "started").exists()
+
+    return succeed
 
 
-def test_reads_start_no_jvm(home, trap):
-    env, started = trap
-    segment = home.names("REALTIME")[0]
-    for words in [*READS, ("segment", "show", "orders", segment)]:
-        done, _ = command(home, *words, env=env)
-        assert done.returncode == 0, f"{words}: {done.stderr}"
-    assert not started.exists()
+def test_reads_start_no_jvm(home, without_java):
+    without_java(*READS, ("segment", "show", "orders", home.names("REALTIME")[0]))
 
 
 def _versions(home):
     return [open_half(home.home / "warehouse" / "orders" / half.value).version for half in Half]
 
 
-def test_changes_of_the_state_alone_start_no_jvm(home, trap):
-    env, started = trap
+def test_changes_of_the_state_alone_start_no_jvm(home, without_java):
     before = _versions(home)
     changes = [
         ("boundary", "set", "orders", "--at", "2021-09-24T06:04:30.001Z"),
@@ -92,10 +119,7 @@ def test_changes_of_the_state_alone_start_no_jvm(home, trap):
         ("segment", "seal", "orders"),
         ("connector", "reset", "orders", "kafka", "--to", "earliest", "--yes"),
     ]
-    for words in changes:
-        done, _ = command(home, *words, env=env)
-        assert done.returncode == 0, f"{words}: {done.stderr}"
-    assert not started.exists()
+    without_java(*changes)
     after = _versions(home)
     assert sum(after) - sum(before) == len(changes)
 
@@ -119,7 +143,7 @@ def test_a_query_takes_at_most_four_times_the_bare_libraries(home):
     # As an installed package is: without this a run compiles all modules where Python may write no bytecode.
     compileall.compile_dir(Path(hybrid.__file__).parent, quiet=1)
     bare, ours = [], []
-    for _ in range(15):
+    for _ in range(9):
         started = time.monotonic()
         subprocess.run([sys.executable, "-c", BARE, str(warehouse)], check=True, capture_output=True)
         bare.append(time.monotonic() - started)

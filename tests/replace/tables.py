@@ -8,21 +8,22 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from deltalake import CommitProperties, write_deltalake
+
 from hybrid.config.job_spec import JobSpec
 from hybrid.config.table_config import Half, TableSpec
 from hybrid.config.table_json import parse_table
 from hybrid.jvm.jars import spark_jars
-from hybrid.lake.commit import commit_act
 from hybrid.lake.commit_context import CommitContext, new_act_id
-from hybrid.lake.create import create_half
-from hybrid.lake.layout import TableLayout, physical_columns
+from hybrid.lake.create import arrow_schema, create_half, record_batch
+from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import open_half
 from hybrid.lake.spark import SparkSettings
 from hybrid.lake.table_context import TableContext
 from hybrid.progress import Silent
 from hybrid.records.decode import Decoded, Decoder
 from hybrid.table.boundary import Boundary, PartitionKey
-from hybrid.table.state import Act, OfflineState, RealtimeState, next_act
+from hybrid.table.state import Act, OfflineState, RealtimeState, next_act, to_user_metadata
 from tests.shared_jvm import session_of_dying
 
 ROOT = Path(__file__).parents[2]
@@ -98,7 +99,7 @@ class Table:
         deletes = half.realtime.deletes + sum(row[7] == "delete" for row in rows)
         state = replace(half.realtime, act=act, offsets={KAFKA: end}, timestamp_max=1000 * (end - 1), deletes=deletes)
         stored = [(*row[:9], None, None, *row[9:]) for row in rows]
-        self._commit(Half.REALTIME, stored, state, half.version)
+        self._commit(Half.REALTIME, stored, state)
 
     def add_offline(
         self, segment: str, rows: Iterable[tuple[Mapping[str, object], int]], boundary: Boundary | None = None
@@ -108,7 +109,7 @@ class Table:
         act = next_act(half.state, new_act_id("move"), "move", "2021-11-21T00:00:00.000+00:00", {})
         state = replace(half.offline, act=act, boundary=boundary or half.offline.boundary)
         stored = [self._row(segment, event, offset) for event, offset in rows]
-        self._commit(Half.OFFLINE, stored, state, half.version)
+        self._commit(Half.OFFLINE, stored, state)
 
     def _row(self, segment: str, event: Mapping[str, object], offset: int) -> tuple[object, ...]:
         found = Decoder(self.spec).convert(event)
@@ -116,9 +117,11 @@ class Table:
         op = "delete" if found.is_delete else "row"
         return (segment, *KAFKA, offset, 1000 * offset, op, found.time_ms, *found.values)
 
-    def _commit(self, half: Half, rows: list[tuple[object, ...]], state: OfflineState | RealtimeState, at: int) -> None:
-        ddl = ", ".join(f"`{name}` {kind}" for name, kind in physical_columns(self.spec, half))
-        commit_act(self.bench.spark.createDataFrame(rows, ddl), self.path(half), state, planned=at)
+    def _commit(self, half: Half, rows: list[tuple[object, ...]], state: OfflineState | RealtimeState) -> None:
+        """By delta-rs, which takes a twentieth of the time that Spark takes."""
+        noted = CommitProperties(custom_metadata={"userMetadata": to_user_metadata(state)})
+        batch = record_batch(arrow_schema(self.spec, half), rows)
+        write_deltalake(str(self.path(half)), batch, mode="append", commit_properties=noted)
 
     def write(self, name: str, content: str | bytes) -> Path:
         """A file in the table's input folder."""
