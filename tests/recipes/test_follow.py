@@ -1,11 +1,7 @@
 """A Delta table that is followed: what its later versions add, each row once."""
 
 import json
-import os
 import random
-import signal
-import subprocess
-import sys
 
 import pyarrow as pa
 import pytest
@@ -108,7 +104,7 @@ def test_versions_that_change_rows(home, tmp_path, workbench, properties):
     assert home.rows("select count(*) as n, sum(p) as s from events where id < 4") == [{"n": 3, "s": 1}]
 
 
-def test_changes_by_key_and_a_kill_in_the_middle(home, tmp_path):
+def test_changes_by_key_and_a_death_in_the_middle(home, tmp_path, dies):
     """No change data: what a version did is told by its files. A key has the source's row, also when it dies."""
     add(tmp_path, 1, 2, 3, 4)
     create(home, tmp_path, mode="snapshot_and_follow", key=" PRIMARY KEY")
@@ -117,9 +113,8 @@ def test_changes_by_key_and_a_kill_in_the_middle(home, tmp_path):
     lake.delete("id = 1")
     lake.update({"p": "7"}, predicate="id = 2")
     lake.update({"id": "5"}, predicate="id = 3")
-    command = [sys.executable, "-m", "hybrid.cli", "--home", str(home.home), "ingest", "events", "--until-caught-up"]
-    died = subprocess.run(command, env={**os.environ, "HYBRID_FAILPOINT": "history.commit.inside@2"}, check=False)
-    assert died.returncode == -signal.SIGKILL
+    with dies("history.commit.inside@2"):  # a kill -9 there is in test_lineitem
+        home.run("ingest", "events", "--until-caught-up")
     rows = [(row["id"], row["p"]) for row in home.rows("select id, p from events order by id limit 100")]
     assert rows == of(2, 3, 4), "the first of three versions"
     assert read(home) == [(2, 7), (4, 0), (5, 1)]

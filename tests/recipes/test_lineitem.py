@@ -1,11 +1,9 @@
 """The lineitem recipe: history from a Delta table, then Kafka from offset 42, in both published spellings."""
 
-import json
 import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -13,7 +11,6 @@ import pytest
 from hybrid.kafka.topics import TopicRecord, create_topic, produce
 from tests.recipes.conftest import RecipeHome
 from tests.recipes.lineitems import comments, lineitems, message, write_history
-from tests.serve.server import Server
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 DATA = Path(__file__).resolve().parents[2] / "data" / "lineitem"
@@ -212,55 +209,3 @@ def test_kills_in_the_middle_of_history_and_of_live(home, broker, tmp_path, dies
 def check_no_row_twice(home, rows):
     found = seen(home)
     assert len(found) == len(set(found)) and set(found) <= set(comments(rows))
-
-
-@pytest.mark.timeout(300)
-def test_a_server_loads_history_and_goes_on_live(tmp_path, broker, topic, capsys):
-    history, live = lineitems(40), lineitems(5, 1000)
-    write_history(tmp_path / "history", history, 2)
-    put(broker, topic, "insert", lineitems(OLD, 500))
-    home = RecipeHome(tmp_path / "home", capsys)
-    with Server(home.home, broker) as server:
-        create(home, broker, topic, tmp_path / "history")
-        await_states(server, {HISTORICAL: "COMPLETED", LIVE: "RUNNING"})
-        put(broker, topic, "insert", live)
-        put(broker, topic, "delete", live[:1] + history[:1])
-        deadline, wanted = time.monotonic() + 20, comments(history[1:] + live[1:])
-        while (found := sorted(row[0] for row in server.rows(SEEN))) != wanted:
-            assert time.monotonic() < deadline, found
-            time.sleep(0.2)
-        paused = server.ok("POST", f"/tables/lineitem/connectors/{LIVE}/pause")
-        assert paused["state"] == "PAUSED"
-        put(broker, topic, "insert", lineitems(1, 2000))
-        assert sorted(row[0] for row in server.rows(SEEN)) == wanted
-        assert server.ok("POST", f"/tables/lineitem/connectors/{LIVE}/start")["state"] == "RUNNING"
-        assert server.call("GET", "/tables/lineitem/connectors/nope")[0] == 404
-        while len(server.rows(SEEN)) != len(wanted) + 1:
-            assert time.monotonic() < deadline + 20
-            time.sleep(0.2)
-        assert json.dumps(server.ok("GET", "/tables/lineitem/connectors")).count("RUNNING") == 1
-        # Deletes that are not committed are skipped by a reset, and their rows come back.
-        while {one["name"]: one["lag"] for one in server.ok("GET", "/tables/lineitem/connectors")}[LIVE] != 0:
-            assert time.monotonic() < deadline + 40
-            time.sleep(0.2)
-        reset = f"/tables/lineitem/connectors/{LIVE}/reset"
-        told = server.ok("POST", reset, {"to": "earliest", "dryRun": True})
-        assert told["again"] > 0 and told["version"] is None
-        code, refused = server.call("POST", reset, {"to": "earliest"})[:2]
-        assert code == 409 and "read again" in json.dumps(refused)
-        done = server.ok("POST", reset, {"to": "latest", "yes": True})
-        assert (done["again"], done["skipped"]) == (0, 0) and len(server.rows(SEEN)) == len(wanted) + 1
-        put(broker, topic, "insert", lineitems(1, 3000))
-        while len(server.rows(SEEN)) != len(wanted) + 2:
-            assert time.monotonic() < deadline + 60
-            time.sleep(0.2)
-
-
-def await_states(server, wanted, timeout_s=60.0):
-    deadline = time.monotonic() + timeout_s
-    while True:
-        found = {one["name"]: one["state"] for one in server.ok("GET", "/tables/lineitem/connectors")}
-        if found == wanted:
-            return
-        assert time.monotonic() < deadline, (found, server.logged())
-        time.sleep(0.2)

@@ -1,10 +1,11 @@
-"""Both recipes against a running server: by HTTP alone, and by Pinot's own command lines; orders in both modes."""
+"""Recipes against a running server: orders by HTTP alone and by Pinot's own command lines, in both modes; lineitem."""
 
 from __future__ import annotations
 
 import json
 import re
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,9 @@ import pytest
 from hybrid.cli.main import run
 from hybrid.jvm.broker import LocalBroker
 from hybrid.kafka.topics import create_topic, produce
+from tests.recipes.conftest import RecipeHome
+from tests.recipes.lineitems import comments, lineitems, write_history
+from tests.recipes.test_lineitem import HISTORICAL, LIVE, OLD, SEEN, create, put
 from tests.serve.server import Server
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.timeout(300)]
@@ -249,3 +253,62 @@ def test_rows_that_arrive_after_their_bucket_has_moved(
     assert server.rows(query) == [["LATE", 1]]
     assert server.rows("select count(*) from orders_OFFLINE where order_id = 99") == [[1]]
     assert totals(server)[0] == 15
+
+
+# lineitem
+
+
+@pytest.fixture
+def lineitem_topic(kafka: str, server: Server) -> Iterator[str]:
+    """A new topic; the table that reads it is dropped at the end."""
+    name = f"lineitem-{uuid.uuid4().hex[:8]}"
+    create_topic(kafka, name)
+    yield name
+    server.call("DELETE", "/tables/lineitem")
+
+
+def await_true(is_so: Callable[[], bool], server: Server) -> None:
+    """Asks until it is so."""
+    deadline = time.monotonic() + 60
+    while not is_so():
+        assert time.monotonic() < deadline, server.logged()
+        time.sleep(0.2)
+
+
+def test_lineitem_loads_history_and_goes_on_live(
+    server: Server, kafka: str, lineitem_topic: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    topic, connectors = lineitem_topic, "/tables/lineitem/connectors"
+    history, live = lineitems(40), lineitems(5, 1000)
+    write_history(tmp_path / "history", history, 2)
+    put(kafka, topic, "insert", lineitems(OLD, 500))
+
+    def connector(what: str) -> dict[str, Any]:
+        return {one["name"]: one[what] for one in server.ok("GET", connectors)}
+
+    create(RecipeHome(server.home, capsys), kafka, topic, tmp_path / "history")
+    await_true(lambda: connector("state") == {HISTORICAL: "COMPLETED", LIVE: "RUNNING"}, server)
+    put(kafka, topic, "insert", live)
+    put(kafka, topic, "delete", live[:1] + history[:1])
+    wanted = comments(history[1:] + live[1:])
+    await_true(lambda: sorted(row[0] for row in server.rows(SEEN)) == wanted, server)
+    paused = server.ok("POST", f"{connectors}/{LIVE}/pause")
+    assert paused["state"] == "PAUSED"
+    put(kafka, topic, "insert", lineitems(1, 2000))
+    assert sorted(row[0] for row in server.rows(SEEN)) == wanted
+    assert server.ok("POST", f"{connectors}/{LIVE}/start")["state"] == "RUNNING"
+    assert server.call("GET", f"{connectors}/nope")[0] == 404
+    await_true(lambda: len(server.rows(SEEN)) == len(wanted) + 1, server)
+    assert sorted(connector("state").values()) == ["COMPLETED", "RUNNING"]
+
+    # Deletes that are not committed are skipped by a reset, and their rows come back.
+    await_true(lambda: connector("lag")[LIVE] == 0, server)
+    reset = f"{connectors}/{LIVE}/reset"
+    told = server.ok("POST", reset, {"to": "earliest", "dryRun": True})
+    assert told["again"] > 0 and told["version"] is None
+    code, refused = server.call("POST", reset, {"to": "earliest"})[:2]
+    assert code == 409 and "read again" in json.dumps(refused)
+    done = server.ok("POST", reset, {"to": "latest", "yes": True})
+    assert (done["again"], done["skipped"]) == (0, 0) and len(server.rows(SEEN)) == len(wanted) + 1
+    put(kafka, topic, "insert", lineitems(1, 3000))
+    await_true(lambda: len(server.rows(SEEN)) == len(wanted) + 2, server)
