@@ -10,7 +10,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +145,13 @@ class Server:
                 return run
             time.sleep(0.05)
         raise AssertionError(f"{task} goes on: {run}\n{self.logged()}")
+
+    def await_true(self, look: Callable[[], bool], what: str, timeout_s: float = READY_S) -> None:
+        """Waits until something holds."""
+        deadline = time.monotonic() + timeout_s
+        while not look():
+            assert time.monotonic() < deadline, f"not within {timeout_s} s: {what}\n{self.logged()}"
+            time.sleep(0.1)
 
     def logged(self) -> str:
         """The ends of what the processes said."""

@@ -1,4 +1,4 @@
-"""The server's processes: they start, fall, start again, take each other's place, and end in time."""
+"""The server's processes: they start, serve a table that changes, fall, start again, and end in time."""
 
 import json
 import os
@@ -6,27 +6,44 @@ import signal
 import statistics
 import subprocess
 import sys
+import threading
 import time
+import uuid
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from hybrid.cli.main import run
+from hybrid.kafka.topics import TopicRecord, produce
 from hybrid.serve.priority import FIXED_MAX, can_raise_again
+from tests.serve.orders import DATA, create_orders
 from tests.serve.server import Server
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.timeout(300)]
 
-DATA = Path(__file__).resolve().parents[2] / "data" / "orders"
 HEALTHY_S = 30.0
+BIG, LAST = 2**40, 1_632_467_070_000
 
 
-def create_orders(home: Path, broker: str, topic: str, *more: str) -> None:
-    """The recipe's table and its 14 events, by the command line."""
-    configs = ("--config", str(DATA / "orders_table.json"), "--config", str(DATA / "orders_offline_table.json"))
-    words = ("--schema", str(DATA / "orders_schema.json"), *configs, "--set", f"stream.kafka.topic.name={topic}", *more)
-    assert run(["--home", str(home), "table", "create", *words, "--kafka", broker]) == 0
-    assert run(["kafka", "produce", topic, str(DATA / "events.jsonl"), "--kafka", broker]) == 0
+@pytest.fixture(scope="module")
+def served(broker: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server for tests that leave it whole. Each has a table of its own."""
+    with Server(tmp_path_factory.mktemp("processes") / "home", broker) as server:
+        yield server
+
+
+@pytest.fixture
+def table(served: Server, broker: str) -> str:
+    """A table with 14 rows, all committed, and its topic."""
+    name = create_orders(served, broker, f"orders_{uuid.uuid4().hex[:8]}")
+    served.await_true(lambda: _realtime_rows(served, name) == 14, "all is committed")
+    return name
+
+
+def rows_of(server: Server, table: str) -> int:
+    """How many rows a query sees."""
+    return int(server.rows(f"select count(*) from {table}")[0][0])
 
 
 def kill(server: Server, *roles: str) -> None:
@@ -50,57 +67,156 @@ def healthy_again(server: Server) -> None:
     server.await_ready(HEALTHY_S)
 
 
-def test_life_of_a_server(home: Path, broker: str, topic: str, capsys: pytest.CaptureFixture[str]) -> None:
-    create_orders(home, broker, topic)
-    with Server(home, broker) as server:
-        assert server.rows("select count(*) from orders") == [[14]]
-        if Path("/proc/self/maps").exists():
-            assert "libjvm" not in Path(f"/proc/{server.pids('query')[0]}/maps").read_text()
+def test_a_second_server_is_refused_and_commands_let_the_first_do_the_work(
+    served: Server, table: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = str(served.home)
+    if Path("/proc/self/maps").exists():
+        assert "libjvm" not in Path(f"/proc/{served.pids('query')[0]}/maps").read_text()
+    second = subprocess.run(
+        [sys.executable, "-m", "hybrid.cli", "--home", home, "serve", "--port", "0"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert second.returncode == 4 and "runs on" in second.stderr
 
-        # A second one on the same home is refused; the first goes on.
-        second = subprocess.run(
-            [sys.executable, "-m", "hybrid.cli", "--home", str(home), "serve", "--port", "0"],
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
-        assert second.returncode == 4 and "runs on" in second.stderr
-
-        # The command line finds it, and lets it do the work.
-        capsys.readouterr()
-        assert run(["--home", str(home), "move", "orders", "--json"]) == 0
-        out, said = capsys.readouterr()
-        assert json.loads(out)["rows_read"] == 7 and "Moved 7 rows" in said
-        assert run(["--home", str(home), "task", "list", "--json"]) == 0
-        newest = json.loads(capsys.readouterr().out)[0]
-        assert newest["id"].startswith("Task_RealtimeToOfflineSegmentsTask_") and newest["state"] == "DONE"
-        assert run(["--home", str(home), "ingest", "orders"]) == 2
-        assert "ingests 'orders' all the time" in capsys.readouterr().err
-        assert run(["--home", str(home), "move", "ordres"]) == 1
-        assert "Did you mean 'orders'?" in capsys.readouterr().err
-        assert run(["--home", str(home), "query", "select nope from orders"]) == 1
-
-        for roles in (["query"], ["pipeline"], ["query", "pipeline"], ["java"]):
-            kill(server, *roles)
-            healthy_again(server)
-            assert server.rows("select count(*) from orders") == [[14]], roles
-
-        first = server.address["pid"]
-        kill(server, "serve")
-        deadline = time.monotonic() + HEALTHY_S
-        while server.address["pid"] == first or not server.is_ready():
-            assert time.monotonic() < deadline, server.logged()
-            time.sleep(0.1)
-        assert server.rows("select count(*) from orders") == [[14]]
-
-        assert server.terminate() < 10
-    assert not (home / "server.json").exists()
-    assert run(["--home", str(home), "query", "select count(*) from orders"]) == 0
+    capsys.readouterr()
+    assert run(["--home", home, "move", table, "--json"]) == 0
+    out, said = capsys.readouterr()
+    assert json.loads(out)["rows_read"] == 7 and "Moved 7 rows" in said
+    assert run(["--home", home, "task", "list", "--json"]) == 0
+    newest = json.loads(capsys.readouterr().out)[0]
+    assert newest["id"].startswith("Task_RealtimeToOfflineSegmentsTask_") and newest["state"] == "DONE"
+    assert run(["--home", home, "ingest", table]) == 2
+    assert f"ingests '{table}' all the time" in capsys.readouterr().err
+    assert run(["--home", home, "move", table[:-1]]) == 1
+    assert f"Did you mean '{table}'?" in capsys.readouterr().err
+    assert run(["--home", home, "query", f"select nope from {table}"]) == 1
 
 
-def test_a_task_whose_process_fell_is_taken_up_and_not_done_twice(home: Path, broker: str, topic: str) -> None:
-    create_orders(home, broker, topic)
-    with Server(home, broker, {"HYBRID_FAILPOINT": "move.commit.after"}) as server:
+def test_processes_that_fall_are_started_again(served: Server, table: str) -> None:
+    """The query process, both at once, and the JVM; `test_a_task_that_falls_before_its_commit...` has the pipeline."""
+    for roles in (["query"], ["query", "pipeline"], ["java"]):
+        kill(served, *roles)
+        healthy_again(served)
+        assert rows_of(served, table) == 14, roles
+
+    first = served.address["pid"]
+    kill(served, "serve")
+    deadline = time.monotonic() + HEALTHY_S
+    while served.address["pid"] == first or not served.is_ready():
+        assert time.monotonic() < deadline, served.logged()
+        time.sleep(0.1)
+    assert rows_of(served, table) == 14
+
+
+def test_a_task_that_falls_before_its_commit_is_done_by_the_next_process(served: Server, table: str) -> None:
+    await_all(served, "pipeline")
+    os.kill(served.pids("pipeline")[0], signal.SIGSTOP)
+    status, queued = served.call("POST", "/verbs/move", {"table": table})
+    assert status == 202
+    kill(served, "pipeline")
+    run_ = served.await_task(queued["run"])
+    assert run_["state"] == "DONE" and run_["report"]["rows_read"] == 7, run_
+    healthy_again(served)
+    assert rows_of(served, table) == 14
+
+
+def test_a_type_becomes_wider_while_rows_arrive(served: Server, broker: str, table: str) -> None:
+    """Nothing restarts, and nothing that arrives meanwhile is lost."""
+    server, pids = served, [served.pids(role) for role in ("query", "pipeline", "java")]
+
+    def send(number: int) -> None:
+        row = {"order_id": number, "customer_id": 1, "order_status": "OPEN", "amount": 1.5, "ts": LAST + number % 1000}
+        produce(broker, table, [TopicRecord(json.dumps(row).encode())])
+
+    def await_rows(sql: str, rows: list[list[object]]) -> None:
+        server.await_true(lambda: server.rows(sql) == rows, sql)
+
+    send(BIG)
+    server.await_true(lambda: server.call("GET", f"/tables/{table}/rejected")[1]["total"] == 1, "it is rejected")
+    assert server.rows(f"select count(*) from {table}") == [[14]]
+
+    stopped, sent = threading.Event(), list[int]()
+
+    def arrive() -> None:
+        while not stopped.is_set():
+            send(1_000_000 + len(sent))
+            sent.append(1)
+            stopped.wait(0.1)
+
+    schema = {**json.loads((DATA / "orders_schema.json").read_text()), "schemaName": table}
+    arriving = threading.Thread(target=arrive)
+    arriving.start()
+    try:
+        schema["dimensionFieldSpecs"][0]["dataType"] = "LONG"
+        schema["metricFieldSpecs"][0]["dataType"] = "DOUBLE"
+        schema["dimensionFieldSpecs"].append({"name": "shop", "dataType": "STRING", "defaultNullValue": "none"})
+        status, told = server.call("PUT", f"/schemas/{table}", schema)
+        assert status == 200, told
+        send(BIG + 1)
+        await_rows(f"select order_id, shop from {table} where order_id > {BIG}", [[BIG + 1, "none"]])
+        _, answer = server.call("POST", "/query/sql", {"sql": f"select order_id, amount from {table} limit 1"})
+        assert answer["resultTable"]["dataSchema"]["columnDataTypes"] == ["LONG", "DOUBLE"]
+        status, told = server.call("POST", f"/tables/{table}/rejected/replay")
+        assert status == 200, told
+    finally:
+        stopped.set()
+        arriving.join()
+    assert server.rows(f"select count(*) from {table} where order_id >= {BIG}") == [[2]]
+    await_rows(f"select count(*) from {table}", [[14 + 2 + len(sent)]])
+    schema["dimensionFieldSpecs"][0]["dataType"] = "INT"
+    status, told = server.call("PUT", f"/schemas/{table}", schema)
+    assert status == 400 and "cannot become INT from LONG" in told["error"]
+    assert server.call("GET", f"/tables/{table}/rejected")[1]["total"] == 0
+    assert [server.pids(role) for role in ("query", "pipeline", "java")] == pids
+
+
+@pytest.mark.skipif(not Path("/proc/self/autogroup").exists(), reason="niceness counts per session on Linux only")
+def test_ingestion_keeps_its_share_beside_busy_sessions(served: Server, broker: str, table: str) -> None:
+    """With a fixed niceness of 10 it would have a thirtieth of two processors here, and take ten times as long."""
+    _commit_s(served, broker, table, 28)
+    alone_s = statistics.median(_commit_s(served, broker, table, rows) for rows in (42, 56, 70))
+    busy = [
+        subprocess.Popen([sys.executable, "-c", "while True: pass"], start_new_session=True)
+        for _ in range(3 * (os.cpu_count() or 1) // 2)
+    ]
+    try:
+        beside_s = min(_commit_s(served, broker, table, rows) for rows in (84, 98))
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
+    assert beside_s < 6 * alone_s, (alone_s, beside_s)
+
+
+def _commit_s(server: Server, broker: str, table: str, rows: int) -> float:
+    """Produces the 14 events once more; the seconds until all `rows` are committed."""
+    produce(broker, table, (DATA / "events.jsonl").read_bytes().splitlines())
+    started = time.monotonic()
+    while (found := _realtime_rows(server, table)) != rows:
+        assert time.monotonic() < started + 120, (found, server.logged())
+        time.sleep(0.05)
+    return time.monotonic() - started
+
+
+def _realtime_rows(server: Server, table: str) -> int:
+    """How many are committed."""
+    tables = server.ok("POST", "/verbs/status", {})["tables"]
+    return next(int(one["realtime_rows"]) for one in tables if one["table"] == table)
+
+
+def test_a_server_that_falls_at_a_task_and_then_in_whole_is_followed_by_one_that_ends_in_time(
+    home: Path, broker: str, topic: str
+) -> None:
+    """What a fallen process had committed is taken up and not done twice; nobody ends this server well."""
+    configs = ("--config", str(DATA / "orders_table.json"), "--config", str(DATA / "orders_offline_table.json"))
+    words = ("--schema", str(DATA / "orders_schema.json"), *configs, "--set", f"stream.kafka.topic.name={topic}")
+    assert run(["--home", str(home), "table", "create", *words, "--kafka", broker]) == 0
+    assert run(["kafka", "produce", topic, str(DATA / "events.jsonl"), "--kafka", broker]) == 0
+    environment = {"HYBRID_FAILPOINT": "move.commit.after", "HYBRID_PIPELINE_NICENESS": "10"}
+    with Server(home, broker, environment) as server:
         status, queued = server.call("POST", "/verbs/move", {"table": "orders"})
         assert status == 202
         run_ = server.await_task(queued["run"])
@@ -108,59 +224,18 @@ def test_a_task_whose_process_fell_is_taken_up_and_not_done_twice(home: Path, br
         server.await_ready(HEALTHY_S)
         segments = server.ok("POST", "/verbs/segments", {"table": "orders"})
         assert [one["name"] for one in segments if one["half"] == "OFFLINE"] == ["orders_1632463351000_1632467070000_0"]
-        assert server.rows("select count(*) from orders") == [[14]]
+        assert rows_of(server, "orders") == 14
 
-
-def test_a_task_that_falls_before_its_commit_is_done_by_the_next_process(home: Path, broker: str, topic: str) -> None:
-    create_orders(home, broker, topic)
-    with Server(home, broker) as server:
-        os.kill(server.pids("pipeline")[0], signal.SIGSTOP)
-        status, queued = server.call("POST", "/verbs/move", {"table": "orders"})
-        assert status == 202
-        kill(server, "pipeline")
-        run_ = server.await_task(queued["run"])
-        assert run_["state"] == "DONE" and run_["report"]["rows_read"] == 7, run_
-
-
-def test_a_server_that_nobody_ends_well_is_followed_by_a_new_one(home: Path, broker: str) -> None:
-    with Server(home, broker, {"HYBRID_PIPELINE_NICENESS": "10"}) as server:
         await_all(server, "query", "pipeline", "java")
         _check_who_gives_way(server)
         kill(server, "serve", "query", "pipeline")
         time.sleep(0.5)
         with Server(home, broker) as next_one:
             next_one.await_ready()
+            assert rows_of(next_one, "orders") == 14
             assert next_one.terminate() < 10
-
-
-@pytest.mark.skipif(not Path("/proc/self/autogroup").exists(), reason="niceness counts per session on Linux only")
-def test_ingestion_keeps_its_share_beside_busy_sessions(home: Path, broker: str, topic: str) -> None:
-    """With a fixed niceness of 10 it would have a thirtieth of two processors here, and take ten times as long."""
-    create_orders(home, broker, topic)
-    with Server(home, broker) as server:
-        _commit_s(server, broker, topic, 28)
-        alone_s = statistics.median(_commit_s(server, broker, topic, rows) for rows in (42, 56, 70))
-        busy = [
-            subprocess.Popen([sys.executable, "-c", "while True: pass"], start_new_session=True)
-            for _ in range(3 * (os.cpu_count() or 1) // 2)
-        ]
-        try:
-            beside_s = statistics.median(_commit_s(server, broker, topic, rows) for rows in (84, 98, 112))
-        finally:
-            for process in busy:
-                process.kill()
-                process.wait()
-        assert beside_s < 6 * alone_s, (alone_s, beside_s)
-
-
-def _commit_s(server: Server, broker: str, topic: str, rows: int) -> float:
-    """Produces the 14 events once more; the seconds until all `rows` are committed."""
-    assert run(["kafka", "produce", topic, str(DATA / "events.jsonl"), "--kafka", broker]) == 0
-    started = time.monotonic()
-    while (found := server.ok("POST", "/verbs/status", {})["tables"][0])["realtime_rows"] != rows:
-        assert time.monotonic() < started + 120, (found, server.logged())
-        time.sleep(0.05)
-    return time.monotonic() - started
+    assert not (home / "server.json").exists()
+    assert run(["--home", str(home), "query", "select count(*) from orders"]) == 0
 
 
 def _check_who_gives_way(server: Server) -> None:
