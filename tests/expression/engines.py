@@ -96,21 +96,21 @@ def _queried(connection: duckdb.DuckDBPyConnection, text: str) -> Values:
         coerce_timestamps(tree, types)
     except QueryError:
         return None
-    sql = tree.sql("duckdb")
+    value = tree.selects[0].sql("duckdb")
     try:
-        return [_plain(row[0]) for row in connection.execute(f"{sql} ORDER BY id").fetchall()]
+        return [_plain(row[0]) for row in connection.execute(f"SELECT {value} FROM odd ORDER BY id").fetchall()]
     except duckdb.Error:
-        values = [_queried_alone(connection, f"{sql} WHERE id = {row}") for row in range(COUNT)]
-        return None if all(value is ERROR for value in values) else values
+        return _tried(connection, value)
 
 
-def _queried_alone(connection: duckdb.DuckDBPyConnection, sql: str) -> object:
+def _tried(connection: duckdb.DuckDBPyConnection, value: str) -> Values:
+    """The values where some row fails: TRY gives NULL there, and a struct of NULL for a row without a value."""
     try:
-        row = connection.execute(sql).fetchone()
+        found = connection.execute(f"SELECT TRY(struct_pack(value := {value})) FROM odd ORDER BY id").fetchall()
     except duckdb.Error:
-        return ERROR
-    assert row is not None
-    return _plain(row[0])
+        return None
+    values = [ERROR if row[0] is None else _plain(row[0]["value"]) for row in found]
+    return None if all(one is ERROR for one in values) else values
 
 
 def _row_sql(text: str) -> str | None:

@@ -17,6 +17,7 @@ from hybrid.query.cache import cached_rows as rows
 from hybrid.query.engine import QueryOptions, QueryResult, run
 from hybrid.query.tail import TailMessage
 from hybrid.table.boundary import TopicPartition
+from tests.examples import seeds
 from tests.query.halves import KEY, Halves, ListTail, Row, orders_spec
 from tests.query.stepped import SMALL_TABLES, PacedFold, SteppedCache
 from tests.query.test_simulation import KINDS, all_but_one_slow, live
@@ -53,8 +54,10 @@ class BothWays:
         self.cached += 1
         # While it awaits commits, the cache is at the revision of its positions.
         shown = self.cache.rows.shown
-        tail = ListTail([message for message in tail.messages if message.offset < shown.get(message.key, 0)])
-        expected = run(sql, halves, QueryOptions(tail=tail, now_ms=lambda: NOW_MS, **options))
+        read = [message for message in tail.messages if message.offset < shown.get(message.key, 0)]
+        expected = everything
+        if read != tail.messages:
+            expected = run(sql, halves, QueryOptions(tail=ListTail(read), now_ms=lambda: NOW_MS, **options))
         assert may_be_behind or _read_on(expected) == _read_on(everything)
         self.behind += _read_on(expected) != _read_on(everything)
         assert sorted(map(repr, found.rows)) == sorted(map(repr, expected.rows)), (
@@ -104,7 +107,7 @@ def test_the_cache_shows_what_the_files_show(tmp_path: Path, seed: int, kind: st
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_cache_shows_what_the_files_show_for_long(tmp_path: Path, kind: str) -> None:
     behind = 0
-    for seed in range(103, 107):
+    for seed in seeds(103, 4):
         both = BothWays()
         live(tmp_path / str(seed), both, kind, seed)
         behind += both.behind

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import closing, nullcontext
 from typing import Any
 
 import duckdb
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hybrid.config.table_config import Half, StreamConfig, TableSpec, UpsertConfig
@@ -134,23 +135,22 @@ def contests(draw: st.DrawFn) -> tuple[TableSpec, list[dict[str, Any]], list[dic
 
 
 @pytest.mark.slow
-@settings(max_examples=examples(150), deadline=None)
-@given(contests(), st.integers(0, 6), st.booleans())
+@settings(max_examples=examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(contest=contests(), hidden=st.integers(0, 6), by_scan=st.booleans())
 def test_those_win_that_the_window_says(
-    contest: tuple[TableSpec, list[dict[str, Any]], list[dict[str, Any]], list[bool]], hidden: int, by_scan: bool
+    connection: duckdb.DuckDBPyConnection,
+    contest: tuple[TableSpec, list[dict[str, Any]], list[dict[str, Any]], list[bool]],
+    hidden: int,
+    by_scan: bool,
 ) -> None:
     """Of rows that come the boundary hides those with small offsets; equal ones lose to what is there."""
     spec, there, coming, marked = contest
-    with locked_connection([]) as connection:
-        names = ", ".join(types_of(spec))
-        incoming = StreamBatch(connection, "t", spec)
+    names = ", ".join(types_of(spec))
+    with closing(StreamBatch(connection, "t", spec)) as incoming:
         for relation, is_mark in (("live", False), ("marks", True)):
             rows = [row for row, is_so in zip(there, marked, strict=True) if is_so == is_mark]
-            if rows:
-                with incoming.holding(rows_of(spec, rows)):
-                    connection.execute(f"CREATE TABLE {relation} AS SELECT {names} FROM ({incoming.select})")
-            else:
-                connection.execute(f"CREATE TABLE {relation} AS SELECT {names} FROM ({incoming.select})")
+            with incoming.holding(rows_of(spec, rows)) if rows else nullcontext():
+                connection.execute(f"CREATE OR REPLACE TABLE {relation} AS SELECT {names} FROM ({incoming.select})")
         come = f"(SELECT * FROM ({incoming.select}) WHERE {columns.OFFSET} >= {hidden})"
         with incoming.holding(rows_of(spec, coming)):
             old = f"SELECT {names}, 0 AS fresh FROM (FROM live UNION ALL FROM marks)"

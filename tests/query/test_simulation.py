@@ -1,5 +1,8 @@
 """A seeded life of a table (produce, commit, move, replace, set and clear the boundary, query in between) against the
-oracle of Python lists."""
+oracle of Python lists.
+
+Most lives are played in `test_cached`, which asks the files and the cache.
+"""
 
 from __future__ import annotations
 
@@ -216,10 +219,3 @@ def all_but_one_slow(names: Iterable[str], quick: str) -> list[ParameterSet]:
 @pytest.mark.parametrize("kind", all_but_one_slow(KINDS, "upsert, set"))
 def test_a_table_shows_what_the_oracle_says(tmp_path: Path, ask: Ask, seed: int, kind: str) -> None:
     live(tmp_path, ask, kind, seed)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
-def test_many_tables_show_what_the_oracle_says(tmp_path: Path, ask: Ask, kind: str) -> None:
-    for seed in range(2, 5):
-        live(tmp_path / str(seed), ask, kind, seed)
