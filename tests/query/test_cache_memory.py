@@ -23,8 +23,8 @@ from tests.query.halves import KEY, Halves, ListTail, Row, orders_spec
 from tests.query.stepped import SteppedCache
 
 NOW_MS = 1_632_700_000_000
-ROWS = 1_500_000
-BOUND = 100_000_000
+ROWS = 1_000_000
+BOUND = 60_000_000
 RETRY_SOON = CacheTuning(backoff_s=(0.01, 0.01))
 STATEMENTS = [
     "select count(*), sum(amount), min(customer), max(customer) from orders",
