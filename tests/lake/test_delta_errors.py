@@ -6,7 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.delta_errors import is_conflict, is_missing_file, is_schema_mismatch
@@ -21,9 +23,9 @@ def error_of(work: Callable[[], object]) -> Exception:
 
 
 @pytest.fixture
-def half(tmp_path: Path, workbench: CommitContext) -> Path:
+def half(tmp_path: Path) -> Path:
     path = tmp_path / "OFFLINE"
-    workbench.spark.range(3).write.format("delta").save(str(path))
+    write_deltalake(str(path), pa.table({"id": [0, 1, 2]}))
     return path
 
 

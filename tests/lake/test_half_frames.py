@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,8 @@ def row(number: int, segment: str, **values: object) -> Row:
 
 def halves(folder: Path, names: Sequence[str] = NAMES) -> Halves:
     built = Halves.create(folder, orders_spec())
-    for number, name in enumerate(names):
-        built.commit_offline([row(2 * number, name), row(2 * number + 1, name, customer=None)], kind="replace")
+    rows = [[row(2 * n, name), row(2 * n + 1, name, customer=None)] for n, name in enumerate(names)]
+    built.commit_offline(list(chain.from_iterable(rows)), kind="replace")
     return built
 
 
