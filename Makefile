@@ -91,9 +91,11 @@ $(STAMP): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("error: hybrid needs Python 3.11 or newer, but $(PYTHON) is " + sys.version.split()[0] + ".\nhint: install a newer one, then: make PYTHON=python3.11 setup")'
 	@echo "Setting up $(VENV) (once; a minute or two)" >&2
 	@[ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --no-index -e .
-	@$(BIN)/python -m compileall -q hybrid # as pip does with what it copies; else each command may compile it anew
+	@# Else each command may compile it anew. pip would use one processor, for the tests inside packages as well.
+	@$(BIN)/python -W ignore -m compileall -qq -j 0 -x '/tests/' $(VENV)/lib || true # some packages bring what is no Python
+	@$(BIN)/python -m compileall -q hybrid
 	@touch $@
 
 $(JARS): $(STAMP) hybrid/jvm/jars.lock
