@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import shutil
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from hybrid.kafka.topics import create_topic, produce
-from tests.serve.server import Server
+from hybrid.kafka.topics import produce
+from tests.serve.orders import create_orders
+from tests.serve.server import READY_S, Server
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-DATA = Path(__file__).resolve().parents[2] / "data" / "orders"
 WIDE, PHONE, NARROW = (1280, 800), (360, 740), (320, 640)
 # Texts that a page must show as they are. Names of tables and columns cannot hold them; values, reasons and errors can.
 HOSTILE = (
@@ -47,7 +44,6 @@ _MENUS_OUTSIDE = """
 }).map((menu) => menu.outerHTML.slice(0, 160))
 """
 _EXPECTED = ("Failed to load resource",)  # the browser's own line about an answer of 4xx
-READY_S = 60.0
 
 
 class LiveConsole:
@@ -59,21 +55,7 @@ class LiveConsole:
 
     def create_orders(self, name: str, events: int = 14, partitions: int = 1, segment_rows: int = 5) -> str:
         """The table of the recipe under another name, with the first of its events; returned when they are visible."""
-        create_topic(self.broker, name, partitions)
-        schema = {**json.loads((DATA / "orders_schema.json").read_text()), "schemaName": name}
-        self.ok("POST", "/schemas", schema)
-        for file in ("orders_table.json", "orders_offline_table.json"):
-            config = json.loads((DATA / file).read_text())
-            config = {**config, "tableName": name, "segmentsConfig": {**config["segmentsConfig"], "schemaName": name}}
-            streams = config.get("tableIndexConfig", {}).get("streamConfigs")
-            if streams:
-                streams.update({"stream.kafka.topic.name": name, "auto.offset.reset": "smallest"})
-                streams["realtime.segment.flush.threshold.rows"] = segment_rows
-            self.ok("POST", f"/tables?kafka={self.broker}", config)
-        lines = (DATA / "events.jsonl").read_bytes().splitlines()[:events]
-        self.produce(name, lines)
-        self.await_true(lambda: self.server.rows(f"select count(*) from {name}") == [[len(lines)]], "rows are visible")
-        return name
+        return create_orders(self.server, self.broker, name, events, partitions, segment_rows)
 
     def move_all(self, table: str, timeout_s: float = 120) -> None:
         """Moves every closed bucket of a table."""
@@ -91,10 +73,7 @@ class LiveConsole:
 
     def await_true(self, look: Callable[[], bool], what: str, timeout_s: float = READY_S) -> None:
         """Waits until something holds."""
-        deadline = time.monotonic() + timeout_s
-        while not look():
-            assert time.monotonic() < deadline, f"not within {timeout_s} s: {what}\n{self.server.logged()}"
-            time.sleep(0.1)
+        self.server.await_true(look, what, timeout_s)
 
     @contextmanager
     def page(
@@ -138,11 +117,12 @@ class LiveConsole:
             context.close()
 
 
-def axe_violations(page: Page) -> list[str]:
-    """What axe-core finds wrong on a page, by rule and element."""
+def axe_violations(page: Page, rules: Sequence[str] = ()) -> list[str]:
+    """What axe-core finds wrong on a page, by rule and element; `rules` are those to check, by default all."""
     from axe_playwright_python.sync_playwright import Axe
 
-    found = Axe().run(page).response["violations"]
+    options = {"resultTypes": ["violations"], **({"runOnly": list(rules)} if rules else {})}
+    found = Axe().run(page, options=options).response["violations"]
     return [
         f"{rule['id']}: {node['html'][:200]} {node.get('failureSummary', '')[:300]}"
         for rule in found
@@ -157,9 +137,18 @@ def overflowing(page: Page) -> list[str]:
 
 
 def check_accessibility(console: LiveConsole, path: str, prepare: Callable[[Page], None] = lambda page: None) -> None:
-    """No violation in light, dark and at 320 px, where nothing is wider than the window."""
-    for scheme, size in (("light", WIDE), ("dark", WIDE), ("light", NARROW)):
-        with console.page(path, scheme=scheme, size=size) as page:
-            prepare(page)
-            assert axe_violations(page) == [], (path, scheme, size)
-            assert overflowing(page) == [], (path, scheme, size)
+    """No violation in light, dark and at 320 px, where nothing is wider than the window.
+
+    Between the schemes only colours differ, so in the dark one only contrast is checked again.
+    """
+    with console.page(path) as page:
+        prepare(page)
+        assert (axe_violations(page), overflowing(page)) == ([], []), path
+        page.emulate_media(color_scheme="dark")
+        assert axe_violations(page, ["color-contrast"]) == [], (path, "dark")
+        page.emulate_media(color_scheme="light")
+        width, height = NARROW
+        page.set_viewport_size({"width": width, "height": height})
+        page.goto(console.url + path)  # a phone lays the page out from the start
+        prepare(page)
+        assert (axe_violations(page), overflowing(page)) == ([], []), (path, NARROW)

@@ -58,14 +58,11 @@ def browsing(chromium: Browser) -> Iterator[Browsing]:
         pytest.fail("; ".join(made.problems))
 
 
-@pytest.fixture(scope="session")
-def console_server(broker: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """One live server for the tests of all pages."""
-    with Server(tmp_path_factory.mktemp("console") / ".hybrid", broker) as server:
-        yield server
-
-
 @pytest.fixture(scope="module")
-def console(console_server: Server, broker: str, chromium: Browser) -> LiveConsole:
-    """The live server in Chromium; mark tests that use it `browser`, `kafka` and `spark`."""
-    return LiveConsole(console_server, broker, chromium)
+def console(broker: str, chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveConsole]:
+    """A live server in Chromium; mark tests that use it `browser`, `kafka` and `spark`.
+
+    It ends with the module: an idle one takes a twentieth of a processor from all later tests.
+    """
+    with Server(tmp_path_factory.mktemp("console") / ".hybrid", broker) as server:
+        yield LiveConsole(server, broker, chromium)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hybrid.kafka.topics import create_topic
-from tests.console.browser import DATA, HOSTILE, LiveConsole
+from tests.console.browser import HOSTILE, LiveConsole
+from tests.serve.orders import DATA
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

@@ -8,7 +8,7 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +127,12 @@ class App:
         assert status == 200, found
         return found
 
+    def until_ended(self, path: str) -> Any:
+        """The body of a GET that tells the state of a run, once that has ended."""
+        while (found := self.get(path))["state"] in {"QUEUED", "RUNNING"}:
+            time.sleep(0.05)
+        return found
+
     def refused(self, method: str, path: str, body: Any = None, **more: Any) -> tuple[int, str]:
         """Status and sentence of a request that is refused, in the one shape that errors have."""
         status, found = self.call(method, path, body, **more)
@@ -176,6 +182,14 @@ def lay_orders(home: Hybrid) -> Halves:
     halves.commit_offline(moved, Boundary(2001, {KEY: 2}))
     home.context.definitions.add(_definition(spec))
     return halves
+
+
+def lay_history(home: Hybrid, rows: Sequence[Mapping[str, Any]]) -> None:
+    """The table orders without a stream, and these rows of it in the segment `history`."""
+    spec = home.validate(TableDocuments((SCHEMA, "schema"), [(OFFLINE, "offline")]))
+    halves = Halves.create(home.settings.warehouse, spec)
+    halves.commit_offline([Row(values, values["ts"], None, None, segment="history") for values in rows])
+    home.context.definitions.add(_definition(spec))
 
 
 def row(number: int, time_ms: int, offset: int, segment: str = SEALED) -> Row:

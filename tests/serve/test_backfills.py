@@ -1,20 +1,16 @@
 """Backfills over HTTP: planned, looked at, run, paused, cancelled, taken back."""
 
-from pathlib import Path
-
 import pytest
 
-from tests.serve.app import App
-from tests.serve.test_jobs import ROWS, table, total
-from tests.serve.test_replacing import push
+from tests.serve.app import App, lay_history
+from tests.serve.test_jobs import ROWS, total
 
 CHANGE = {"table": "orders", "from": "0", "to": "10000", "update": "amount = amount * 2"}
 
 
 @pytest.mark.spark
-def test_planned_looked_at_run_and_taken_back(working: App, tmp_path: Path) -> None:
-    table(working)
-    push(working, tmp_path / "in", "history", ROWS)
+def test_planned_looked_at_run_and_taken_back(working: App) -> None:
+    lay_history(working.home, ROWS)
     count, amount = total(working)
     status, said = working.refused("POST", "/backfills", {**CHANGE, "delete": True})
     assert status == 400 and "Give one of --update, --delete, --input, --sql, --from-rejected" in said

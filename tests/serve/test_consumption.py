@@ -110,8 +110,7 @@ def test_consuming_segments_with_kafka(working: App, broker: str) -> None:
     assert working.get("/tables/orders/rejected?offset=1")["rows"] == []
     assert working.get("/tables/orders/rejected?limit=0") == {"total": 1, "rows": []}
     job = working.ok("POST", "/tables/orders/forceCommit")["forceCommitJobId"]
-    while (found := working.get(f"/tables/forceCommitStatus/{job}"))["state"] in {"QUEUED", "RUNNING"}:
-        pass
+    found = working.until_ended(f"/tables/forceCommitStatus/{job}")
     assert found["numberOfSegmentsYetToBeCommitted"] == 0 and len(found["segmentsForceCommitted"]) == 1
     assert working.get("/tables/orders/consumingSegmentsInfo")["_segmentToConsumingInfoMap"] == {}
 

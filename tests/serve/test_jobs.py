@@ -62,8 +62,7 @@ def test_a_job_its_replacement_and_its_revert(working: App, files: Path) -> None
     expect = ["warn: amount > 100", {"kind": "not_null", "column": "amount"}]
     queued = working.ok("POST", "/jobs", {**again, "expect": expect})
     assert queued["state"] in {"QUEUED", "RUNNING"} and queued["table"] == "orders"
-    while (found := working.get(f"/jobs/{queued['id']}"))["state"] in {"QUEUED", "RUNNING"}:
-        pass
+    found = working.until_ended(f"/jobs/{queued['id']}")
     assert found["state"] == "DONE" and found["report"]["changed"] + found["report"]["added"] == 3, found
     assert [one["state"] for one in found["report"]["expectations"]] == ["WARNED", "PASSED"]
     assert total(working) == [3, 7.5]

@@ -40,6 +40,15 @@ VALUES = [
 ]  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def orders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
+    """Over a home with the table orders, for all tests: nothing that they send changes it."""
+    app = App(tmp_path_factory.mktemp("malformed") / "home")
+    lay_orders(app.home)
+    yield app
+    app.close()
+
+
 def state_of(app: App) -> Any:
     """What must not change."""
     tables = {name: app.get(f"/tables/{name}") for name in app.home.table_names()}

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.replace.purge.erasing import holding
-from tests.serve.app import App
+from tests.serve.app import App, lay_history
 from tests.serve.test_jobs import ROWS, table, total
 from tests.serve.test_replacing import push
 
@@ -14,8 +14,7 @@ ALL = {"table": "orders", "from": "0", "to": "10000", "delete": True, "where": "
 
 @pytest.mark.spark
 def test_deleted_rows_are_purged_over_http(working: App, tmp_path: Path) -> None:
-    table(working)
-    push(working, tmp_path / "in", "history", ROWS)
+    lay_history(working.home, ROWS)
     before = total(working)
     status, said = working.refused("POST", "/tables/orders/purges", {"where": "amount > 0"})
     assert status == 409 and "that match" in said and total(working) == before

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.serve.app import MOVED, App, form
+from tests.serve.app import MOVED, App, form, lay_history
 from tests.serve.test_jobs import ROWS, lines, spec, table, total
 
 START, END, REVERT = (f"/segments/orders/{act}ReplaceSegments" for act in ("start", "end", "revert"))
@@ -34,8 +34,7 @@ def lineage(app: App) -> dict[str, Any]:
 
 @pytest.mark.spark
 def test_pushed_segments_are_visible_together_at_the_end(working: App, tmp_path: Path) -> None:
-    table(working)
-    push(working, tmp_path / "in", "history", ROWS)
+    lay_history(working.home, ROWS)
     entry = start(working, ["history"], ["low", "high"], customMap={"why": "split"})
     assert lineage(working)[entry]["state"] == "IN_PROGRESS" and lineage(working)[entry]["segmentsTo"] == [
         "low",
@@ -60,7 +59,7 @@ def test_pushed_segments_are_visible_together_at_the_end(working: App, tmp_path:
     done = working.ok("POST", f"{END}?type=OFFLINE&segmentLineageEntryId={entry}")
     assert done["state"] == "COMPLETED" and total(working) == [3, 5.5]
     assert working.get("/segments/orders") == [{"OFFLINE": ["high", "low"]}]
-    (newest, _) = working.get("/tables/orders/replacements")
+    (newest,) = working.get("/tables/orders/replacements")
     assert (newest["id"], newest["kind"], newest["reason"]) == (entry, "replace", "why=split")
     assert newest["segments_from"] == ["history"] and newest["segments_to"] == ["low", "high"]
     assert len(newest["inputs"]) == 2 and newest["rows_after"] == 3
@@ -113,8 +112,7 @@ def test_what_is_thrown_away_added_and_removed(working: App, tmp_path: Path) -> 
 
 @pytest.mark.spark
 def test_what_changed_since_the_start_is_refused(working: App, tmp_path: Path) -> None:
-    table(working)
-    push(working, tmp_path / "in", "history", ROWS)
+    lay_history(working.home, ROWS)
     entry = start(working, ["history"], ["new", "late"])
     push(working, tmp_path / "in", "new", ROWS)
     two = {**spec(tmp_path / "two"), "segmentNameGeneratorSpec": {"type": "inputFile", "configs": {
