@@ -20,6 +20,7 @@ from hybrid.flow.connectors.source import PIECE, PLACE, SourcePiece, StagedBatch
 from hybrid.jvm.spark_errors import spark_sentence
 from hybrid.lake.create import arrow_schema
 from hybrid.lake.layout import ddl_of, physical_columns
+from hybrid.lake.spark_paths import literal_paths
 from hybrid.lake.workers import Worker
 from hybrid.records.decode import Decoder
 from hybrid.records.outcome import Decoded, Filtered, Outcome, Rejected
@@ -70,7 +71,7 @@ def stage(rows: DataFrame, spec: TableSpec, connector: str, pieces: Sequence[Sou
         raise DataError(
             f"Connector '{connector}' of table '{spec.name}': the source cannot be read: {spark_sentence(error)}"
         ) from error
-    staged = rows.sparkSession.read.schema(staged_ddl(spec)).parquet(str(folder))
+    staged = rows.sparkSession.read.schema(staged_ddl(spec)).parquet(*literal_paths([str(folder)]))
     notes = [_RejectNote(**json.loads(row[0])) for row in staged.where(f"{NOTE} IS NOT NULL").select(NOTE).collect()]
     _refuse_problems(spec, connector, pieces, notes)
     offsets: dict[str, int] = {}

@@ -13,6 +13,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from hybrid.errors import DataError, SpecError
 from hybrid.flow.declared.reader import CORRUPT, Reader, type_name
+from hybrid.lake.spark_paths import literal_paths
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -70,7 +71,7 @@ class CsvReader(Reader):
     def _columns(self, paths: Sequence[str], infer: bool) -> StructType:
         """The columns of a group: by its header, else the given schema's by position, else `_c0` and so on."""
         reader = self.spark_reader(inferSchema=str(infer).lower(), enforceSchema="true")
-        return self._by_place(reader.csv(list(paths)).schema)
+        return self._by_place(reader.csv(literal_paths(paths)).schema)
 
     def _by_place(self, found: StructType) -> StructType:
         from pyspark.sql.types import StructField, StructType
@@ -113,7 +114,7 @@ class CsvReader(Reader):
             self._check_named(group, there, fields.keys())
             typed = self._typed(there, lambda column: fields.get(column.name.lower(), column))
             reader = self.spark_reader(columnNameOfCorruptRecord=CORRUPT, mode="PERMISSIVE", enforceSchema="true")
-            yield reader.schema(typed).csv(group)
+            yield reader.schema(typed).csv(literal_paths(group))
 
     def _typed(self, there: StructType, typed: Callable[[StructField], StructField]) -> StructType:
         """The columns with their types. Spark requires columns of folders after the file's own."""
@@ -136,12 +137,12 @@ class CsvReader(Reader):
     def text_rows(self) -> Iterator[DataFrame]:
         """A frame of texts for each group."""
         for group in self._groups(self.paths):
-            frame = self.spark_reader(enforceSchema="true", mode="PERMISSIVE").csv(group)
+            frame = self.spark_reader(enforceSchema="true", mode="PERMISSIVE").csv(literal_paths(group))
             named = self._by_place(frame.schema)
             if named != frame.schema:
                 kinds = [(column.name, "string") for column in named]
                 texts = self.spark_reader(enforceSchema="true", mode="PERMISSIVE")
-                frame = texts.schema(", ".join(f"`{name}` {kind}" for name, kind in kinds)).csv(group)
+                frame = texts.schema(", ".join(f"`{name}` {kind}" for name, kind in kinds)).csv(literal_paths(group))
             yield frame
 
     def reason(self, raw: DataFrame) -> Column:

@@ -12,6 +12,7 @@ from hybrid.flow.declared.listing import SourceFile, base_folder, is_pattern
 from hybrid.flow.declared.options import DeclaredFileSource
 from hybrid.jvm.spark_errors import spark_sentence
 from hybrid.lake.layout import quoted
+from hybrid.lake.spark_paths import literal_paths
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
@@ -21,8 +22,6 @@ CORRUPT = "_hy_corrupt"
 # Spark's `_metadata` of a row, as a column, because views do not pass `_metadata` on.
 METADATA = "_hy_metadata"
 KEPT_ROWS = {"columnNameOfCorruptRecord": CORRUPT, "mode": "PERMISSIVE"}
-# A listed path names one file, even if it contains pattern characters.
-_AS_IT_IS = ("__globPaths__", "false")
 _PARTITION = re.compile(r"/([^/=]+)=[^/]*(?=/)")
 
 
@@ -84,7 +83,7 @@ class Reader:
         options = {name: value for name, value in self.source.reader.items() if name not in ("mode", "inferSchema")}
         if self._base is not None:
             options["basePath"] = self._base
-        reader = self.spark.read.option(*_AS_IT_IS)
+        reader = self.spark.read
         for name, value in {**options, **more}.items():
             reader = reader.option(name, value)
         return reader
@@ -115,7 +114,7 @@ class JsonReader(Reader):
     def _infer(self, paths: Sequence[str]) -> StructType:
         from pyspark.sql.types import StringType, StructField, StructType
 
-        inferred = self.spark_reader(**KEPT_ROWS).json(list(paths)).schema
+        inferred = self.spark_reader(**KEPT_ROWS).json(literal_paths(paths)).schema
         if self.source.infer_types:
             return inferred
         partitions = self.partition_names()
@@ -128,15 +127,15 @@ class JsonReader(Reader):
         from pyspark.sql.types import StructType
 
         reader = self.spark_reader(**KEPT_ROWS).schema(StructType(list(schema)).add(CORRUPT, "string"))
-        yield reader.json(self.paths)
+        yield reader.json(literal_paths(self.paths))
 
     def text_rows(self) -> Iterator[DataFrame]:
         """Lines, or whole files with `multiLine`."""
         whole = {"wholetext": "true"} if self.source.flag("multiLine") else {}
-        lines = self.spark.read.option(*_AS_IT_IS).options(**whole)
+        lines = self.spark.read.options(**whole)
         if self._base is not None:
             lines = lines.option("basePath", self._base)
-        yield lines.text(self.paths)
+        yield lines.text(literal_paths(self.paths))
 
     def reason(self, raw: DataFrame) -> Column:
         """Not an object, or the columns with values of another type."""
@@ -164,7 +163,7 @@ class ParquetReader(Reader):
     """Reads files that define their columns themselves; no line can be malformed."""
 
     def _frame(self, paths: Sequence[str]) -> DataFrame:
-        return self.spark_reader(mergeSchema="true").parquet(*paths)
+        return self.spark_reader(mergeSchema="true").parquet(*literal_paths(paths))
 
     def _infer(self, paths: Sequence[str]) -> StructType:
         return self._frame(paths).schema

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from hybrid.config.table_config import Half, TableSpec
 from hybrid.flow.declared.convert import stored_rows, with_rejected
 from hybrid.lake.layout import physical_columns, quoted
+from hybrid.lake.spark_paths import literal_paths
 from hybrid.table import columns
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def stage_rows(
         _PLACE, number.bitwiseAND((1 << _PLACE_BITS) - 1)
     )
     numbered.write.parquet(str(folder))
-    staged = spark.read.schema(numbered.schema).parquet(str(folder))
+    staged = spark.read.schema(numbered.schema).parquet(*literal_paths([str(folder)]))
     bad = F.sum(quoted(columns.REASON).isNotNull().cast("bigint"))
     counts = {row[0]: (row[1], row[2]) for row in staged.groupBy(_PART).agg(F.count("*"), bad).collect()}
     parts = sorted(counts)
