@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hybrid.config.table_config import Half
-from hybrid.errors import HybridError
+from hybrid.home.table_ref import TableRef
 from hybrid.operations.ingestion_lag import TableLag
 from hybrid.operations.partitions import newest_ms
 from hybrid.operations.run_views import visible_run
 from hybrid.operations.schedules import Schedule, schedules_of
-from hybrid.operations.tables.status import TableStatus, status_of_all
+from hybrid.operations.tables.status import TableStatus, statuses_of
 from hybrid.progress import counted
 from hybrid.table.columns import bookkeeping
 
 if TYPE_CHECKING:
     from hybrid.catalog.runs import RunRecord
     from hybrid.home.home import Home
-    from hybrid.lake.log import HalfSnapshot
+    from hybrid.home.table_ref import FixedTableRef
 
 TREND_BUCKETS, TREND_BUCKET_MS = 30, 120_000
 _RUNS_MAX = 300
@@ -78,17 +78,22 @@ class TableOverview:
         return found
 
 
-def overview_of_all(home: Home) -> list[TableOverview]:
-    """The overview of every table, by name. Rows that queries see are not counted."""
+def overview_of_all(home: Home, pinned: Callable[[TableRef], FixedTableRef] = TableRef.pinned) -> list[TableOverview]:
+    """The overview of every table, by name. Rows that queries see are not counted.
+
+    `pinned` gives the table whose halves are opened once for all that is shown of it.
+    """
     runs: dict[str, list[RunRecord]] = defaultdict(list)
     for run in home.catalog.runs.list(limit=_RUNS_MAX, dry_runs=False):
         runs[run.table_name].append(visible_run(run))
-    return [_overview(home, status, runs[status.table]) for status in status_of_all(home)]
+    tables = [pinned(home.table(name)) for name in home.table_names()]
+    statuses = statuses_of(home, tables)
+    return [_overview(home, table, status, runs[table.name]) for table, status in zip(tables, statuses, strict=True)]
 
 
-def _overview(home: Home, status: TableStatus, runs: Sequence[RunRecord]) -> TableOverview:
-    realtime = _realtime(home, status.table)
-    hidden = bookkeeping(status.table)
+def _overview(home: Home, table: FixedTableRef, status: TableStatus, runs: Sequence[RunRecord]) -> TableOverview:
+    realtime = table.half(Half.REALTIME) if Half.REALTIME in table.spec.halves else None
+    hidden = bookkeeping(table.name)
     files = [file for file in realtime.files if file.segment not in hidden] if realtime is not None else []
     return TableOverview(
         status=status,
@@ -96,7 +101,7 @@ def _overview(home: Home, status: TableStatus, runs: Sequence[RunRecord]) -> Tab
         trend=trend_of(((file.modified_ms, file.rows) for file in files), home.now_ms()),
         active=tuple(run for run in runs if run.state in _INCOMPLETE),
         failed=tuple(newest_failures(runs)),
-        schedules=tuple(_schedules(home, status.table)),
+        schedules=tuple(schedules_of(home, table.spec)),
         complete_ms=realtime.realtime.complete_ms if realtime is not None else None,
     )
 
@@ -129,18 +134,3 @@ def _failed_problem(run: RunRecord) -> TableProblem:
     hint = run.error.get("hint") if run.error else None
     sentence = run.result or "It failed."
     return TableProblem(f"{run.type}: {sentence}", hint or f"hybrid task show {run.id}")
-
-
-def _realtime(home: Home, name: str) -> HalfSnapshot | None:
-    try:
-        table = home.table(name)
-        return table.half(Half.REALTIME) if Half.REALTIME in table.spec.halves else None
-    except HybridError:  # dropped meanwhile
-        return None
-
-
-def _schedules(home: Home, name: str) -> list[Schedule]:
-    try:
-        return schedules_of(home, home.table(name).spec)
-    except HybridError:  # dropped meanwhile
-        return []

@@ -39,8 +39,8 @@ from hybrid.serve.commit_waits import CommitWaits
 from hybrid.serve.export_slots import ExportSlots
 from hybrid.serve.kept_values import KeptValues
 from hybrid.serve.lag_history import LagHistory
-from hybrid.serve.log_positions import LogPositions
 from hybrid.serve.metrics import Metrics
+from hybrid.serve.open_halves import OpenHalves
 from hybrid.serve.status_cache import StatusCache, StatusCaches
 from hybrid.serve.uploads import Uploads
 from hybrid.table.timeline_marks import Work
@@ -98,7 +98,7 @@ class ServerContext:
     timelines: KeptValues[TimelineSource] = field(default_factory=lambda: KeptValues(_TIMELINES))
     works: KeptValues[list[Work]] = field(default_factory=lambda: KeptValues(_TIMELINES))
     marks: KeptValues[dict[str, Any]] = field(default_factory=lambda: KeptValues(_MARKS))
-    log_positions: LogPositions = field(default_factory=LogPositions)
+    open_halves: OpenHalves = field(default_factory=OpenHalves)
 
     @cached_property
     def query_log(self) -> QueryLog:
@@ -115,7 +115,7 @@ class ServerContext:
         """Return the briefly cached overview of the tables."""
 
         def look() -> list[TableOverview]:
-            found = overview_of_all(self.home.context)
+            found = overview_of_all(self.home.context, self.open_halves.pinned)
             self.lag.add((table.lag for table in found), self.home.context.now_ms())
             return found
 
@@ -124,7 +124,7 @@ class ServerContext:
     @cached_property
     def stream_ends(self) -> StatusCaches[StreamEnds]:
         """Return the briefly cached end offsets of streams, by table: Kafka may take long to answer."""
-        return StatusCaches(lambda table: stream_ends(self.home.context.table(table)))
+        return StatusCaches(lambda table: stream_ends(self.open_halves.pinned(self.home.context.table(table))))
 
     @cached_property
     def memory(self) -> MemoryBudget:

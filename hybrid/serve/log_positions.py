@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from hybrid.config.table_config import Half
 from hybrid.home.table_ref import TableRef
 from hybrid.lake.log_entries import entry_stamp, is_followed
+
+if TYPE_CHECKING:
+    from hybrid.lake.log import HalfSnapshot
 
 _HALVES_MAX = 2000
 
@@ -17,6 +20,11 @@ class LogPosition(NamedTuple):
 
     table_id: str
     version: int
+
+
+def position_of(snapshot: HalfSnapshot) -> LogPosition:
+    """The position of a snapshot."""
+    return LogPosition(snapshot.table_id, snapshot.version)
 
 
 class LogPositions:
@@ -30,10 +38,13 @@ class LogPositions:
         """The newest position of a half. Its log is opened if a commit was added, or if the table was created again."""
         path = table.layout.half(half)
         found = self._found.get(path)
-        if found is not None and _is_newest(path, *found):
+        if found is not None and self.is_newest(path, found[0]):
             return found[0]
-        snapshot = table.half(half)
-        position = LogPosition(snapshot.table_id, snapshot.version)
+        return self.note(path, table.half(half))
+
+    def note(self, path: Path, snapshot: HalfSnapshot) -> LogPosition:
+        """The position of a half whose newest snapshot has just been opened, kept until the next commit."""
+        position = position_of(snapshot)
         stamp = entry_stamp(path, position.version)
         if stamp is not None:
             if len(self._found) >= self._halves_max:
@@ -41,6 +52,9 @@ class LogPositions:
             self._found[path] = position, stamp
         return position
 
-
-def _is_newest(path: Path, position: LogPosition, stamp: tuple[int, int]) -> bool:
-    return entry_stamp(path, position.version) == stamp and not is_followed(path, position.version)
+    def is_newest(self, path: Path, position: LogPosition) -> bool:
+        """Whether a half is known to be at this position still."""
+        found = self._found.get(path)
+        if found is None or found[0] != position:
+            return False
+        return entry_stamp(path, position.version) == found[1] and not is_followed(path, position.version)

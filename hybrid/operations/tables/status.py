@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass, field
@@ -73,12 +73,17 @@ def status_of_all(home: Home, visible: VisibleRows | None = None) -> list[TableS
 
     Without `visible` the rows that queries see are not counted.
     """
-    names, silent = home.table_names(), SilentBrokers(QUERY_TIMEOUT_MS)
+    return statuses_of(home, [home.table(name) for name in home.table_names()], visible)
+
+
+def statuses_of(home: Home, tables: Sequence[TableRef], visible: VisibleRows | None = None) -> list[TableStatus]:
+    """The status of each of these tables, as `status_of_all`."""
+    silent = SilentBrokers(QUERY_TIMEOUT_MS)
+    if len(tables) == 1:
+        return [status_of(home, tables[0], silent, visible)]
     with ThreadPoolExecutor(_THREADS, thread_name_prefix="status") as threads:
         # Each thread gets a copy of the context, which holds what the requesting account may see.
-        futures = [
-            threads.submit(copy_context().run, status_of, home, home.table(name), silent, visible) for name in names
-        ]
+        futures = [threads.submit(copy_context().run, status_of, home, table, silent, visible) for table in tables]
         return [future.result() for future in futures]
 
 

@@ -31,9 +31,9 @@ _TIMES_MAX = 2**53  # what JavaScript counts exactly
 @page(router, "/ui/tables/{table}", template="timeline.html", title="Timeline")
 def timeline_page(ask: PageRequest, table: str) -> Json:
     """The marks of a window (`start`, `end`: ISO 8601 or epoch milliseconds; all rows without them)."""
-    ref = ask.context.home.context.table(table).pinned()
+    ref = ask.context.open_halves.pinned(ask.context.home.context.table(table))
     name, spec = ref.name, ref.spec
-    positions = {half: ask.context.log_positions.of(ref, half) for half in Half if half in spec.halves}
+    positions = {half: ask.context.open_halves.positions.of(ref, half) for half in Half if half in spec.halves}
     # A changed definition need not commit to a half.
     definition = (tuple(spec.half_names), spec.boundary_lag_ms, spec.move.bucket_ms if spec.move else None)
     moved = (name, definition, positions.get(Half.OFFLINE))  # what was moved or loaded stays while rows arrive
