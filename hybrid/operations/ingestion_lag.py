@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hybrid.config.table_config import Half
 from hybrid.errors import HybridError
+from hybrid.home.table_ref import TableRef
 
 if TYPE_CHECKING:
     from hybrid.catalog.serving import Ingestion
@@ -28,22 +29,23 @@ class TableLag:
     complete_ms: int | None = None
 
 
-def ingestion_lags(home: Home) -> list[TableLag]:
-    """The lag of every table; unknown where no ingestion has noted it lately."""
+def ingestion_lags(home: Home, pinned: Callable[[TableRef], TableRef] = TableRef.pinned) -> list[TableLag]:
+    """The lag of every table; unknown where no ingestion has noted it lately. `pinned` as in `overview_of_all`."""
     noted = home.catalog.serving.ingestions()
     since_ms = home.now_ms() - max(_NOTED_MS_MAX, int(_NOTED_INTERVALS_MAX * 1000 * home.settings.ingest_interval_s))
-    return [_lag(home, name, noted, since_ms) for name in home.table_names()]
+    return [_lag(home, name, noted, since_ms, pinned) for name in home.table_names()]
 
 
-def _lag(home: Home, name: str, noted: Mapping[str, Ingestion], since_ms: int) -> TableLag:
+def _lag(
+    home: Home, name: str, noted: Mapping[str, Ingestion], since_ms: int, pinned: Callable[[TableRef], TableRef]
+) -> TableLag:
     ingestion = noted.get(name)
     if ingestion is None or ingestion.behind is None or ingestion.at_ms < since_ms:
         return TableLag(name, None)
-    return TableLag(name, ingestion.behind, _complete_ms(home, name) if ingestion.behind else None)
-
-
-def _complete_ms(home: Home, name: str) -> int | None:
+    if not ingestion.behind:
+        return TableLag(name, ingestion.behind)
     try:
-        return home.table(name).half(Half.REALTIME).realtime.complete_ms
+        complete_ms = pinned(home.table(name)).half(Half.REALTIME).realtime.complete_ms
     except (HybridError, OSError):  # dropped meanwhile
-        return None
+        complete_ms = None
+    return TableLag(name, ingestion.behind, complete_ms)

@@ -18,7 +18,7 @@ _LOG = logging.getLogger(__name__)
 def sample_lags(context: ServerContext) -> None:
     """Add a sample of each table, unless somebody who looked at the overview has added one in this interval."""
     home = context.home.context
-    context.lag.add(ingestion_lags(home), home.now_ms(), renews=False)
+    context.lag.add(ingestion_lags(home, context.open_halves.pinned), home.now_ms(), renews=False)
 
 
 @contextmanager
