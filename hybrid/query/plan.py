@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from hybrid.config.table_config import Half, TableSpec
 from hybrid.errors import NO_SUCH_TABLE, VALIDATION, QueryError, StreamError
+from hybrid.kafka.clients import import_clients
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import HalfSnapshot
 from hybrid.lake.log_entries import DataFile
@@ -287,6 +288,8 @@ def plan_query(
     resolved = resolve(statement, source)
     staged = find_staged(statement.options.get(PLAN_OPTION), resolved.tables.values())
     target_moment = _wanted(resolved, as_of, now_ms)
+    if len(resolved.tables) > 1:
+        import_clients()  # before each table's thread does
     pinning = [
         _Pinning(table, place, resolved.refs, tail, now_ms, target_moment)
         for place, table in enumerate(resolved.tables.values())

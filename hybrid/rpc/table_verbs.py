@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hybrid.operations.inference.infer_options import InferOptions
+from hybrid.operations.tables.drop import copy_names
 from hybrid.rpc import json_views as views
 from hybrid.rpc.flat_arguments import flat
 from hybrid.runtime.json_values import json_document
@@ -28,6 +29,11 @@ def table_list(home: Hybrid, *, sizes: bool = False) -> Json:
 def table_dropped(home: Hybrid) -> Json:
     """All dropped tables that can be restored or purged."""
     return [json_document(vars(found)) for found in home.dropped_tables()]
+
+
+def table_copies(home: Hybrid, *, table: str) -> list[str]:
+    """The names of a table's dropped copies, oldest first; of TABLE@TIME the one copy."""
+    return copy_names(home.context, table)
 
 
 @flat(options=InferOptions)

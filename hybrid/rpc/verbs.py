@@ -19,7 +19,6 @@ from hybrid.operations.clock_guard import accept_clock
 from hybrid.operations.erasure import ERASE, Erasure
 from hybrid.operations.query_list import QueryFilter, list_queries
 from hybrid.operations.run_views import visible_run
-from hybrid.operations.tables.drop import copy_names
 from hybrid.operations.tasks import TASK_TYPES, check_task
 from hybrid.replace.backfill.options import BackfillOptions
 from hybrid.replace.job_options import JobOptions
@@ -27,7 +26,7 @@ from hybrid.rpc import json_views as views
 from hybrid.rpc.erasure_verbs import erase_begin, erase_discard, erase_run, erasure, erasures
 from hybrid.rpc.flat_arguments import flat
 from hybrid.rpc.job_request import JobRequest
-from hybrid.rpc.table_verbs import table_dropped, table_export, table_infer, table_list
+from hybrid.rpc.table_verbs import table_copies, table_dropped, table_export, table_infer, table_list
 from hybrid.rpc.task_reports import run_task
 from hybrid.runtime.json_values import json_document, json_value
 from hybrid.table.lineage import REPLACE, REVERT
@@ -439,7 +438,7 @@ VERBS: Mapping[str, Verb] = {
     "table_export": Verb(table_export, READ),
     "table_view": Verb(table_view, READ),
     "table_drop": Verb(table_drop, ADMIN),
-    "table_copies": Verb(copy_names, READ),
+    "table_copies": Verb(table_copies, READ),
     "table_undrop": Verb(table_undrop, ADMIN),
     "query": Verb(query, READ),
     "queries": Verb(queries, READ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import time
 import typing
+import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -180,7 +181,9 @@ def _adapter(call: Callable[..., Any]) -> TypeAdapter[Any]:
         for name, parameter in inspect.signature(call).parameters.items()
     }
     fields: dict[str, Any] = {name: (hint, defaults[name]) for name, hint in hints.items()}
-    model = create_model(call.__name__, __config__=ConfigDict(extra="forbid", strict=True), **fields)
+    with warnings.catch_warnings():  # an argument `schema` hides a method of the model, which nobody calls
+        warnings.filterwarnings("ignore", "Field name .* shadows an attribute")
+        model = create_model(call.__name__, __config__=ConfigDict(extra="forbid", strict=True), **fields)
     return TypeAdapter(model)
 
 

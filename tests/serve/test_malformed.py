@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from hybrid.rpc.verbs import VERBS
 from hybrid.serve.context import ServerLimits
 from tests.serve.app import MOVED, OFFLINE, SCHEMA, App, form, lay_orders
 
@@ -71,6 +72,13 @@ def test_bodies(orders: App) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("verb", sorted(VERBS))
+def test_arguments_that_no_verb_has(orders: App, verb: str) -> None:
+    """It also says that the server knows the types of each verb's arguments."""
+    status, error = orders.call("POST", f"/verbs/{verb}", {"nothing": 1})
+    assert status == 400, error
+
+
 def test_documents_that_are_nearly_right(orders: App) -> None:
     """Every value of a good schema and config, one after the other, replaced by something that does not belong."""
     before = state_of(orders)

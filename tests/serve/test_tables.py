@@ -22,6 +22,8 @@ def test_a_table_of_one_half_comes_changes_and_goes(app: App) -> None:
     dropped = app.ok("DELETE", "/tables/orders_OFFLINE")
     assert dropped["status"] == "Tables: [orders_OFFLINE] deleted"
     assert app.get("/tables") == {"tables": []}
+    (copy,) = app.ok("POST", "/verbs/table_copies", {"table": "orders"})
+    assert copy.startswith("orders@")
     assert app.home.undrop_table("orders") and app.get("/tables") == {"tables": ["orders"]}
 
 

@@ -108,7 +108,7 @@ def _all_copies(home: Home) -> list[Path]:
     return sorted((home.settings.warehouse / _DROPPED).glob("*@*"))
 
 
-def copy_names(home: Home, *, table: str) -> list[str]:
+def copy_names(home: Home, table: str) -> list[str]:
     """The names of a table's dropped copies, oldest first, as `undrop_table` accepts them."""
     return [path.name for path in dropped_copies(home, table)]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from hybrid.config.table_config import Half
 from hybrid.errors import HybridError
-from hybrid.kafka.clients import QUERY_TIMEOUT_MS
+from hybrid.kafka.clients import QUERY_TIMEOUT_MS, import_clients
 from hybrid.kafka.streams import SilentBrokers
 from hybrid.operations.lag import lag_of
 from hybrid.operations.run_views import visible_run
@@ -81,6 +81,8 @@ def statuses_of(home: Home, tables: Sequence[TableRef], visible: VisibleRows | N
     silent = SilentBrokers(QUERY_TIMEOUT_MS)
     if len(tables) == 1:
         return [status_of(home, tables[0], silent, visible)]
+    if any(Half.REALTIME in table.spec.halves for table in tables):
+        import_clients()
     with ThreadPoolExecutor(_THREADS, thread_name_prefix="status") as threads:
         # Each thread gets a copy of the context, which holds what the requesting account may see.
         futures = [threads.submit(copy_context().run, status_of, home, table, silent, visible) for table in tables]
