@@ -259,6 +259,6 @@ def _sentence(spec: TableSpec, tally: _Tally, dry_run: bool) -> str:
         )
     if tally.filtered:
         of = "" if tally.replayed else f" of {counted(before, 'rejected row')} of '{spec.name}'"
-        parts.append(f"the table's filter drops {tally.filtered}{of}")
-    parts.append(f"{tally.left} stay rejected{why}")
-    return f"{capitalized('; '.join(parts))}."
+        parts.append(f"the table's filter {'would drop' if dry_run else 'drops'} {tally.filtered}{of}")
+    parts.append(f"{tally.left} {'would stay' if dry_run else 'stay'} rejected{why}")
+    return f"{capitalized('; '.join(parts))}.{' Nothing was changed.' if dry_run else ''}"
