@@ -94,8 +94,16 @@ def test_a_silent_broker_is_asked_once_for_all_tables(monkeypatch: pytest.Monkey
 
 
 def test_tables_are_looked_at_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hybrid.operations.tables.status.status_of", lambda _home, table, *_: time.sleep(0.2) or table)
-    home: Any = SimpleNamespace(table_names=lambda: [f"t{number}" for number in range(16)], table=lambda name: name)
+    def slow(_home: Any, table: Any, *_: object) -> Any:
+        time.sleep(0.2)
+        return table.name
+
+    monkeypatch.setattr("hybrid.operations.tables.status.status_of", slow)
+    spec = SimpleNamespace(halves=[])
+    home: Any = SimpleNamespace(
+        table_names=lambda: [f"t{number}" for number in range(16)],
+        table=lambda name: SimpleNamespace(name=name, spec=spec),
+    )
     started = time.monotonic()
     assert status_of_all(home) == [f"t{number}" for number in range(16)]
     assert time.monotonic() - started < 1.5
