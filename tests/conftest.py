@@ -24,15 +24,14 @@ from hybrid.progress import Silent
 from tests import unit_run
 from tests.examples import UNIT
 from tests.exclusive_run import turn
+from tests.shared_jvm import INTERPRETED
 
 # Beside the tests of another process a server's Spark would get a tenth of a processor.
 os.environ.setdefault("HYBRID_PIPELINE_NICENESS", "0")
 
-# A plan of a test runs once, over a few rows: compiling it takes longer than interpreting it. So it is for whoever
-# starts this process's session; the processes of the product that tests start have its own settings.
-_INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+# For whoever starts this process's session; the processes of the product that tests start have its own settings.
 # Each test has tables of its own: the session need not keep the logs and snapshots of a thousand others.
-_SESSION = {**_INTERPRETED, "spark.databricks.delta.delta.log.cacheSize": "50"}
+_SESSION = {**INTERPRETED, "spark.databricks.delta.delta.log.cacheSize": "50"}
 _product_configuration = lake_spark._configuration
 lake_spark._configuration = lambda settings: {**_product_configuration(settings), **_SESSION}
 
@@ -195,7 +194,7 @@ def compiled_spark(workbench: CommitContext) -> Iterator[None]:
     conf.set("spark.sql.codegen.factoryMode", "FALLBACK")
     yield
     for name in ("spark.sql.codegen.wholeStage", "spark.sql.codegen.factoryMode"):
-        conf.set(name, _INTERPRETED[name])
+        conf.set(name, INTERPRETED[name])
 
 
 @pytest.fixture(scope="session")

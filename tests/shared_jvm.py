@@ -23,6 +23,8 @@ from hybrid.lake.commit_context import CommitContext
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+# A plan of a test runs once, over a few rows: compiling it takes longer than interpreting it.
+INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 ROOT = Path(__file__).resolve().parents[1]
 _PORT, _SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
 

@@ -63,5 +63,8 @@ class FixedTableRef(TableRef):
     def half(self, half: Half) -> HalfSnapshot:
         """The state of a half when it was first asked for; NotFoundError when the table has no such half."""
         if half not in self._opened:
-            self._opened[half] = super().half(half)
+            self._opened[half] = self._newest(half)
         return self._opened[half]
+
+    def _newest(self, half: Half) -> HalfSnapshot:
+        return super().half(half)

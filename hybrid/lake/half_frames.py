@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
@@ -11,6 +10,7 @@ from urllib.parse import unquote
 from hybrid.lake.layout import quoted
 from hybrid.lake.log import HalfSnapshot
 from hybrid.lake.log_entries import DataFile
+from hybrid.lake.spark_paths import has_pattern
 from hybrid.table.columns import SEGMENT
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 # Spark lists more files than that in a job of its own (spark.sql.sources.parallelPartitionDiscovery.threshold).
 _LISTED_MAX = 32
-_PATTERN = re.compile(r"[*?\[\]{}\\]")
 
 
 def stored_rows(spark: SparkSession, half: HalfSnapshot, files: Sequence[DataFile] | None = None) -> DataFrame:
@@ -59,7 +58,7 @@ def _is_plain(half: HalfSnapshot, files: Sequence[DataFile]) -> bool:
     if half.has_mapped_columns or half.has_deletion_vectors:
         return False
     start = f"{half.path}/{SEGMENT}="
-    return not _PATTERN.search(str(half.path)) and all(
+    return not has_pattern(str(half.path)) and all(
         file.path.startswith(start)
         and unquote(file.path[len(start) :].partition("/")[0], encoding="latin-1") == file.segment
         for file in files

@@ -8,6 +8,11 @@ from collections.abc import Iterable
 _OF_PATTERNS = re.compile(r"[{}\[\]*?\\]")
 
 
+def has_pattern(path: str) -> bool:
+    """Whether Spark would take a path for a pattern."""
+    return _OF_PATTERNS.search(path) is not None
+
+
 def literal_paths(paths: Iterable[str]) -> list[str]:
     """Paths each of which Spark takes for this one file or folder, whatever characters it contains.
 

@@ -288,7 +288,7 @@ def plan_query(
     resolved = resolve(statement, source)
     staged = find_staged(statement.options.get(PLAN_OPTION), resolved.tables.values())
     target_moment = _wanted(resolved, as_of, now_ms)
-    if len(resolved.tables) > 1:
+    if sum(Half.REALTIME in table.spec.halves for table in resolved.tables.values()) > 1:
         import_clients()  # before each table's thread does
     pinning = [
         _Pinning(table, place, resolved.refs, tail, now_ms, target_moment)

@@ -22,6 +22,7 @@ from hybrid.errors import ConflictError, HybridError, QueryError, known_kinds, w
 from hybrid.home.input_access import rules_of
 from hybrid.home.query_log import QueryLog
 from hybrid.home.running_queries import RunningQueries
+from hybrid.home.table_ref import FixedTableRef
 from hybrid.operations.backups.backup_create import check_directory
 from hybrid.operations.overview import TableOverview, overview_of_all
 from hybrid.operations.partitions import StreamEnds, stream_ends
@@ -124,7 +125,7 @@ class ServerContext:
     @cached_property
     def stream_ends(self) -> StatusCaches[StreamEnds]:
         """Return the briefly cached end offsets of streams, by table: Kafka may take long to answer."""
-        return StatusCaches(lambda table: stream_ends(self.open_halves.pinned(self.home.context.table(table))))
+        return StatusCaches(lambda table: stream_ends(self.pinned(table)))
 
     @cached_property
     def memory(self) -> MemoryBudget:
@@ -145,6 +146,10 @@ class ServerContext:
     def kafka_threads(self) -> CapacityLimiter:
         """Return the limiter of the threads that wait for Kafka by themselves, as long as an operation does."""
         return CapacityLimiter(_KAFKA_THREADS)
+
+    def pinned(self, table: str) -> FixedTableRef:
+        """Return a table for one answer; its halves are opened once for all who look."""
+        return self.open_halves.pinned(self.home.context.table(table))
 
     def query_options(self) -> QueryOptions:
         """Return the options for statements on this server, the same for every route."""

@@ -61,8 +61,5 @@ class _SharedTableRef(FixedTableRef):
 
     open_halves: OpenHalves
 
-    def half(self, half: Half) -> HalfSnapshot:
-        """The state of a half when it was first asked for; NotFoundError when the table has no such half."""
-        if half not in self._opened:
-            self._opened[half] = self.open_halves.newest(TableRef(self.spec, self.layout), half)
-        return self._opened[half]
+    def _newest(self, half: Half) -> HalfSnapshot:
+        return self.open_halves.newest(TableRef(self.spec, self.layout), half)

@@ -177,14 +177,22 @@ def test_a_backfill_by_keyboard_only(console: LiveConsole) -> None:
         page.wait_for_url(re.compile(f"/ui/tables/{table}/backfills/backfill-"), timeout=DONE_MS)
         page.get_by_test_id("plan-diff").wait_for()
         page.locator(".result-said").get_by_text("1 changed").wait_for()
+        row = page.locator("#result tbody tr").inner_text()
+        assert f"{before[1]:.6g}" in row and f"{before[1] + 1:.6g}" in row and "+1 (" in row, row
+        assert page.locator("#samples-heading").is_visible()
         assert "13.29 → 14.29" in page.locator(".differences").last.inner_text()
+        assert page.get_by_test_id("bucket").first.locator("td").last.inner_text().startswith("○ Waiting")
         assert total() == before
 
         tab_to(page, "run-backfill")
         page.keyboard.press("Enter")
         page.locator("#work[data-state=DONE]").wait_for(timeout=DONE_MS)
         assert total() == [before[0], before[1] + 1]
-        assert page.evaluate("document.activeElement.closest('#work, body') !== null")
+        page.locator("[data-testid=bucket] .state-good").first.wait_for()
+        run = page.get_by_test_id("bucket").first.get_by_role("link", name="Run").get_attribute("href")
+        assert run is not None and run.startswith("/ui/runs/")
+        focus = "document.activeElement.closest('#work') !== null || document.activeElement === document.body"
+        assert page.evaluate(focus)
 
         tab_to(page, "confirm", 80)
         page.keyboard.type(table[:-1])
@@ -196,6 +204,7 @@ def test_a_backfill_by_keyboard_only(console: LiveConsole) -> None:
         page.locator("#result .state-good").get_by_text("Equal").wait_for()
         trail = page.locator("#trail").inner_text()
         assert "Revert" in trail and HOSTILE[0] in trail and "Eve" in trail
+        assert page.evaluate("window.hacked") is None
     assert total() == before
 
 

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,30 +12,25 @@ from hybrid.errors import NotFoundError
 from hybrid.home.table_ref import TableRef
 from hybrid.lake import log
 from hybrid.lake.create import create_half
+from hybrid.lake.log import HalfSnapshot
 from hybrid.serve.open_halves import OpenHalves
 from tests.query.halves import Halves, orders_spec
-from tests.serve.app import App, lay_orders
+from tests.serve.app import App
 
 REALTIME = Half.REALTIME
 
 
-@dataclass
-class Opened:
-    """How often logs were opened, by the name of their folder."""
-
-    paths: list[str] = field(default_factory=list)
-
-
 @pytest.fixture
-def opened(monkeypatch: pytest.MonkeyPatch) -> Opened:
-    counted, open_half = Opened(), log.open_half
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """The folders of the logs that are opened, in their order."""
+    paths, open_half = list[Path](), log.open_half
 
-    def counting(path: Path, version: int | None = None) -> Any:
-        counted.paths.append(str(path))
+    def noting(path: Path, version: int | None = None) -> HalfSnapshot:
+        paths.append(path)
         return open_half(path, version)
 
-    monkeypatch.setattr(log, "open_half", counting)
-    return counted
+    monkeypatch.setattr(log, "open_half", noting)
+    return paths
 
 
 @pytest.fixture
@@ -50,21 +42,21 @@ def ref(halves: Halves) -> TableRef:
     return TableRef(halves.spec, halves.layout)
 
 
-def test_a_version_is_opened_once_for_all_who_look(halves: Halves, opened: Opened) -> None:
+def test_a_version_is_opened_once_for_all_who_look(halves: Halves, opened: list[Path]) -> None:
     shared, table = OpenHalves(), ref(halves)
     first = shared.pinned(table).half(REALTIME)
     assert shared.pinned(table).half(REALTIME) is first
-    assert len(opened.paths) == 1
+    assert len(opened) == 1
 
 
-def test_a_commit_is_seen_by_who_looks_afterwards(halves: Halves, opened: Opened) -> None:
+def test_a_commit_is_seen_by_who_looks_afterwards(halves: Halves, opened: list[Path]) -> None:
     shared, table = OpenHalves(), ref(halves)
     before = shared.pinned(table)
     version = before.half(REALTIME).version
     halves.commit_realtime([], offsets={})
     assert shared.pinned(table).half(REALTIME).version == version + 1
     assert before.half(REALTIME).version == version, "an answer of several parts is of one version"
-    assert len(opened.paths) == 2
+    assert len(opened) == 2
 
 
 def test_a_table_created_again_is_another(halves: Halves) -> None:
@@ -91,37 +83,24 @@ def test_a_half_that_is_gone_or_was_never_there(tmp_path: Path, halves: Halves) 
 
 @pytest.mark.parametrize(("halves_max", "files_max", "is_kept"), [(2, 10, True), (1, 10, False), (2, 1, False)])
 def test_few_halves_and_files_are_kept(
-    tmp_path: Path, opened: Opened, halves_max: int, files_max: int, is_kept: bool
+    orders: App, opened: list[Path], halves_max: int, files_max: int, is_kept: bool
 ) -> None:
-    app = App(tmp_path / "home")
-    try:
-        table = ref(lay_orders(app.home))
-        shared = OpenHalves(halves_max, files_max)
-        opened.paths.clear()
-        for half in Half:
-            assert shared.pinned(table).half(half).files
-        shared.pinned(table).half(next(iter(Half)))
-        assert len(opened.paths) == (2 if is_kept else 3)
-    finally:
-        app.close()
+    shared, table = OpenHalves(halves_max, files_max), orders.home.context.table("orders")
+    opened.clear()
+    for half in Half:
+        assert shared.pinned(table).half(half).files
+    shared.pinned(table).half(next(iter(Half)))
+    assert len(opened) == (2 if is_kept else 3)
 
 
-@pytest.fixture
-def app(tmp_path: Path) -> Iterator[App]:
-    app = App(tmp_path / "home")
-    lay_orders(app.home)
-    yield app
-    app.close()
-
-
-def test_all_that_windows_poll_opens_each_half_once(app: App, opened: Opened) -> None:
-    opened.paths.clear()
+def test_all_that_windows_poll_opens_each_half_once(orders: App, opened: list[Path]) -> None:
+    opened.clear()
     for path, target in (
         ("/", "main#main"),
         ("/ui/tables/orders", "div#facts"),
         ("/ui/tables/orders/status", "div#freshness"),
         ("/ui/tables/orders/ingestion", "div#live"),
     ):
-        app.ok("GET", path, headers={"HX-Request": "true", "HX-Target": target})
-    app.ok("GET", "/ui/tables/orders.json")
-    assert sorted(opened.paths) == sorted(set(opened.paths)) and len(opened.paths) == len(Half)
+        orders.ok("GET", path, headers={"HX-Request": "true", "HX-Target": target})
+    orders.ok("GET", "/ui/tables/orders.json")
+    assert len(set(opened)) == len(opened) == len(Half)

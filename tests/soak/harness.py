@@ -9,17 +9,14 @@ from pathlib import Path
 from kafka import KafkaProducer
 
 import hybrid
+from tests.shared_jvm import INTERPRETED
 
 HERE = Path(__file__).parent
 # A JVM that lives for seconds spends them compiling plans that it executes once or twice: it interprets them, as the
 # session of the tests does.
 JVM_OPTIONS = {
     "JAVA_TOOL_OPTIONS": " ".join(
-        [
-            os.environ.get("JAVA_TOOL_OPTIONS", ""),
-            "-Dspark.sql.codegen.wholeStage=false",
-            "-Dspark.sql.codegen.factoryMode=NO_CODEGEN",
-        ]
+        [os.environ.get("JAVA_TOOL_OPTIONS", ""), *(f"-D{name}={value}" for name, value in INTERPRETED.items())]
     )
 }
 

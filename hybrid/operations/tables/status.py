@@ -81,7 +81,7 @@ def statuses_of(home: Home, tables: Sequence[TableRef], visible: VisibleRows | N
     silent = SilentBrokers(QUERY_TIMEOUT_MS)
     if len(tables) == 1:
         return [status_of(home, tables[0], silent, visible)]
-    if any(Half.REALTIME in table.spec.halves for table in tables):
+    if sum(Half.REALTIME in table.spec.halves for table in tables) > 1:
         import_clients()
     with ThreadPoolExecutor(_THREADS, thread_name_prefix="status") as threads:
         # Each thread gets a copy of the context, which holds what the requesting account may see.

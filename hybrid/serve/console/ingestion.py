@@ -56,7 +56,7 @@ def ingestion_page(ask: PageRequest, table: str) -> Json:
 
 def _live(ask: PageRequest, name: str, has_realtime: bool) -> Json:
     """What changes while rows arrive."""
-    ref = ask.context.open_halves.pinned(ask.context.home.context.table(name))
+    ref = ask.context.pinned(name)
     table = Table(ask.context.home.context, ref)
     ends = ask.context.stream_ends.get(name) if ref.spec.stream is not None else StreamEnds()
     now_ms = ask.context.home.context.now_ms()

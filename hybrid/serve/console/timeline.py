@@ -31,7 +31,7 @@ _TIMES_MAX = 2**53  # what JavaScript counts exactly
 @page(router, "/ui/tables/{table}", template="timeline.html", title="Timeline")
 def timeline_page(ask: PageRequest, table: str) -> Json:
     """The marks of a window (`start`, `end`: ISO 8601 or epoch milliseconds; all rows without them)."""
-    ref = ask.context.open_halves.pinned(ask.context.home.context.table(table))
+    ref = ask.context.pinned(table)
     name, spec = ref.name, ref.spec
     positions = {half: ask.context.open_halves.positions.of(ref, half) for half in Half if half in spec.halves}
     # A changed definition need not commit to a half.
