@@ -192,6 +192,22 @@ def _list_choice(column: ColumnSample) -> TypeChoice | None:
     return None
 
 
+def type_in_texts(column: ColumnSample) -> tuple[DataType, bool] | None:
+    """The type that takes all values where texts of them are numbers, or true and false; None in all other cases.
+
+    And whether all of them are texts. Such a column is STRING: digits do not say whether they are a number or a code.
+    """
+    values = [element for value in column.values for element in _elements(value.meant) if element is not None]
+    if not any(isinstance(value, str) for value in values):
+        return None
+    texts = ColumnSample(column.field, len(values), [SampledValue("", value, meant(value)) for value in values])
+    kinds = {kind_of(value.meant) for value in texts.values}
+    if kinds & {ValueKind.TEXT, *_NESTED}:
+        return None
+    fitting = (data_type for data_type in _candidates(texts, kinds) if _fits(texts, data_type))
+    return next(((data_type, all(isinstance(value, str) for value in values)) for data_type in fitting), None)
+
+
 def _elements(value: object) -> Iterable[object]:
     return value if isinstance(value, (list, tuple)) else (value,)
 

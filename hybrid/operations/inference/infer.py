@@ -117,7 +117,7 @@ def _brokers(home: Home) -> str:
 def _planned(
     sample: RecordSample, source_name: str, options: InferOptions
 ) -> tuple[TablePlan, list[InferredColumn], NoteWriter]:
-    notes = NoteWriter(sample)
+    notes = NoteWriter(sample, ddl.SQL_TYPES if options.ddl else None)
     fields = columns_of(sample.records, of_text=sample.csv is not None)
     if not fields:
         raise DataError(f"Nothing can be inferred from {sample.source}: its records have no fields.")
@@ -140,7 +140,7 @@ def _planned(
     time = _time_column(planned, sample, options, notes)
     key = _key(planned, options)
     plan = TablePlan(options.name or table_name(source_name), planned, time, key, options.bucket)
-    notes.columns(fields, choices, names)
+    notes.columns(fields, choices, names, times)
     notes.times(plan)
     notes.keys(plan, fields)
     notes.csv()

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from hybrid.config.table_config import Half
-from hybrid.operations.inference.column_sample import ColumnSample, TypeChoice, ValueKind, kind_of
+from hybrid.operations.inference.column_sample import ColumnSample, TypeChoice, ValueKind, kind_of, type_in_texts
 from hybrid.operations.inference.inferred_documents import PlannedColumn, TablePlan
 from hybrid.operations.inference.record_sample import MalformedRecord, RecordSample
 from hybrid.schema.types import DataType
@@ -20,10 +20,11 @@ _KEY_NAME = re.compile(r"(?:^|_)(?:id|key|uuid|guid|number|no|code)$|[a-z](?:Id|
 
 
 class NoteWriter:
-    """Collects the notes of one inference, each a sentence or two."""
+    """Collects the notes of one inference. `ddl_types`: SQL's names of types, where a statement is written."""
 
-    def __init__(self, sample: RecordSample) -> None:
+    def __init__(self, sample: RecordSample, ddl_types: Mapping[DataType, str] | None = None) -> None:
         self._sample = sample
+        self._document, self._types = ("schema", {}) if ddl_types is None else ("statement", ddl_types)
         self.notes: list[str] = [f"Read {sample.counted} of {sample.source}."]
         self._malformed()
         self._envelopes()
@@ -51,9 +52,13 @@ class NoteWriter:
             )
 
     def columns(
-        self, fields: Sequence[ColumnSample], choices: Mapping[str, TypeChoice | None], names: Mapping[str, str]
+        self,
+        fields: Sequence[ColumnSample],
+        choices: Mapping[str, TypeChoice | None],
+        names: Mapping[str, str],
+        times: Collection[str],
     ) -> None:
-        """Notes on types that are not plain, and on fields that are renamed or left out."""
+        """Notes on types that are not plain, on fields renamed or left out. `times` are the fields that hold times."""
         for column in fields:
             choice, name = choices[column.field], names.get(column.field)
             if choice is None:
@@ -66,6 +71,22 @@ class NoteWriter:
                 self.add(f"'{column.field}' {choice.note}")
             if choice is not None and choice.data_type is DataType.STRING:
                 self._numbers_in_text(column)
+                if name is not None and column.field not in times:
+                    self._all_in_text(column)
+
+    def _all_in_text(self, column: ColumnSample) -> None:
+        """Says which type would take a STRING column whose texts are all numbers, or all true and false."""
+        found = type_in_texts(column)
+        if found is None:
+            return
+        data_type, is_all_text = found
+        what = "true or false" if data_type is DataType.BOOLEAN else "numbers"
+        texts = "texts" if is_all_text else "texts in part"
+        self.add(
+            f"All sampled values of '{column.field}' are {what} written as {texts}. The column is STRING, which is "
+            f"compared and sorted as text. To store {what}, change its type in the {self._document} to "
+            f"{self._types.get(data_type, data_type)}: the decoder converts the texts."
+        )
 
     def _numbers_in_text(self, column: ColumnSample) -> None:
         """Says which texts would make a column of CSV a number if they were nulls."""

@@ -15,7 +15,7 @@ from hybrid.operations.inference.topic_sample import BROKERS, TOPIC
 from hybrid.query.connection import identifier, quoted
 from hybrid.schema.types import DataType
 
-_TYPES = {
+SQL_TYPES = {
     DataType.INT: "INTEGER",
     DataType.LONG: "BIGINT",
     DataType.FLOAT: "REAL",
@@ -85,7 +85,7 @@ def file_connector(path: Path, data_format: str, sample: RecordSample) -> Connec
 
 
 def _column(plan: TablePlan, column: PlannedColumn) -> str:
-    sql_type = _TYPES[column.data_type]
+    sql_type = SQL_TYPES[column.data_type]
     if column.time is not None and column.time.format.endswith(_ISO_DATE):
         sql_type = "DATE"
     several = " ARRAY" if column.choice.is_list else ""
