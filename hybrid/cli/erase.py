@@ -13,7 +13,7 @@ from hybrid.cli.cells import View
 from hybrid.cli.command import Cli, HybridGroup, pass_cli
 from hybrid.cli.dispatch import ask, confirm, tell
 from hybrid.cli.replacement import os_user
-from hybrid.errors import NotFoundError, UsageError
+from hybrid.errors import ConflictError, NotFoundError, UsageError
 
 _READINGS = View(("table", "place", "current", "files", "rows", "matching", "shown", "by"), drop=("files", "by"))
 _LISTED = View(("id", "created_at", "state", "tables", "reason", "user", "sentence"), drop=("user", "created_at"))
@@ -47,7 +47,7 @@ def run(
     dry_run: bool,
     yes: bool,
     **options: Any,
-) -> None:
+) -> int:
     """Delete the rows, purge every place, mask statements, and certify it. The same command resumes an open erasure.
 
     It cannot be taken back.
@@ -68,18 +68,20 @@ def run(
             if not (dry_run and cli.is_machine_read):
                 _show_readings(cli, report)
             if not dry_run:
+                _refuse(report)
                 confirm(f"Erase from {names}? It cannot be taken back.", yes)
         except BaseException:
             _discard_new(cli, begun)
             raise
         if dry_run:
             _discard_new(cli, begun)
-            cli.say("Nothing was removed. The same command without --dry-run erases.")
+            _say_what_follows(cli, report["refusals"])
             if cli.is_machine_read:
                 cli.emit(report)
-            return
+            return ConflictError.exit_code if report["refusals"] else 0
     cli.say(f"Erasure {begun['id']}: hybrid erase resume {begun['id']} goes on with it after an interruption.")
     _show(cli, ask(cli, "erase_run", erasure=begun["id"], **given))
+    return 0
 
 
 @erase.command()
@@ -154,6 +156,25 @@ def _discard_new(cli: Cli, begun: dict[str, Any]) -> None:
     """Forgets an erasure that was only looked at. One that had begun before stays, or that others have taken up."""
     if begun["is_new"]:
         ask(cli, "erase_discard", erasure=begun["id"], unused=True)
+
+
+def _refuse(report: dict[str, Any]) -> None:
+    """ConflictError for what an erasure would refuse, before anybody is asked to confirm it."""
+    refusals = report["refusals"]
+    if refusals:
+        messages = " ".join(refusal["message"] for refusal in refusals)
+        raise ConflictError(f"{messages} Nothing was removed.", hint=refusals[0]["hint"])
+
+
+def _say_what_follows(cli: Cli, refusals: list[dict[str, Any]]) -> None:
+    """What the command of a dry run does without it: it erases, or it is refused."""
+    if not refusals:
+        cli.say("Nothing was removed. The same command without --dry-run erases.")
+        return
+    cli.say("Nothing was removed. The same command without --dry-run is refused:")
+    for refusal in refusals:
+        cli.say(f"- {refusal['message']}")
+        cli.say(f"  hint: {refusal['hint']}")
 
 
 def _names(report: dict[str, Any]) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 ERASE = "erase"  # the type of an erasure's runs
 
@@ -19,6 +21,20 @@ class Erasure:
     dry_run: bool = False
     reason: str | None = None
     user: str | None = None
+
+
+class Refusal(NamedTuple):
+    """Why an erasure would be refused now, and what helps."""
+
+    message: str
+    hint: str
+
+
+class ErasurePreview(NamedTuple):
+    """What an erasure would find, place by place, and why it would be refused before it removes anything."""
+
+    readings: Sequence[Mapping[str, Any]]
+    refusals: Sequence[Refusal]
 
 
 @dataclass(frozen=True)

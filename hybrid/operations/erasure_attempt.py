@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
@@ -30,7 +30,7 @@ from hybrid.lake import plans, pushes
 from hybrid.lake.commit_context import new_act_id
 from hybrid.operations.backfill_change import BackfillChange
 from hybrid.operations.backfills import Backfills
-from hybrid.operations.erasure import Erasure
+from hybrid.operations.erasure import Erasure, Refusal
 from hybrid.operations.erasure_outside import outside_places
 from hybrid.operations.erasure_texts import mask_texts
 from hybrid.operations.ingestion import catch_up
@@ -210,27 +210,32 @@ class ErasureAttempt:
             act=plan.id,
         )
 
-    def _copies(self, name: str) -> list[CopyWithRows]:
+    def copies(self, name: str) -> list[CopyWithRows]:
+        """The dropped copies of a table that have matching rows, or cannot be looked at."""
         return list(copies_with_rows(self._home, name, self._conditions[name], self._certificate.undecided))
 
-    def _refuse_copies(self, name: str, state: str) -> None:
-        """ConflictError for copies with such rows, and for ones that cannot be looked at, which nothing removes."""
-        copies = self._copies(name)
+    def refusal(self, name: str, copies: Sequence[CopyWithRows]) -> Refusal | None:
+        """The refusal for copies with such rows, and for ones that cannot be looked at, which nothing removes."""
         unknown = [copy for copy in copies if copy.rows is None]
         left = unknown if self._certificate.dropped_copies else copies
         if not left:
-            return
+            return None
         hint = "With --dropped-copies they are removed. To keep them: hybrid table undrop"
         if unknown:
             hint = f"hybrid table drop {unknown[0].path.name} --purge, or hybrid table undrop {unknown[0].path.name}"
         words = "; ".join(copy.words for copy in left)
-        raise ConflictError(f"'{name}' was dropped before: {words}. {state}", hint=hint)
+        return Refusal(f"'{name}' was dropped before: {words}.", hint)
+
+    def _refuse_copies(self, name: str, state: str) -> None:
+        refusal = self.refusal(name, self.copies(name))
+        if refusal is not None:
+            raise ConflictError(f"{refusal.message} {state}", hint=refusal.hint)
 
     def _remove_copies(self) -> None:
         if not self._certificate.dropped_copies:
             return
         for table in self._certificate.tables:
-            for copy in self._copies(table.table):
+            for copy in self.copies(table.table):
                 if copy.rows is None:  # nobody knows what it has: `_refuse_copies` names it
                     continue
                 remove_copy(copy.path)

@@ -21,9 +21,8 @@ from hybrid.catalog.erasures import (
 from hybrid.config.table_config import Half
 from hybrid.errors import ConflictError, DataError, UsageError
 from hybrid.lake.commit_context import new_act_id
-from hybrid.operations.erasure import ERASE, ErasureOptions
+from hybrid.operations.erasure import ERASE, ErasureOptions, ErasurePreview, Refusal
 from hybrid.operations.erasure_attempt import ErasureAttempt, moves, redaction_of
-from hybrid.operations.purge import copies_with_rows
 from hybrid.runtime.sentence_repr import shown_as
 from hybrid.sql.redaction import without_constants
 from hybrid.sql.row_sql import condition_words, row_condition
@@ -70,27 +69,37 @@ class Erasures:
             self._store.create(certificate, wanted)
         return certificate, True
 
-    def look(self, erasure_id: str, options: ErasureOptions | None = None) -> list[dict[str, Any]]:
-        """What an open erasure would find now, place by place, with what it would cancel. It changes nothing.
+    def look(self, erasure_id: str, options: ErasureOptions | None = None) -> ErasurePreview:
+        """What an open erasure would find now, place by place, what it would cancel, and what would refuse it.
 
-        `options` are those that `run` would be given.
+        It changes nothing. `options` are those that `run` would be given; UsageError for those that it would refuse.
         """
         certificate, conditions = self._request(erasure_id, ErasureState.OPEN, ErasureState.PROVEN)
+        if options is not None:
+            _refuse_telling(options, certificate.tables, conditions)
         certificate = _with_options(certificate, options)
         readings: list[dict[str, Any]] = []
+        refusals: list[Refusal] = []
+        running = self._store.running()
+        if running is not None:
+            words = "It is running already" if running == erasure_id else f"Another erasure is running: '{running}'"
+            refusals.append(Refusal(f"{words}.", f"hybrid erase show {running}"))
+        attempt = ErasureAttempt(self._home, self._store, certificate, conditions)
         for table in certificate.tables:
-            reading = ErasureAttempt(self._home, self._store, certificate, conditions).look(table)
+            reading = attempt.look(table)
             of_places = [{"table": table.table, **asdict(place), "by": []} for place in reading.before]
             of_places[-1]["by"] = sorted(reading.staged)  # the last place is the staged rows
             readings += of_places
-            copies = copies_with_rows(self._home, table.table, conditions[table.table], certificate.undecided)
+            copies = attempt.copies(table.table)
             blank = dict.fromkeys(("files", "rows", "shown", "markers"), 0)
             readings += [
                 {"table": table.table, "place": "dropped copy", "current": False, **blank, "matching": copy.rows,
                  "by": [copy.path.name]}
                 for copy in copies
             ]  # fmt: skip
-        return readings
+            refusal = attempt.refusal(table.table, copies)
+            refusals += [] if refusal is None else [refusal]
+        return ErasurePreview(readings, refusals)
 
     def run(self, erasure_id: str, options: ErasureOptions | None = None) -> ErasureCertificate:
         """Runs an erasure, or goes on with it. ConflictError while it cannot be completed: it stays open.

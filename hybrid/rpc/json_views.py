@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from hybrid.move.vacuum.report import VacuumReport
     from hybrid.operations.backfill_status import BackfillStatus
     from hybrid.operations.connectors.status import ConnectorStatus
+    from hybrid.operations.erasure import ErasurePreview
     from hybrid.operations.erasures import Erasures
     from hybrid.operations.flows import FlowStatus
     from hybrid.operations.query_list import LoggedQuery
@@ -298,8 +299,9 @@ def erasure_view(erasures: Erasures, certificate: ErasureCertificate) -> Json:
     return {**document, "tables": tables, "state": erasures.state(certificate), "error": error}
 
 
-def erasure_readings(erasure_id: str, readings: Sequence[Mapping[str, Any]]) -> Json:
-    """What an erasure would find, place by place."""
+def erasure_readings(erasure_id: str, preview: ErasurePreview) -> Json:
+    """What an erasure would find, place by place, and why it would be refused."""
+    readings = preview.readings
     matching = sum(reading["matching"] or 0 for reading in readings)
     places = sum(bool(reading["matching"]) for reading in readings)
     staged = [name for reading in readings if reading["place"] == "staged" for name in reading["by"]]
@@ -313,4 +315,10 @@ def erasure_readings(erasure_id: str, readings: Sequence[Mapping[str, Any]]) -> 
         sentence += f" Dropped copies have such rows: {', '.join(copies)}."
     if unknown:
         sentence += f" Dropped copies cannot be looked at: {', '.join(unknown)}."
-    return {"id": erasure_id, "dry_run": True, "readings": [dict(one) for one in readings], "sentence": sentence}
+    return {
+        "id": erasure_id,
+        "dry_run": True,
+        "readings": [dict(reading) for reading in readings],
+        "refusals": [refusal._asdict() for refusal in preview.refusals],
+        "sentence": sentence,
+    }

@@ -64,12 +64,10 @@ def test_a_subject_file_is_an_object_of_texts(text: str, words: str, tmp_path: P
         _conditions(None, None, str(tmp_path / "s.json"))
 
 
-@pytest.mark.parametrize("is_new", [True, False])
-@pytest.mark.parametrize("options", [["--dry-run"], []])
-def test_a_look_ends_what_it_began_and_nothing_else(
-    options: list[str], is_new: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """Neither a dry run nor a declined question leaves a condition behind; one that was open before stays."""
+def prepared_server(
+    monkeypatch: pytest.MonkeyPatch, is_new: bool, refusals: list[dict[str, str]]
+) -> list[tuple[str, Mapping[str, Any]]]:
+    """A server that finds 4 rows, on a terminal whose user declines; returns the calls that it gets."""
     asked: list[tuple[str, Mapping[str, Any]]] = []
 
     class Server:
@@ -79,19 +77,45 @@ def test_a_look_ends_what_it_began_and_nothing_else(
         def call(self, verb: str, arguments: Mapping[str, Any]) -> Any:
             asked.append((verb, arguments))
             begun = {"id": "erasure-1", "created_at": "2026-11-26T10:00:00Z", "is_new": is_new}
-            return begun if verb == "erase_begin" else {"sentence": "4 stored rows match.", "readings": []}
+            found = {"sentence": "4 stored rows match.", "readings": [], "refusals": refusals}
+            return begun if verb == "erase_begin" else found
 
     def declined(*_: object, **__: object) -> None:
+        asked.append(("confirm", {}))
         raise click.Abort
 
     monkeypatch.setattr("hybrid.cli.dispatch.server_url", lambda cli: "http://prepared")
     monkeypatch.setattr("hybrid.rpc.client.Client", Server)
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     monkeypatch.setattr("click.confirm", declined)
+    return asked
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+@pytest.mark.parametrize("options", [["--dry-run"], []])
+def test_a_look_ends_what_it_began_and_nothing_else(
+    options: list[str], is_new: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Neither a dry run nor a declined question leaves a condition behind; one that was open before stays."""
+    asked = prepared_server(monkeypatch, is_new, refusals=[])
     code = run(["erase", "orders", "--where", WHERE, "--dropped-copies", *options, "--home", str(tmp_path)])
     assert code == (0 if options else 130)
+    asked = [call for call in asked if call[0] != "confirm"]
     assert [verb for verb, _ in asked] == ["erase_begin", "erase_run", *(["erase_discard"] if is_new else [])]
     looked = {name: value for name, value in asked[1][1].items() if name != "user"}
     given = {} if is_new else {"dropped_copies": True}
     assert looked == {"erasure": "erasure-1", "dry_run": True, **given}
     assert not is_new or asked[2][1] == {"erasure": "erasure-1", "unused": True}
+
+
+@pytest.mark.parametrize("options", [["--dry-run"], []])
+def test_what_is_refused_is_said_by_a_dry_run_and_before_the_question(
+    options: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    refusal = {"message": "'orders' was dropped before: orders@20210924.", "hint": "With --dropped-copies"}
+    asked = prepared_server(monkeypatch, is_new=True, refusals=[refusal])
+    assert run(["erase", "orders", "--where", WHERE, *options, "--home", str(tmp_path)]) == 4
+    assert [verb for verb, _ in asked] == ["erase_begin", "erase_run", "erase_discard"]
+    said = capsys.readouterr().err
+    assert refusal["message"] in said and f"hint: {refusal['hint']}" in said and "Nothing was removed." in said
+    assert "without --dry-run erases" not in said

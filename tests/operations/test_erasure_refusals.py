@@ -143,12 +143,12 @@ def test_copies_that_cannot_be_looked_at_stay(home: Hybrid, monkeypatch: pytest.
         path.mkdir(parents=True)
     found = [CopyWithRows(damaged, None, "damaged"), CopyWithRows(known, 2)]
     monkeypatch.setattr(erasure_attempt, "copies_with_rows", lambda *_: found)
-    monkeypatch.setattr(erasures, "copies_with_rows", lambda *_: found)
     monkeypatch.setattr(erasure_attempt.ErasureAttempt, "look", lambda *_: SimpleNamespace(before=(PLACE,), staged={}))
     begun = home.erasures.begin(ORDERS, ErasureOptions(dropped_copies=True))
-    readings = home.erasures.look(begun.id)
-    assert [one["matching"] for one in readings] == [0, None, 2]
-    sentence = erasure_readings(begun.id, readings)["sentence"]
+    preview = home.erasures.look(begun.id)
+    assert [one["matching"] for one in preview.readings] == [0, None, 2]
+    assert [refusal.hint.startswith(f"hybrid table drop {damaged.name}") for refusal in preview.refusals] == [True]
+    sentence = erasure_readings(begun.id, preview)["sentence"]
     assert f"Dropped copies have such rows: {known.name}." in sentence and sentence.startswith("2 stored rows in 1")
     assert f"Dropped copies cannot be looked at: {damaged.name}." in sentence
     with pytest.raises(ConflictError, match=r"cannot be looked at \(damaged\). Nothing was removed") as refused:
@@ -159,6 +159,24 @@ def test_copies_that_cannot_be_looked_at_stay(home: Hybrid, monkeypatch: pytest.
     )
     attempt._remove_copies()
     assert damaged.exists() and not known.exists()
+
+
+def test_a_look_says_what_the_run_refuses(home: Hybrid, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same words, with the options that the run would be given; another erasure that runs refuses it too."""
+    copies = [CopyWithRows(Path("orders@20210924T000000.000000Z"), 2)]
+    monkeypatch.setattr(erasure_attempt, "copies_with_rows", lambda *_: copies)
+    monkeypatch.setattr(erasure_attempt.ErasureAttempt, "look", lambda *_: SimpleNamespace(before=(PLACE,), staged={}))
+    begun, store = home.erasures.begin(ORDERS), ErasureStore(home.home)
+    (refusal,) = home.erasures.look(begun.id).refusals
+    with pytest.raises(ConflictError) as refused:
+        home.erasures.run(begun.id)
+    assert (str(refused.value), refused.value.hint) == (f"{refusal.message} Nothing was removed.", refusal.hint)
+    assert home.erasures.look(begun.id, ErasureOptions(dropped_copies=True)).refusals == []
+    with store.alone("erasure-other"):
+        running, _ = home.erasures.look(begun.id).refusals
+    assert running.message == "Another erasure is running: 'erasure-other'."
+    with pytest.raises(UsageError, match="--reason names a value"):
+        home.erasures.look(begun.id, ErasureOptions(reason=f"{NAME} asked"))
 
 
 def test_the_other_tables_are_read_again_before_the_proof(home: Hybrid, monkeypatch: pytest.MonkeyPatch) -> None:
