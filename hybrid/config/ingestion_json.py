@@ -76,8 +76,16 @@ def expression_fields(section: Section, key: str, function: str, column: str | N
         section.fail(key, f"'{_short(function)}': {error}.")
     if column in fields:
         message = f"'{_short(function)}' reads '{column}', the column that it fills. Give one of them another name."
-        section.fail(key, message)
+        section.fail(key, message, hint=_other_name(str(column)))
     return fields
+
+
+def _other_name(column: str) -> str:
+    """How a transform comes to read the field that has its column's name, as a hint."""
+    return (
+        f'In the REALTIME config "complexTypeConfig": {{"prefixesToRename": {{"{column}": "{column}_sent"}}}} renames '
+        f"the field of the messages, and the transform reads {column}_sent. In a file the field needs another name."
+    )
 
 
 _TIME_CHECKS = {
@@ -136,7 +144,8 @@ def _in_order(section: Section, reads: Mapping[str, Iterable[str]]) -> list[str]
         if column in path:
             round_trip = [*path[path.index(column) :], column]
             steps = ", ".join(f"'{column_name}' reads '{other}'" for column_name, other in pairwise(round_trip))
-            section.fail("transformConfigs", f"these transforms wait for each other: {steps}.")
+            message = f"these transforms wait for each other: {steps}."
+            section.fail("transformConfigs", message, hint=_other_name(column))
         for other in reads:
             if other != column and other not in order and any(_is_of(name, other) for name in reads[column]):
                 visit(other, (*path, column))

@@ -5,7 +5,7 @@ Keys are documented in docs/reference/ and do not change.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from hybrid.config.table_config import Half

@@ -1,5 +1,6 @@
 """ingestionConfig's transforms and filter, a schema's own transforms, and Pinot's old timeFieldSpec."""
 
+import json
 import subprocess
 import sys
 from typing import Any
@@ -85,6 +86,16 @@ def test_what_is_wrong_is_named(parse: Any, config: Doc, parts: list[str]) -> No
         parse(config)
     for part in parts:
         assert part in str(caught.value)
+
+
+@pytest.mark.parametrize("config", [transforms(amount="amount * 1000"), transforms(amount="gross", gross="amount + 1")])
+def test_a_transform_of_its_own_column_gets_the_hint_that_works(parse: Any, config: Doc) -> None:
+    with pytest.raises(SpecError) as caught:
+        parse(config)
+    renames = {"prefixesToRename": {"amount": "amount_sent"}}
+    assert f'"complexTypeConfig": {json.dumps(renames)}' in str(caught.value.hint)
+    renamed = {"complexTypeConfig": renames, **transforms(amount="amount_sent * 1000")}
+    assert parse(renamed).ingestion[Half.REALTIME].transforms == (Transform("amount", "amount_sent * 1000"),)
 
 
 def test_keys_without_effect_warn(parse: Any) -> None:

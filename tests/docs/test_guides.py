@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -11,6 +12,9 @@ import pytest
 
 from hybrid.cli.main import run
 from hybrid.config.job_spec import load_job_spec
+from hybrid.config.table_json import parse_table
+from hybrid.records.decode import Decoder
+from hybrid.records.outcome import Decoded, Rejected
 from tests.docs.pages import ROOT, commands, spans, table, tables
 
 GUIDES = ROOT / "docs" / "guides"
@@ -46,6 +50,28 @@ def test_documents_of_a_first_table(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         assert run(["--home", str(tmp_path / "home"), "table", "validate", *words]) == 0
     job = load_job_spec(tmp_path / "readings_job.yml", {})
     assert (job.table_name, job.input_dir) == ("readings", tmp_path / "readings.csv")
+
+
+def test_a_value_is_repaired_as_the_how_to_says() -> None:
+    """The config of the example is refused by nothing, and takes the message of the example, and plain numbers."""
+    text = (ROOT / "docs" / "how-to.md").read_text("utf-8").partition("### Repair a value that does not fit\n")[2]
+    message = re.search(r"`(\{.*?\})`", text)
+    block = re.search(r"^```json\n(.*?)^```$", text, re.M | re.S)
+    assert message is not None and block is not None
+    orders = ROOT / "data" / "orders"
+    schema, config = (json.loads((orders / f"orders_{name}.json").read_text("utf-8")) for name in ("schema", "table"))
+    rejecting = Decoder(parse_table(schema, "schema", [(config, "config")]))
+    repairing = Decoder(parse_table(schema, "schema", [({**config, **json.loads(f"{{{block[1]}}}")}, "config")]))
+    amount = [field["name"] for kind in ("dimension", "metric") for field in schema[f"{kind}FieldSpecs"]].index(
+        "amount"
+    )
+    for sent, stored in (("12,50", 12.5), ("7.25", 7.25), (7.25, 7.25)):
+        payload = json.dumps({**json.loads(message[1]), "amount": sent}).encode()
+        (outcome,) = repairing.decode_all(payload)
+        assert isinstance(outcome, Decoded) and outcome.values[amount] == stored
+    (rejected,) = rejecting.decode_all(message[1].encode())
+    assert isinstance(rejected, Rejected) and """Column 'amount': "12,50" does not fit.""" in rejected.reason
+    assert " ".join(["Column", "'amount':", '"12,50"', "does", "not", "fit."]) in " ".join(text.split())
 
 
 def test_figures_are_those_that_were_measured() -> None:
