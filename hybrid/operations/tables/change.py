@@ -7,6 +7,7 @@ halves.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -197,7 +198,7 @@ def _difference(path: str, before: Any, after: Any, in_options: bool = False) ->
                 yield from _difference(f"{path}[{position}]", old, new, in_options)
     elif before != after:
         key = path.rpartition("/")[2]
-        yield f"{path}: {_short(key, before, in_options)} -> {_short(key, after, in_options)}"
+        yield f"{path}: {_shown(key, before, in_options)} -> {_shown(key, after, in_options)}"
 
 
 def _difference_at(path: str, key: str, before: Any, after: Any, in_options: bool) -> Iterator[str]:
@@ -210,13 +211,27 @@ def _difference_at(path: str, key: str, before: Any, after: Any, in_options: boo
     elif nested:  # the keys below a public option are not options themselves
         yield from _difference(path, before, after, opens_options(key))
     else:
-        yield f"{path}: {_short(key, before, in_options)} -> {_short(key, after, in_options)}"
+        yield f"{path}: {_shown(key, before, in_options)} -> {_shown(key, after, in_options)}"
 
 
 def _is_named(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(entry, dict) and "name" in entry for entry in value)
 
 
-def _short(key: object, value: Any, in_options: bool) -> str:
-    text = "(none)" if value is None else str(value_without_secrets(key, value, in_options=in_options))
-    return text if len(text) <= 60 else text[:57] + "..."
+def _shown(key: object, value: Any, in_options: bool) -> str:
+    """A value as a difference shows it, whole: a plain text as it is, all else as JSON."""
+    if value is None:
+        return "(none)"
+    public = value_without_secrets(key, value, in_options=in_options)
+    return public if isinstance(public, str) and _is_plain(public) else json.dumps(public, ensure_ascii=False)
+
+
+def _is_plain(text: str) -> bool:
+    """Whether a text without quotes is taken for nothing else: no number, no `true`, no `(none)`."""
+    if text.strip() != text or text in ("", "(none)"):
+        return False
+    try:
+        json.loads(text)
+    except ValueError:
+        return True
+    return False

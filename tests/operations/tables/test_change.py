@@ -17,9 +17,10 @@ from hybrid.errors import SpecError, StreamError
 from hybrid.kafka.streams import StreamView
 from hybrid.operations.tables import configs
 from hybrid.operations.tables import create as creation
-from hybrid.operations.tables.change import _check_kept
+from hybrid.operations.tables.change import _check_kept, _difference
 from hybrid.operations.tables.schemas import put_schema
 from hybrid.rpc.verbs import VERBS
+from hybrid.schema.secrets import HIDDEN
 from tests.query.halves import Halves, orders_spec
 from tests.serve.app import OFFLINE, REALTIME, SCHEMA
 
@@ -46,6 +47,23 @@ def test_the_difference_is_shown_and_nothing_done(here: Hybrid) -> None:
     ]
     assert here.spec("orders").schema.fields[0].data_type == "INT"
     assert here.apply_table(given("INT")).sentence == "Nothing to change: table 'orders' is as given."
+
+
+def test_a_difference_is_whole_and_in_json() -> None:
+    """Long values are not cut; a text that reads as something else is in quotes; secrets stay hidden."""
+    long = "x" * 500
+    before = {"ingestionConfig": None, "a": 5, "b": True, "c": ["d"], "e": "d", "f": "1d"}
+    after = {"ingestionConfig": {"continueOnError": True, "note": long, "sasl.password": "pw"}, "a": "5", "b": False,
+             "c": ["d", 1.5], "e": "", "f": f"é {long}"}  # fmt: skip
+    assert list(_difference("REALTIME", before, after)) == [
+        'REALTIME/a: 5 -> "5"',
+        "REALTIME/b: true -> false",
+        'REALTIME/c: ["d"] -> ["d", 1.5]',
+        'REALTIME/e: d -> ""',
+        f"REALTIME/f: 1d -> é {long}",
+        f'REALTIME/ingestionConfig: (none) -> {{"continueOnError": true, "note": "{long}", '
+        f'"sasl.password": "{HIDDEN}"}}',
+    ]
 
 
 def test_what_is_refused_is_refused_in_a_dry_run_too(here: Hybrid) -> None:
