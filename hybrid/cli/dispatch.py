@@ -144,7 +144,9 @@ def confirm(question: str, yes: bool) -> None:
         return
     if not sys.stdin.isatty():
         raise UsageError(f"{question} There is no terminal to ask on.", hint="--yes answers yes.")
-    click.confirm(question, abort=True, err=True)
+    from hybrid.cli.terminal.readable import grouped
+
+    click.confirm(grouped(question), abort=True, err=True)
 
 
 def tell(cli: Cli, report: dict[str, Any]) -> None:

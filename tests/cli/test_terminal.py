@@ -17,6 +17,8 @@ from hybrid.cli.terminal.differences import difference_table
 from hybrid.cli.terminal.fitting import Measured, fit
 from hybrid.cli.terminal.readable import kind_of, number, readable
 from hybrid.cli.terminal.show import show_explanation
+from hybrid.replace.report import numbers
+from hybrid.table.plans import Counts
 from tests.cli.terminals import Terminal
 from tests.cli.test_untrusted_text import HOSTILE
 
@@ -133,6 +135,15 @@ def test_a_query_keeps_its_values_and_wraps_its_texts() -> None:
 def test_long_counts_in_sentences_have_separators() -> None:
     shown_text = readable("Moved 12031 rows of 1 bucket (2025-11-24T00:00:00Z) at 104000, 1234 files", CellKind.PROSE)
     assert shown_text == "Moved 12,031 rows of 1 bucket (2025-11-24T00:00:00Z) at 104000, 1,234 files"
+    counts = Counts(1014, 1014, 0, 0, 1014, {"amount": 1014, "2024": 1200})
+    shown_text = readable(f"Corrected 1 bucket: {numbers(counts)}.", CellKind.PROSE)
+    assert shown_text == (
+        "Corrected 1 bucket: 1,014 rows before, 1,014 after; 0 added, 0 removed, 1,014 changed (amount 1,014, "
+        "2024 1,200)."
+    )
+    assert readable("1014 of 20000 rejected rows; 1500 stay", CellKind.PROSE) == (
+        "1,014 of 20,000 rejected rows; 1,500 stay"
+    )
     out = Terminal()
     TerminalProgress(out).say("Read 196443 rows of x-2024 rows and v1.2345 files")
     assert out.getvalue() == "Read 196,443 rows of x-2024 rows and v1.2345 files\n"

@@ -37,10 +37,13 @@ _COLOURS = {word: colour for colour, words in _WORDS_OF_STATES.items() for word 
 NOT_OK = "NOT OK"
 
 
+_NOUN = r"(?:stored |visible |rejected )?(?:rows?|messages?|files?|segments?|buckets?|records?|offsets?|bytes)"
+# A count stands before its noun, before `of` more of it, or before the word that says what became of it.
 _COUNTED = re.compile(
-    r"(?<![\w.,:@/-])([0-9]{4,})(?= (?:stored |visible |rejected )?"
-    r"(?:rows?|messages?|files?|segments?|buckets?|records?|offsets?|bytes)\b)"
+    rf"(?<![\w.,:@/-])([0-9]{{4,}})(?= (?:{_NOUN}|of [0-9,]+ {_NOUN}|after|added|removed|changed|stay|would stay)\b)"
 )
+_BY_COLUMN = re.compile(r"(?<=changed \()[^()]+(?=\))")  # the changes of each column: `changed (amount 1014)`
+_LAST_NUMBER = re.compile(r"(?<= )[0-9]{4,}(?=,|$)")
 _DOUBLE_DIGITS = 12  # the rest of a double's 17 digits is noise of its computation
 
 
@@ -65,7 +68,12 @@ def readable(value: object, kind: CellKind) -> str:
 
 def grouped(sentence: str) -> str:
     """A sentence in which long counts have separators: `196,443 rows`."""
-    return _COUNTED.sub(lambda match: f"{int(match[1]):,}", sentence)
+    counted = _COUNTED.sub(_separated, sentence)
+    return _BY_COLUMN.sub(lambda match: _LAST_NUMBER.sub(_separated, match[0]), counted)
+
+
+def _separated(match: re.Match[str]) -> str:
+    return f"{int(match[0]):,}"
 
 
 def number(value: object, data_type: str) -> object:
