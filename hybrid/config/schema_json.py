@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import cast
 
 from hybrid.config.ingestion_json import expression_fields
@@ -45,26 +45,33 @@ _BAD_CHARACTERS = re.compile(r"[ ,;{}()`\n\t=\x00-\x1f]")
 def parse_schema(doc: dict[str, object], source: str) -> Schema:
     """The schema in `doc`, read from the file `source`. SpecError names the place of each mistake."""
     top = Section(doc, source)
-    _refuse_complex_fields(top)
     warnings = [*top.unknown(_SCHEMA_KEYS)]
     errors, null_handling = Gathered(), False
+    with errors:
+        _refuse_complex_fields(top)
     fields: list[FieldSpec] = []
     names: dict[str, str] = {}
     transforms: list[Transform] = []
     with errors:
         null_handling = top.boolean("enableColumnBasedNullHandling")
-    for section, kind in _field_sections(top, errors):
+    before = len(errors)
+    sections = [*_field_sections(top, errors)]
+    has_all_names = len(errors) == before  # a list that cannot be read may name columns of the key
+    for section, kind in sections:
         column: str | None = None
         with errors:
             column = _name(section)
         if column is None:
+            has_all_names = False
             continue
         with errors:  # alone: a column that is given twice may have an error of its own as well
             _check_new(column, names, section)
         with errors:
             field = _field(section, column, kind, null_handling)
             fields.append(field)
-            transforms += _transform(section, field)
+        with errors:
+            transforms += _transform(section, column)
+        with errors:
             warnings += _field_warnings(section, null_handling)
     with errors:
         old = old_time_field(top)
@@ -78,9 +85,9 @@ def parse_schema(doc: dict[str, object], source: str) -> Schema:
     if not fields and not errors:
         top.fail("dimensionFieldSpecs", "the schema has no column.")
     key: tuple[str, ...] = ()
-    if not errors:  # a column that has an error may be one of the key
+    if has_all_names:
         with errors:
-            key = _primary_key(top, fields)
+            key = _primary_key(top, fields, names.values())
     with errors:
         name = top.text("schemaName")
     errors.raise_all()
@@ -124,20 +131,44 @@ def _field_sections(top: Section, errors: Gathered) -> Iterator[tuple[Section, F
 
 
 def _field(section: Section, name: str, kind: FieldKind, null_handling: bool) -> FieldSpec:
-    data_type = DataType(section.choice("dataType", tuple(DataType), any_case=False))
-    single_value = section.boolean("singleValueField", default=True)
-    _check_kind(section, kind, data_type, single_value)
-    sql_type = section.text(_SQL_TYPE) if section.has(_SQL_TYPE) else None
+    """A column. SpecError carries the errors of all of its keys."""
+    errors = Gathered()
+    data_type, single_value, not_null, sql_type = None, True, False, None
+    with errors:
+        data_type = DataType(section.choice("dataType", tuple(DataType), any_case=False))
+    with errors:
+        single_value = section.boolean("singleValueField", default=True)
+        if kind is not FieldKind.DIMENSION and not single_value:
+            section.fail("singleValueField", "false is refused: only a dimension can hold several values.")
+    with errors:
+        _refuse_keys(section)
+    with errors:
+        not_null = section.boolean("notNull") and null_handling
+    with errors:
+        sql_type = section.text(_SQL_TYPE) if section.has(_SQL_TYPE) else None
+    if data_type is None:
+        errors.raise_all()
+    assert data_type is not None  # else there was an error
+    default, time_format, missing = None, None, tuple[object, ...]()
+    with errors:
+        _check_kind(section, kind, data_type)
+    with errors:
+        default = _default(section, kind, data_type)
+    with errors:
+        time_format = _time_format(section, data_type) if kind is FieldKind.DATE_TIME else None
+    with errors:
+        missing = _missing(section, sql_type, data_type, single_value)
+    errors.raise_all()
     return FieldSpec(
         name=name,
         data_type=data_type,
         kind=kind,
         single_value=single_value,
-        default_null=_default(section, kind, data_type),
-        time_format=_time_format(section, data_type) if kind is FieldKind.DATE_TIME else None,
-        not_null=section.boolean("notNull") and null_handling,
+        default_null=default,
+        time_format=time_format,
+        not_null=not_null,
         sql_type=sql_type,
-        missing=_missing(section, sql_type, data_type, single_value),
+        missing=missing,
     )
 
 
@@ -155,13 +186,13 @@ def _missing(section: Section, sql_type: str | None, data_type: DataType, single
         section.fail(_MISSING, f"{shown(value)} is not {expected}.")
 
 
-def _transform(section: Section, field: FieldSpec) -> Iterator[Transform]:
+def _transform(section: Section, column: str) -> Iterator[Transform]:
     """The field's own `transformFunction`, Pinot's old place for a transform."""
     key = "transformFunction"
     if section.has(key):
         function = section.text(key)
-        expression_fields(section, key, function, field.name)
-        yield Transform(field.name, function)
+        expression_fields(section, key, function, column)
+        yield Transform(column, function)
 
 
 def _name(section: Section) -> str:
@@ -175,11 +206,12 @@ def _name(section: Section) -> str:
     return name
 
 
-def _check_kind(section: Section, kind: FieldKind, data_type: DataType, single_value: bool) -> None:
-    if kind is not FieldKind.DIMENSION and not single_value:
-        section.fail("singleValueField", "false is refused: only a dimension can hold several values.")
+def _check_kind(section: Section, kind: FieldKind, data_type: DataType) -> None:
     if kind is FieldKind.METRIC and data_type in _NO_METRIC:
         section.fail("dataType", f"'{data_type}' is no type of a metric. List the field under dimensionFieldSpecs.")
+
+
+def _refuse_keys(section: Section) -> None:
     for key, reason in _REFUSED.items():
         if section.has(key):
             section.fail(key, f"{shown(section.doc[key])} cannot be honoured: {reason}. Remove the key.")
@@ -222,21 +254,24 @@ def _field_warnings(section: Section, null_handling: bool) -> Iterator[str]:
         yield f"{section.source}: {section.at('notNull')}: has no effect without enableColumnBasedNullHandling."
 
 
-def _primary_key(top: Section, fields: list[FieldSpec]) -> tuple[str, ...]:
+def _primary_key(top: Section, fields: list[FieldSpec], given: Collection[str]) -> tuple[str, ...]:
+    """The key. `given` are the names of all columns, also of those that have an error and are not in `fields`."""
     names = top.texts("primaryKeyColumns")
     # Such a list repeats a name or names no column: the first entries suffice to find it, however long the list is.
-    if len(names) > len(fields):
-        names = names[: len(fields) + 1]
-    columns = {field.name: field for field in fields}
+    if len(names) > len(given):
+        names = names[: len(given) + 1]
+    columns, errors = {field.name: field for field in fields}, Gathered()
     for position, name in enumerate(names):
-        place = f"primaryKeyColumns[{position}]"
-        if name not in columns:
-            near = suggestion(name, columns)
-            top.fail(place, f"'{name}' is not a column of the schema.{near} Columns are: {', '.join(columns)}.")
-        if not columns[name].single_value:
-            top.fail(place, f"'{name}' holds several values and cannot be part of a primary key.")
-        if names.index(name) != position:
-            top.fail(place, f"'{name}' is given twice in the primary key.")
+        with errors:
+            place = f"primaryKeyColumns[{position}]"
+            if name not in columns and name not in given:
+                near = suggestion(name, given)
+                top.fail(place, f"'{name}' is not a column of the schema.{near} Columns are: {', '.join(given)}.")
+            if name in columns and not columns[name].single_value:
+                top.fail(place, f"'{name}' holds several values and cannot be part of a primary key.")
+            if names.index(name) != position:
+                top.fail(place, f"'{name}' is given twice in the primary key.")
+    errors.raise_all()
     return names
 
 

@@ -114,6 +114,31 @@ def test_wrong_schemas(schema_doc: dict[str, Any], change: dict[str, Any], part:
     assert part in fails({**schema_doc, **change})
 
 
+def test_all_mistakes_of_a_schema_come_at_once() -> None:
+    """Several of one column, those of its transform and of the key too; a key of a column with a mistake is none."""
+    doc: dict[str, object] = {
+        "schemaName": "orders",
+        "primaryKeyColumns": ["id", "nosuch", "id"],
+        "complexFieldSpecs": [{"name": "c"}],
+        "dimensionFieldSpecs": [
+            {"name": "id", "dataType": "INTT", "singleValueField": "maybe", "transformFunction": "nosuch(a)"},
+            {"name": "b", "dataType": "INT", "defaultNullValue": "x", "notNull": "often", "virtualColumnProvider": "y"},
+        ],
+        "metricFieldSpecs": [{"name": "m", "dataType": "BOOLEAN", "singleValueField": False, "defaultNullValue": 7}],
+        "dateTimeFieldSpecs": [{"name": "ts", "dataType": "LONG", "format": "1:HOURZ:EPOCH", "defaultNullValue": "y"}],
+    }
+    with pytest.raises(SpecError) as caught:
+        parse_schema(doc, "s.json")
+    places = [str(error).split(": ")[1] for error in caught.value.all()]
+    b, ts, m = "dimensionFieldSpecs[1].", "dateTimeFieldSpecs[0].", "metricFieldSpecs[0]."
+    assert places == [
+        "complexFieldSpecs", "dimensionFieldSpecs[0].dataType", "dimensionFieldSpecs[0].singleValueField",
+        "dimensionFieldSpecs[0].transformFunction", f"{b}virtualColumnProvider", f"{b}notNull", f"{b}defaultNullValue",
+        f"{m}singleValueField", f"{m}dataType", f"{m}defaultNullValue", f"{ts}defaultNullValue", f"{ts}format",
+        "primaryKeyColumns[1]", "primaryKeyColumns[2]",
+    ]  # fmt: skip
+
+
 def test_a_column_that_is_given_twice_is_found_with_the_other_mistakes() -> None:
     fields = [{"name": "a", "dataType": "INT"}, {"name": "A", "dataType": "TEXT"}, {"name": "b", "dataType": "X"}]
     with pytest.raises(SpecError) as caught:
