@@ -59,6 +59,11 @@ class HybridError(Exception):
         """This error and the others, in the order of the document."""
         return [self, *self.others]
 
+    @property
+    def words(self) -> str:
+        """The sentences of this error and of the others, for a place that keeps one text."""
+        return " ".join(dict.fromkeys(map(str, self.all())))
+
 
 class UsageError(HybridError):
     """Wrong words on the command line."""

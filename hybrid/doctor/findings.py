@@ -83,7 +83,7 @@ class Checkup:
         except Exception as error:
             _LOG.exception("The check '%s' of table %s ended early", check, table)
             reason = (
-                str(error)
+                short_words(error)
                 if isinstance(error, HybridError | OSError)
                 else f"{type(error).__name__}: {short_words(error)}"
             )

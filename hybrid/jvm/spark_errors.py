@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 
+from hybrid.errors import HybridError
+
 _LIBRARIES = ("pyspark", "py4j")
 _CONDITION = re.compile(r"\[[A-Z][A-Z0-9_.]+\][^\n]*")
 _WRAPPED = ("[FAILED_READ_FILE", "[TASK_WRITE_FAILED", "[INTERNAL_ERROR", "[CANNOT_PARSE_JSON_FIELD")
@@ -39,7 +41,9 @@ def unexpected_words(error: BaseException) -> str:
 
 
 def short_words(error: BaseException) -> str:
-    """The text of an error: for one of Spark's its sentence, for any other its full text."""
+    """The text of an error: for one of Spark's its sentence, for any other its full text, with all that it carries."""
+    if isinstance(error, HybridError):
+        return error.words
     return spark_sentence(error) if is_spark_error(error) else str(error) or type(error).__name__
 
 

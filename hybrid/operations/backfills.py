@@ -182,7 +182,7 @@ class Backfills:
             raise
         except HybridError as error:
             wish = plans.desired_state_of(table.layout, plan.id).wish  # keeps a pause or cancel requested meanwhile
-            self._wish(table, plan, wish, error=str(error))
+            self._wish(table, plan, wish, error=error.words)
             if wish is DesiredState.CANCEL:
                 self._settle(table, plan, ended=True)
                 plans.discard_rows(table.layout, plan.id)

@@ -310,7 +310,7 @@ class ErasureAttempt:
     def _failed(self, error: Exception) -> HybridError:
         """The error without the values of the conditions, which also leave the records of the failed steps."""
         kind = type(error) if isinstance(error, HybridError) else HybridError
-        message = self._redaction.of(str(error) if isinstance(error, HybridError) else short_words(error))
+        message = self._redaction.of(short_words(error))
         hint = getattr(error, "hint", None) or self._resume_hint()
         self._save(error=message)
         # Whatever this raises: an error of the catalog's database quotes the texts of its statement.

@@ -114,7 +114,7 @@ def carry_out(home: Hybrid, run: RunRecord, is_alive: Any, verbs: Mapping[str, V
                 _LOG.exception("Unexpected error in run %s", run.id)
                 error = HybridError(unexpected_words(error), hint="hybrid logs")
             state = failed_state(error, run.type, is_scheduled=run.source == SCHEDULE)
-            runs.finish(run.id, state, str(error), error=error_document(error))
+            runs.finish(run.id, state, error.words, error=error_document(error))
             return
         runs.finish(run.id, outcome.state, outcome.sentence or _sentence(report), report)
 

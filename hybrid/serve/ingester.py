@@ -128,9 +128,9 @@ class Ingester(threading.Thread):
                 report = table.ingest_batch(self._pace.offsets_max)
             self._idle.planned(table, found_nothing=report is None)
         except NotFoundError as error:
-            return self._failed("WAITING", str(error))
+            return self._failed("WAITING", error.words)
         except HybridError as error:
-            return self._failed("STOPPED", str(error))
+            return self._failed("STOPPED", error.words)
         except Exception as error:  # any error stops this table with its reason, not the others
             if self._lost():
                 self.stop.set()

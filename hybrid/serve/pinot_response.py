@@ -51,7 +51,7 @@ def query_answer(result: QueryResult, request_id: str) -> dict[str, Any]:
 
 def failed_answer(error: HybridError, request_id: str) -> dict[str, Any]:
     """Return the document of a failed query: HTTP 200, with the reason in `exceptions`."""
-    message = f"{error} {error.hint}" if error.hint else str(error)
+    message = f"{error.words} {error.hint}" if error.hint else error.words
     return {
         "exceptions": [{"errorCode": error.pinot_code, "message": message}],
         **_SERVERS,

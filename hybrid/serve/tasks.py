@@ -162,7 +162,7 @@ def _scheduled(context: ServerContext, wanted: TaskType, tables: Iterable[str]) 
         try:
             queued.append(context.queue("task_run", {"table": table, "type": wanted.name}).id)
         except ConflictError as error:
-            errors.append(str(error))
+            errors.append(error.words)
     if not queued and not errors:
         errors.append(f"No table has a {wanted.name}.")
     error_keys = {"schedulingErrors": " ".join(errors)} if errors else {}

@@ -15,7 +15,7 @@ import hybrid
 from hybrid.api.hybrid import Hybrid, TableDocuments
 from hybrid.catalog.runs import RunRecord
 from hybrid.config.table_config import Half
-from hybrid.errors import BusyError, ConflictError, UsageError
+from hybrid.errors import BusyError, ConflictError, DataError, UsageError
 from hybrid.home.home import Home
 from hybrid.lake.log import open_half
 from hybrid.rpc import queue as workqueue
@@ -183,3 +183,17 @@ def test_a_client_shows_a_stage_as_its_own_work() -> None:
         _report(heard, message)
     assert heard.steps == [("reading files", 3, 22)]
     assert heard.said == ["Removed 3 of 22 files.", "Reading: some of 22"]
+
+
+def test_a_run_keeps_every_error_of_a_file(here: Hybrid) -> None:
+    """In the sentence that lists show, and one by one in its error; so does a run of a command's own process."""
+
+    def wrong(*_: object, **__: object) -> Any:
+        raise DataError("x.csv, line 2: no number.").carry([DataError("line 5: no date."), DataError("line 9: cut.")])
+
+    run = carry(here, claimed(here, 1), wrong, Bench())
+    assert (run.state, run.result) == ("FAILED", "x.csv, line 2: no number. line 5: no date. line 9: cut.")
+    assert run.error is not None and len(run.error["errors"]) == 3
+    with pytest.raises(DataError), here.context.recorded("one", "replace"):
+        wrong()
+    assert here.runs("one", limit=1)[0].result == run.result

@@ -242,7 +242,7 @@ def refuse_other_kind(flow: Flow, found: FlowState) -> None:
 
 def failed(flow: Flow, error: HybridError) -> FlowReport:
     """The report of a failed flow."""
-    return FlowReport(flow.target, flow.name, flow.kind, "FAILED", sentence=str(error))
+    return FlowReport(flow.target, flow.name, flow.kind, "FAILED", sentence=error.words)
 
 
 def _schema(progress: FlowProgress | None) -> StructType | None:

@@ -191,7 +191,7 @@ def _report(home: Home, manifest: BackupManifest, names: Sequence[str], files: S
         try:
             warnings += stream_warnings(home, name, brokers)
         except HybridError as error:
-            warnings.append(f"Table '{name}': {error}")
+            warnings.append(f"Table '{name}': {error.words}")
     left_out = list(manifest.left_out)
     if not manifest.whole:
         others = "the backup was made of named tables only"

@@ -239,8 +239,8 @@ class TableConnectors:
                 self._known.worked(self._spec.name, due.name)
             except HybridError as error:
                 failed = failed or error
-                self._known.failed(self._spec.name, due.name, str(error))
-                _LOG.warning("Connector '%s' of '%s' is FAILED: %s", due.name, self._spec.name, error)
+                self._known.failed(self._spec.name, due.name, error.words)
+                _LOG.warning("Connector '%s' of '%s' is FAILED: %s", due.name, self._spec.name, error.words)
             self.statuses(ask_kafka=False)
         return Done(sentences, failed)
 
