@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import dropwhile
 from pathlib import Path
@@ -15,7 +15,16 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from hybrid.errors import DataError, NotFoundError
 from hybrid.lake.lineage_archive import kept_acts
-from hybrid.lake.log_entries import DataFile, absolute_path, has_entry, last_time, own_states, state_at
+from hybrid.lake.log_entries import (
+    Commit,
+    DataFile,
+    absolute_path,
+    has_entry,
+    last_time,
+    own_states,
+    read_commit,
+    state_at,
+)
 from hybrid.lake.log_sync import set_torn_aside
 from hybrid.runtime.sentence_repr import shown_as
 from hybrid.table.columns import SEGMENT
@@ -133,9 +142,38 @@ class HalfSnapshot:
         vars(snapshot)["files"] = tuple(sorted(files, key=lambda file: (file.segment, file.path)))
         return snapshot
 
+    def after(self, commits: Sequence[Commit]) -> HalfSnapshot:
+        """The half after the own commits that follow this version, in their order, without opening its log again.
+
+        They must be plain. Statistics of files that they added have the types of JSON.
+        """
+        files = {file.path: file for file in self.files}
+        for commit in commits:
+            for path in commit.removed:
+                files.pop(path, None)
+            files.update((file.path, file) for file in commit.added)
+        snapshot, newest = self.with_files(files.values()), commits[-1]
+        snapshot.version = newest.version
+        vars(snapshot)["state"] = newest.state
+        return snapshot
+
     def effective_boundary(self, lag_ms: int) -> EffectiveBoundary:
         """The boundary in effect at this version of an OFFLINE half; `lag_ms` is mode pinot's lag."""
         return effective_boundary(self.offline.boundary, self.last_ms, lag_ms)
+
+
+def follow_half(snapshot: HalfSnapshot, commits_max: int) -> HalfSnapshot | None:
+    """The newest version of a half, made of an older snapshot and of the few own commits since then.
+
+    None where its log has to be opened: too many commits, or a foreign one. The caller makes sure that the table at
+    this path is the snapshot's.
+    """
+    commits = list[Commit]()
+    while (commit := read_commit(snapshot.path, snapshot.version + len(commits) + 1)) is not None:
+        if commit.state is None or not commit.is_plain or len(commits) == commits_max:
+            return None
+        commits.append(commit)
+    return snapshot.after(commits) if commits else None
 
 
 # Halves whose log this process has checked for torn files. A power failure ends the process, so once is enough.

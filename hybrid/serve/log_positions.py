@@ -54,7 +54,9 @@ class LogPositions:
 
     def is_newest(self, path: Path, position: LogPosition) -> bool:
         """Whether a half is known to be at this position still."""
+        return self.is_part(path, position) and not is_followed(path, position.version)
+
+    def is_part(self, path: Path, position: LogPosition) -> bool:
+        """Whether a half is known to be at this position or beyond it: no other table has taken its place."""
         found = self._found.get(path)
-        if found is None or found[0] != position:
-            return False
-        return entry_stamp(path, position.version) == found[1] and not is_followed(path, position.version)
+        return found is not None and found[0] == position and entry_stamp(path, position.version) == found[1]

@@ -1,4 +1,4 @@
-"""The newest snapshots of halves, which the console's pages share: each version of a log is opened once for all."""
+"""The newest snapshots of halves, which the console's pages share: a log is opened once for all, then followed."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from hybrid.lake.log import HalfSnapshot
 
 _HALVES_MAX = 64
+_COMMITS_MAX = 20  # a longer way costs more than opening the log
 _FILES_MAX = 100_000  # of all snapshots together: about 50 MB
 
 
@@ -38,10 +39,20 @@ class OpenHalves:
         with self._lock:
             snapshot = self._kept.get(path)
         if snapshot is None or not self.positions.is_newest(path, position_of(snapshot)):
-            snapshot = table.half(half)
+            snapshot = self._followed(path, snapshot) or table.half(half)
             self.positions.note(path, snapshot)
         self._keep(path, snapshot)
         return snapshot
+
+    def _followed(self, path: Path, snapshot: HalfSnapshot | None) -> HalfSnapshot | None:
+        """The newest snapshot by the commits since an older one of the same table; None where it has to be opened."""
+        from hybrid.lake.log import follow_half
+
+        if snapshot is None:
+            return None
+        followed = follow_half(snapshot, _COMMITS_MAX)
+        # Checked after the commits were read: until then they were this table's.
+        return followed if self.positions.is_part(path, position_of(snapshot)) else None
 
     def _keep(self, path: Path, snapshot: HalfSnapshot) -> None:
         with self._lock:

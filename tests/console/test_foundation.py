@@ -12,6 +12,7 @@ import pytest
 from hybrid.serve.console import page, rendering, static_files
 from hybrid.serve.console.copies import copies_of
 from tests.console.page_requests import HTML, fetched
+from tests.console.scripts import NEEDS_NODE, call, script
 from tests.serve.app import App
 
 ALL_MAX, FIRST_MAX = 250 * 1024, 40 * 1024
@@ -36,6 +37,21 @@ def test_a_page_and_its_twins_have_one_model(orders: App) -> None:
         again = fetched(orders, "GET", path, {**sent, "If-None-Match": tag})
         assert again[0] == 304 and again[2] == b"" and again[1]["etag"] == tag
     assert headers["etag"] != part[1]["etag"] != twin[1]["etag"]
+
+
+def test_every_answer_says_what_it_took(orders: App) -> None:
+    """In milliseconds of a processor, whether it was sent or had not changed."""
+    for sent in (HTML, {}, {**HTML, "HX-Request": "true", "HX-Target": "main#main"}):
+        headers = fetched(orders, "GET", "/", sent)[1]
+        for answered in (headers, fetched(orders, "GET", "/", {**sent, "If-None-Match": headers["etag"]})[1]):
+            assert re.fullmatch(r"page;dur=\d+\.\d", answered["server-timing"])
+
+
+@NEEDS_NODE
+def test_the_longer_an_answer_takes_the_later_it_is_asked_for_again() -> None:
+    timings = [None, "", "page;dur=3.0", "page;dur=90.5", "page;dur=5800.0", "cache;dur=900.0"]
+    waits = call(script("polling.js"), *(["pollAfterMs", 2000, timing] for timing in timings))
+    assert waits == [2000, 2000, 2000, 4525, 30_000, 2000]
 
 
 def test_an_error_is_a_page_a_fragment_or_json(app: App) -> None:

@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 
 from hybrid.config.table_config import Half
 from hybrid.errors import NotFoundError
@@ -56,6 +57,27 @@ def test_a_commit_is_seen_by_who_looks_afterwards(halves: Halves, opened: list[P
     halves.commit_realtime([], offsets={})
     assert shared.pinned(table).half(REALTIME).version == version + 1
     assert before.half(REALTIME).version == version, "an answer of several parts is of one version"
+    assert len(opened) == 1, "the commit was read by itself"
+
+
+def test_commits_behind_a_table_created_again_are_not_taken_for_its_own(halves: Halves, opened: list[Path]) -> None:
+    shared, table = OpenHalves(), ref(halves)
+    first = shared.pinned(table).half(REALTIME)
+    path = halves.layout.half(REALTIME)
+    shutil.rmtree(path)
+    create_half(path, halves.spec, REALTIME, halves.state(REALTIME))
+    halves.commit_realtime([], offsets={})
+    second = shared.pinned(table).half(REALTIME)
+    assert (second.version, second.table_id == first.table_id) == (first.version + 1, False)
+    assert len(opened) == 2
+
+
+def test_a_foreign_commit_opens_the_log(halves: Halves, opened: list[Path]) -> None:
+    shared, table = OpenHalves(), ref(halves)
+    first = shared.pinned(table).half(REALTIME)
+    DeltaTable(str(halves.layout.half(REALTIME))).alter.set_table_properties({"delta.appendOnly": "false"})
+    second = shared.pinned(table).half(REALTIME)
+    assert (second.version, second.properties["delta.appendOnly"]) == (first.version + 1, "false")
     assert len(opened) == 2
 
 

@@ -1,5 +1,7 @@
 // What every page does: updates of what is shown, the colour scheme, times, copies, menus, confirmations and toasts.
 
+import { pollAfterMs } from "./polling.js";
+
 const POLL_TICK_MS = 250;
 const TIMES_MS = 5000;
 const TOAST_MS = 8000;
@@ -43,7 +45,9 @@ document.addEventListener("htmx:config:request", (event) => {
 document.addEventListener("htmx:after:request", (event) => {
   const { ctx } = event.detail;
   const tag = ctx.response?.headers?.get("ETag");
-  if (ctx.sourceElement?.dataset?.poll && tag) tags.set(ctx.sourceElement, tag);
+  const source = ctx.sourceElement;
+  if (source?.dataset?.poll && tag) tags.set(source, tag);
+  if (source?.dataset?.poll) due.set(source, performance.now() + pollAfterMs(Number(source.dataset.poll), ctx.response?.headers?.get("Server-Timing")));
   setOnline(true);
 });
 document.addEventListener("htmx:error", (event) => {

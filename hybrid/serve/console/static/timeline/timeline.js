@@ -2,15 +2,18 @@
 
 import { fetchJson, toast } from "../console.js";
 import { element, svgElement } from "../dom.js";
+import { pollAfterMs } from "../polling.js";
 import { Drawing, boxOf } from "./drawing.js";
 import { STATES, factsOf, marksOf, sentenceOf } from "./marks.js";
 import { LONGEST, countText, momentIso, momentText, sizeText, stretchText } from "./scale.js";
 
-const POLL_MS = 2000, SETTLE_MS = 140, ZOOM = 1.6, SHORTEST = 1000, CLICK_PIXELS = 4, PAN_SHARE = 0.25;
+const POLL_MS = 2000, POLL_TICK_MS = 250, SETTLE_MS = 140, ZOOM = 1.6, SHORTEST = 1000, CLICK_PIXELS = 4, PAN_SHARE = 0.25;
 const LEGEND = ["present", "corrected", "missing", "running", "failed", "consuming", "sealed", "moved", "tail", "late"];
 
-/** The messages in Kafka that are not committed, by partition: of the status, which comes by itself and maybe later. */
-const tailsNow = () => JSON.parse(document.querySelector("[data-tails]")?.dataset.tails ?? "{}");
+/** The messages in Kafka that are not committed, by partition, as JSON: of the status, which comes by itself and maybe later. */
+const tailsNow = () => document.querySelector("[data-tails]")?.dataset.tails ?? "{}";
+/** What the cards below the marks show: it stays the same while rows only arrive. */
+const factsNow = (model) => JSON.stringify([model.boundary, model.frontier, model.corrections]);
 
 class Timeline {
   constructor(root) {
@@ -21,6 +24,7 @@ class Timeline {
     this.drawing = new Drawing(this.parts.svg);
     this.tag = null;
     this.asked = 0;
+    this.due = performance.now() + POLL_MS;
     this.frame = null;
     this.take(JSON.parse(this.parts.model.textContent));
     this.state.view = { start: this.state.model.window[0], end: this.state.model.window[1] };
@@ -33,7 +37,9 @@ class Timeline {
   // Data
 
   follow(model) {
+    const isSame = factsNow(model) === factsNow(this.state.model);
     this.take(model);
+    if (isSame) return;
     const facts = document.getElementById("facts");
     facts?.setAttribute("hx-get", this.pageAddress());  // of the window in sight, as the marks are
     facts?.dispatchEvent(new CustomEvent("refresh"));
@@ -42,7 +48,8 @@ class Timeline {
   take(model) {
     const wasWhole = this.state.view !== null && this.isWhole();
     this.state.model = model;
-    this.state.marks = marksOf(model, tailsNow());
+    this.tails = tailsNow();
+    this.state.marks = marksOf(model, JSON.parse(this.tails));
     this.measure();
     this.legend();
     if (wasWhole) this.state.view = { start: model.reach[0], end: model.reach[1] };
@@ -71,9 +78,10 @@ class Timeline {
     const address = this.address();
     const number = ++this.asked;
     this.waits = true;
+    this.due = performance.now() + POLL_MS; // also after an error
     const headers = this.tag?.address === address ? { "If-None-Match": this.tag.value } : {};
     try {
-      const model = await fetchJson(address, { headers, cache: "no-store", onAnswer: (answer) => this.noteTag(address, answer) });
+      const model = await fetchJson(address, { headers, cache: "no-store", onAnswer: (answer) => this.noteAnswer(address, answer) });
       if (model && number === this.asked) {
         if (model.reach) this.follow(model);
         else location.reload();
@@ -85,8 +93,13 @@ class Timeline {
     }
   }
 
-  noteTag(address, answer) {
+  isDue() {
+    return document.visibilityState === "visible" && !this.dragging && !this.waits && performance.now() >= this.due;
+  }
+
+  noteAnswer(address, answer) {
     const value = answer.headers.get("ETag");
+    this.due = performance.now() + pollAfterMs(POLL_MS, answer.headers.get("Server-Timing"));
     if (answer.ok && value) this.tag = { address, value };
   }
 
@@ -400,10 +413,12 @@ class Timeline {
     for (const button of this.root.querySelectorAll("[data-zoom]")) {
       button.addEventListener("click", () => ({ in: () => this.zoom(ZOOM), out: () => this.zoom(1 / ZOOM), all: () => this.all() })[button.dataset.zoom]());
     }
-    setInterval(() => document.visibilityState === "visible" && !this.dragging && !this.waits && this.refresh(), POLL_MS);
+    setInterval(() => this.isDue() && this.refresh(), POLL_TICK_MS);
     document.addEventListener("changed", () => setTimeout(() => this.refresh(), 100));
     document.addEventListener("htmx:after:swap", () => {
-      this.state.marks = marksOf(this.state.model, tailsNow());
+      if (tailsNow() === this.tails) return;
+      this.tails = tailsNow();
+      this.state.marks = marksOf(this.state.model, JSON.parse(this.tails));
       this.legend();
       this.list();
       this.redraw();
