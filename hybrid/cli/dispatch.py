@@ -143,7 +143,9 @@ def confirm(question: str, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise UsageError(f"{question} There is no terminal to ask on.", hint="--yes answers yes.")
+        raise UsageError(
+            f"{question} There is no terminal to ask on.", hint="The same hybrid command with --yes answers yes."
+        )
     from hybrid.cli.terminal.readable import grouped
 
     click.confirm(grouped(question), abort=True, err=True)

@@ -79,11 +79,11 @@ def _format(cli: Cli, path: str) -> ResultFormat:
     """The format: --format, else the suffix of the file. UsageError for a table, and for bytes on a terminal."""
     name = cli.given.get("format")
     if name == "table":
-        raise UsageError("A table is for a terminal.", hint=f"--format {'|'.join(ResultFormat)}")
+        raise UsageError("A table is for a terminal.", hint=f"hybrid query -o FILE --format {'|'.join(ResultFormat)}")
     if path != STDOUT:
         return format_of_file(path, name)
     if name is None:
-        raise UsageError("-o - needs a format.", hint=f"--format {'|'.join(ResultFormat)}")
+        raise UsageError("-o - needs a format.", hint=f"hybrid query -o FILE --format {'|'.join(ResultFormat)}")
     fmt = format_named(name)
     if fmt.is_binary and sys.stdout.isatty():
         raise UsageError(f"{fmt} is not for a terminal.", hint=f"-o FILE.{fmt}, or send it to a program: ... | program")

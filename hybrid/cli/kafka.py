@@ -119,7 +119,10 @@ def _brokers(cli: Cli, given: str | None) -> str:
     from hybrid.config.broker_list import plain_brokers
     from hybrid.jvm.broker import DEFAULT_PORT, HOST, LocalBroker
 
-    hint = "Leave --server out, and name the brokers: --kafka HOST:PORT. Topics are asked of Kafka, from this machine."
+    hint = (
+        "Leave --server out, and name the brokers: hybrid kafka ... --kafka HOST:PORT. Topics are asked of Kafka, from "
+        "this machine."
+    )
     refuse_server(cli, "hybrid kafka", hint, flag_only=True)
     if given is not None:
         return plain_brokers(given, "--kafka")

@@ -32,7 +32,9 @@ def logs(cli: Cli, table: str | None, follow: bool, level: str | None, lines: in
     require_right(cli, "read", "'logs'")
     require_home(cli)
     if follow and cli.format == "csv":
-        raise UsageError("--format csv ends with its last row, and -f does not end.", hint="Use --format jsonl.")
+        raise UsageError(
+            "--format csv ends with its last row, and -f does not end.", hint="hybrid logs -f --format jsonl"
+        )
     records = read_logs(cli.settings.logs, table, follow, level=level, last=lines)
     if cli.is_machine_read and not follow:
         cli.emit([_row(record) for record in records], _KEYS)

@@ -85,7 +85,7 @@ def _check_built(top: Section, place: str, one: Connector, halves: Collection[Ha
     transport = one.transport
     if not isinstance(transport, KafkaInput) and Half.OFFLINE not in halves:
         message = f"'{one.name}' brings history, which lies in the OFFLINE half, and the table has none."
-        top.fail(place, message, hint="Add the OFFLINE table config: --config FILE")
+        top.fail(place, message, hint="Add the OFFLINE table config: hybrid table create ... --config FILE")
     if isinstance(transport, Datagen) and any(plan.limit is None and plan.rate is None for plan in transport.plans):
         message = "neither limit nor rate is given: it would fill the disk. Give each plan one of them."
         top.fail(f"{place}.transport.config.plan", message)

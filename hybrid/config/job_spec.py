@@ -147,7 +147,7 @@ class JobSpec:
             return [self.input_dir] if self.matches(self.input_dir.name, self.input_dir.as_posix()) else []
         if not self.input_dir.is_dir():
             message = f"Input folder '{self.input_dir}' of {self.source} does not exist."
-            raise NotFoundError(message, hint="Give another with --input DIR.")
+            raise NotFoundError(message, hint="Give another: hybrid job run SPEC.yml --input DIR")
         below, top = self.files_there(), self.input_dir
         files = [path for path in below if self.matches(path.relative_to(top).as_posix(), path.as_posix())]
         if self.rules is not None:
@@ -375,7 +375,7 @@ def _local(top: Section, folder: Path, text: str, typed: bool) -> Path:
             top.fail("inputDirURI", f"'{text}' names another host. Write file:///folder.")
         text = unquote(uri.path)
     elif "://" in text:
-        hint = "Copy the files to this machine and give --input DIR."
+        hint = "Copy the files to this machine: hybrid job run SPEC.yml --input DIR"
         top.fail(
             "inputDirURI",
             f"'{text}' cannot be read: only local folders are, with file:// or without, and s3://.",

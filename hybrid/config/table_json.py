@@ -289,7 +289,10 @@ def _by_half(configs: list[tuple[dict[str, object], str]]) -> dict[Half, Section
             top.fail("tableType", f"{half} is already configured by {halves[half].source}. Give each half once.")
         halves[half] = top
     if not halves:
-        raise SpecError("A table needs a config: REALTIME, OFFLINE or both.", hint="Add --config FILE.")
+        raise SpecError(
+            "A table needs a config: REALTIME, OFFLINE or both.",
+            hint="hybrid table create --schema SCHEMA.json --config TABLE.json",
+        )
     return halves
 
 

@@ -74,7 +74,7 @@ def _filler(variables: Mapping[str, str], source: str, path: str) -> Callable[[r
         if match["default"] and not variables.get(name):
             return match["default"][1:-1]
         if name not in variables:
-            hint = f"Add --var {name}=VALUE; a dollar sign that is meant is written \\$."
+            hint = f"hybrid job run SPEC.yml --var {name}=VALUE; a dollar sign that is meant is written \\$."
             raise SpecError.at(source, path, f"{match[0]} is not set.{suggestion(name, variables)}", hint=hint)
         return variables[name]
 

@@ -81,7 +81,8 @@ def check_same_log(table: str, stream: StreamConfig, state: RealtimeState, view:
                 f"offset {position}, but from offset {same} on Kafka no longer holds what was read. "
                 f"Ingestion stopped; nothing was skipped. {_decide(table, stream, place.topic)}",
                 hint="A leader without the newest messages was elected, or a broker lost them. Rows that were "
-                f"read stay. To read what Kafka holds in their place: --to {place.partition}:{same}",
+                f"read stay. To read what Kafka holds in their place: hybrid connector reset {table} --to "
+                f"{place.partition}:{same}",
             )
 
 

@@ -186,7 +186,9 @@ def require_listener(brokers: str) -> None:
 
 def _unreachable(brokers: str, reason: object) -> StreamError:
     return StreamError(
-        f"Kafka at {brokers} cannot be reached: {reason}", hint="hybrid kafka start, or --kafka HOST:PORT"
+        f"Kafka at {brokers} cannot be reached: {reason}",
+        hint="hybrid kafka start starts the local one. Another: hybrid kafka ... --kafka HOST:PORT, or for a table "
+        "hybrid table apply ... --kafka HOST:PORT",
     )
 
 

@@ -220,7 +220,7 @@ class ErasureAttempt:
         left = unknown if self._certificate.dropped_copies else copies
         if not left:
             return None
-        hint = "With --dropped-copies they are removed. To keep them: hybrid table undrop"
+        hint = "hybrid erase run ... --dropped-copies removes them. To keep them: hybrid table undrop"
         if unknown:
             hint = f"hybrid table drop {unknown[0].path.name} --purge, or hybrid table undrop {unknown[0].path.name}"
         words = "; ".join(copy.words for copy in left)

@@ -24,12 +24,15 @@ def list_inputs(job: JobSpec) -> list[Path]:
 def _nothing_found(job: JobSpec) -> DataError:
     there = sorted(path.name for path in job.files_there())
     if not there:
-        return DataError(f"{job.source}: the input folder '{job.input_dir}' holds no files.", hint="--input DIR")
+        return DataError(
+            f"{job.source}: the input folder '{job.input_dir}' holds no files.",
+            hint="Give another: hybrid job run SPEC.yml --input DIR",
+        )
     pattern = job.include or "any file"
     left_out = f" without '{job.exclude}'" if job.exclude else ""
     near = suggestion(pattern.rsplit("/", 1)[-1], there)
     shown = ", ".join(f"'{name}'" for name in there[:3]) + (f" and {len(there) - 3} more" if len(there) > 3 else "")
     return DataError(
         f"{job.source}: no file in '{job.input_dir}' matches '{pattern}'{left_out}; there are {shown}.{near}",
-        hint="Change includeFileNamePattern, or give another folder: --input DIR",
+        hint="Change includeFileNamePattern, or give another folder: hybrid job run SPEC.yml --input DIR",
     )

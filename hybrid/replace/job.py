@@ -221,7 +221,8 @@ def _refuse_hollow(staged: StagedRows, files: Sequence[InputFile]) -> None:
         raise DataError(
             f"{hollow[0].path} holds no rows ({hollow[0].bytes} bytes) while others of the {len(files)} files do; was "
             "it cut off? Nothing was changed.",
-            hint="Leave it out with excludeFileNamePattern, or say --yes to take it as a file without rows.",
+            hint="Leave it out with excludeFileNamePattern, or take it as a file without rows: "
+            "hybrid job run SPEC.yml --yes",
         )
 
 

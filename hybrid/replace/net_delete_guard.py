@@ -54,7 +54,7 @@ def refuse_reviving(table: TableContext, base: HalfSnapshot, replaced: Sequence[
         raise ConflictError(
             f"The segments that would be replaced hold {count} delete{'s' * (count != 1)}, which take equal rows "
             f"of '{table.name}' away, wherever these lie: they would come back. Nothing was changed.",
-            hint="Add rows with --append, or send what is to go as deletes to the topic.",
+            hint="Add rows with hybrid job run SPEC.yml --append, or send what is to go as deletes to the topic.",
         )
 
 

@@ -78,7 +78,8 @@ def refuse_overlap(
             raise ConflictError(
                 f"Segment '{target.name}' does not exist, and its times [{target.low}, {target.high}] overlap "
                 f"{len(beside)} segment{'s' * (len(beside) > 1)}, e.g. '{beside[0]}'. Nothing was changed.",
-                hint="To correct a segment, name it: --var segmentName=... To add rows beside them: --append",
+                hint="To correct a segment, name it: hybrid job run SPEC.yml --var segmentName=... To add rows "
+                "beside them: --append",
             )
 
 
@@ -100,7 +101,8 @@ def refuse_times_outside_name(
                 raise DataError(
                     f"{file.path}{at}: time {time_value(spec, time)} is outside of the times in the name of segment "
                     f"'{name}', {first} to {last}. Nothing was changed.",
-                    hint="Name the segment that the rows belong to, or say --append if they belong to this one.",
+                    hint="Name the segment that the rows belong to, or add them to this one: "
+                    "hybrid job run SPEC.yml --append",
                 )
 
 

@@ -29,7 +29,7 @@ from hybrid.serve.sessions import is_open_page, session_account, session_value
 _LOG = logging.getLogger(__name__)
 _KNOWN_MAX = 256
 HOME_ACCOUNT = "(home)"  # no account can have this name
-_HINT = "Authorization: Bearer SECRET, or Basic with NAME:SECRET; hybrid: --token SECRET (HYBRID_TOKEN)."
+_HINT = "Authorization: Bearer SECRET, or Basic with NAME:SECRET; hybrid --token SECRET (HYBRID_TOKEN)."
 _Stamp = tuple[int, int, int] | None
 
 

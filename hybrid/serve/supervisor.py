@@ -231,7 +231,8 @@ def _listening(host: str, port: int, deadline: float) -> socket.socket:
                 time.sleep(_TURN_S)
                 continue
             raise MachineError(
-                f"Port {port} of {host} cannot be had: {error.strerror}.", hint="Choose another: --port, --broker-port."
+                f"Port {port} of {host} cannot be had: {error.strerror}.",
+                hint="Choose another: hybrid serve --port N --broker-port N",
             ) from error
         listener.set_inheritable(True)
         return listener

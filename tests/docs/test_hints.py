@@ -72,3 +72,21 @@ def test_the_page_of_hints_is_that_of_the_source() -> None:
     page = hint_list.page()
     assert page.count("\n- ") > 300
     assert hint_list.PAGE.read_text(encoding="utf-8") == page, "python -m tests.docs.hint_list writes it"
+
+
+# Every command takes these, so that they need none.
+_GLOBAL = {name for option in hybrid.params for name in option.opts}
+_LEFT_OUT = re.compile(r"Leave --[a-z-]+")
+_OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
+_PROGRAM = re.compile(r"\b(?:hybrid|pip install) |^\.output ")
+
+
+def test_a_hint_names_an_option_with_its_command() -> None:
+    """The command stands before it in the hint; what is to be left out stands in the command that failed."""
+    alone = []
+    for hint in hint_list.hints():
+        text = _LEFT_OUT.sub("", hint.hint)
+        options = [found for found in _OPTION.finditer(text) if found[0] not in _GLOBAL]
+        if options and not _PROGRAM.search(text[: options[0].start()]):
+            alone.append(f"{hint.message} -> {hint.hint}")
+    assert alone == []

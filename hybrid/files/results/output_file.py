@@ -16,7 +16,7 @@ from hybrid.runtime import durable
 
 _BUFFER = 1024 * 1024
 _FULL = (errno.ENOSPC, errno.EDQUOT)
-_HINT = "--force replaces it (Python: force=True)."
+_HINT = "hybrid query -o FILE --force replaces it (Python: force=True)."
 
 
 class OutputStream:

@@ -69,7 +69,7 @@ def format_of_file(path: str, name: str | None = None) -> ResultFormat:
     problem = f"the suffix '{suffix}' names no format" if suffix else "a name without a suffix needs a format"
     raise UsageError(
         f"{path}: {problem}. The suffixes are {_listed(list(_SUFFIXES))}.",
-        hint=f"--format {'|'.join(ResultFormat)} sets the format of any file.",
+        hint=f"hybrid query -o FILE --format {'|'.join(ResultFormat)} sets the format of any file.",
     )
 
 

@@ -326,7 +326,7 @@ def _table(config: DeltaInput, version: int | None) -> DeltaTable:
             ) from error
         raise NotFoundError(
             f"There is no Delta table at {config.address}.",
-            hint="Set another: --set /connectors/NAME/transport/config/uri=URI",
+            hint="Set another: hybrid table apply ... --set /connectors/NAME/transport/config/uri=URI",
         ) from error
     except (DeltaError, OSError, ValueError) as error:
         at = "" if pinned_version is None else f" at version {pinned_version}"

@@ -160,7 +160,8 @@ def _listed(config: words.FileInput) -> list[Path]:
         paths = [Path(path) for path in sorted(glob.glob(str(place), recursive=True)) if Path(path).is_file()]
     if not paths and not (config.follow and (place.is_dir() or glob.has_magic(str(place)))):
         raise NotFoundError(
-            f"There is no file at {config.path}.", hint="Set another: --set /connectors/NAME/transport/config/path=PATH"
+            f"There is no file at {config.path}.",
+            hint="Set another: hybrid table apply ... --set /connectors/NAME/transport/config/path=PATH",
         )
     return [path.absolute() for path in paths]
 

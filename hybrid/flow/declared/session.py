@@ -103,5 +103,5 @@ def variable(name: str, default: str | None, spelling: str) -> str:
     if value is None:
         near = suggestion(name, session.variables)
         message = f"{session.declaration.source}: {spelling}('{name}'): no --var of that name was given.{near}"
-        raise SpecError(message, hint=f"Add --var {name}=VALUE.")
+        raise SpecError(message, hint=f"hybrid flow run FILE --var {name}=VALUE")
     return value

@@ -61,7 +61,7 @@ def _value(name: str, session: FlowSession) -> str:
     if value is None:
         near = suggestion(name, session.variables)
         message = f"{session.declaration.source}: ${{{name}}}: no --var of that name was given.{near}"
-        raise SpecError(message, hint=f"Add --var {name}=VALUE.")
+        raise SpecError(message, hint=f"hybrid flow run FILE --var {name}=VALUE")
     return value
 
 

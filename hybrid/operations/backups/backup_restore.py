@@ -107,7 +107,7 @@ def _require_empty(target: Path) -> None:
     if any(path.name != _LOGS for path in target.iterdir()) if is_folder else os.path.lexists(target):
         raise ConflictError(
             f"{target} is not empty: a backup is restored into a new home. Nothing was changed.",
-            hint="Name another with --home DIR.",
+            hint="Name another: hybrid backup restore ... --home DIR",
         )
 
 
@@ -117,7 +117,7 @@ def _require_renamable(target: Path) -> None:
         raise UsageError(
             f"{target} is a mount point, and no folder can be renamed to one, as a restore does at its end. Nothing "
             "was changed.",
-            hint=f"Name a folder in it: --home {target / 'home'}",
+            hint=f"Name a folder in it: hybrid backup restore ... --home {target / 'home'}",
         )
 
 

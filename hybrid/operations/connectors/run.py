@@ -162,7 +162,7 @@ class TableConnectors:
         if accept is False:
             raise ConflictError(
                 f"{plan.sentence} That has to be accepted; nothing was changed.",
-                hint='--yes accepts it, over HTTP {"yes": true}',
+                hint='hybrid connector reset TABLE --to PLACE --yes accepts it, over HTTP {"yes": true}',
             )
 
         def work() -> ResetReport:

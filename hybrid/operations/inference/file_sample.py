@@ -58,7 +58,7 @@ def file_format(path: Path, given: str | None = None) -> DataFormat:
     if found is None:
         raise UsageError(
             f"{path}: the ending of its name does not say its format. Known are {', '.join(SUFFIXES)}.",
-            hint=f"--file-format {'|'.join(DataFormat)}",
+            hint=f"hybrid table init FILE --file-format {'|'.join(DataFormat)}",
         )
     return found
 

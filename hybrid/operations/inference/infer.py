@@ -212,7 +212,7 @@ def _time_column(
             raise UsageError(
                 f"'{named.name}' is {named.type_name}, and not all of its values are times of one format.",
                 hint="Times are epoch seconds to nanoseconds of the years 1975 to 2199, ISO 8601, or dates. "
-                "--no-time makes a table without a time column.",
+                "hybrid table init SOURCE --no-time makes a table without a time column.",
             )
         return named
     plain = [(column.time.rank, column) for column in candidates if column.time is not None and column.time.nulls == 0]
@@ -224,13 +224,14 @@ def _time_column(
         nulls = ", ".join(f"'{column.name}' (null in {column.time.nulls:,})" for column in candidates if column.time)
         raise DataError(
             f"No column of {sample.source} has a time in every record: {nulls}.",
-            hint=f"--time {candidates[0].name} takes it, and records without a time become rejected rows; --no-time "
-            "makes a table without a time column.",
+            hint=f"hybrid table init SOURCE --time {candidates[0].name} takes it, and records without a time "
+            "become rejected rows; --no-time makes a table without a time column.",
         )
     names = ", ".join(column.name for column in planned[:20])
     raise DataError(
         f"No column of {sample.source} looks like a time. Columns are: {names}.",
-        hint="--time COLUMN names one whose values are times; --no-time makes a table without, which moves by offsets.",
+        hint="hybrid table init SOURCE --time COLUMN names one whose values are times; --no-time makes a "
+        "table without, which moves by offsets.",
     )
 
 

@@ -87,8 +87,8 @@ def _missing(stream: StreamConfig, topic: str) -> NotFoundError:
     there = f" There are: {', '.join(names[:20])}." if names and not near else ""
     return NotFoundError(
         f"Topic '{topic}' does not exist at {stream.brokers}, and there is no file of that name.{near}{there}",
-        hint="hybrid kafka topic list, or --kafka HOST:PORT for another cluster. A file is named with its path: "
-        f"./{topic}",
+        hint="hybrid kafka topic list, or hybrid table init TOPIC --kafka HOST:PORT for another cluster. A file is "
+        f"named with its path: ./{topic}",
     )
 
 
@@ -107,7 +107,7 @@ def _require_records(
             f"--topic {topic}",
         )
     shown = "; ".join(f"{at}: {reason}" for at, reason in malformed[:_MALFORMED_SHOWN])
-    hint = "Messages of CSV or Avro: --stream-config stream.kafka.decoder.class.name=..."
+    hint = "Messages of CSV or Avro: hybrid table init TOPIC --stream-config stream.kafka.decoder.class.name=..."
     if binary == len(malformed):
-        hint = "They begin like those of a schema registry: --registry http://HOST:PORT"
+        hint = "They begin like those of a schema registry: hybrid table init TOPIC --registry http://HOST:PORT"
     raise DataError(f"None of the {len(malformed):,} messages of topic '{topic}' is a record: {shown}", hint=hint)

@@ -44,13 +44,13 @@ def polars_code(reads: ViewReads) -> str:
         raise QueryError(
             f"The rows of '{reads.spec.name}' are folded by key (PARTIAL upsert, or several comparison columns), which "
             "this code does not do for Polars.",
-            hint="--for duckdb, or --for spark",
+            hint="hybrid table view TABLE --for duckdb, or --for spark",
         )
     for field in reads.fields:
         if field.name == "*" or (field.name.startswith("^") and field.name.endswith("$")):
             raise QueryError(
                 f"Column '{field.name}' of '{reads.spec.name}' has a name that Polars takes for a pattern of names.",
-                hint="--for duckdb, or --for spark",
+                hint="hybrid table view TABLE --for duckdb, or --for spark",
             )
     types = {field.name: _type(field) for field in reads.fields}
     hidden = {name: _HIDDEN[kind] for name, kind in columns.HIDDEN if name != columns.SEGMENT}

@@ -76,7 +76,7 @@ def _refuse_old(reads: ViewReads, half: HalfSnapshot) -> None:
         raise QueryError(
             f"Version {half.version} of {half.path.name} of '{reads.spec.name}' is older than its revert window, and "
             "Delta does not travel to it any more.",
-            hint="Its files are there: --for duckdb, or --for polars",
+            hint="Its files are there: hybrid table view TABLE --for duckdb, or --for polars",
         )
 
 

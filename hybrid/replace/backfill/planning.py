@@ -61,7 +61,7 @@ def plan_backfill(
         started = time.monotonic()
         base = Base(table.bench, table.spec, offline, realtime, request.window, folder)
         what = f"'{plan.change}' cannot be computed for every row of '{plan.table}'"
-        with spark_errors(what, hint="Leave such rows out with --where."):
+        with spark_errors(what, hint="Leave such rows out: hybrid backfill plan TABLE ... --where CONDITION"):
             correction = _correct(base, request, folder)
             units = stage_units(base, correction, folder / plans.ROWS)
         failed = _failed_before(table.layout, offline)

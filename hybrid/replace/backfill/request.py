@@ -108,7 +108,7 @@ def refuse_deciding(spec: TableSpec, assignments: Mapping[str, str]) -> None:
             raise UsageError(
                 f"--update {name}: '{name}' of table '{spec.name}' is {roles[name]}, so an update would make other "
                 "rows of these.",
-                hint="Remove the rows with --delete, and bring the right ones with --input.",
+                hint="Remove the rows with hybrid backfill plan TABLE --delete, and bring the right ones with --input.",
             )
 
 
@@ -127,7 +127,8 @@ def require_correctable(spec: TableSpec, offline: OfflineState, kind: ChangeKind
         raise SpecError(
             f"Table '{spec.name}' shows the version of a key that arrived last: rows from files would arrive now, and "
             "win over newer versions in other buckets.",
-            hint="Correct rows that are there with --update or --delete, or send the right ones to the topic.",
+            hint="Correct rows that are there with hybrid backfill plan TABLE --update or --delete, or "
+            "send the right ones to the topic.",
         )
 
 
