@@ -115,9 +115,9 @@ def _lines(file: IO[bytes]) -> Iterator[bytes]:
 
 
 def _brokers(cli: Cli, given: str | None) -> str:
-    """Brokers: the flag, else the setting, else the running local broker, else its default address."""
+    """Brokers: the flag, else the setting, else the local broker: see `LocalBroker.address_to_ask`."""
     from hybrid.config.broker_list import plain_brokers
-    from hybrid.jvm.broker import DEFAULT_PORT, HOST, LocalBroker
+    from hybrid.jvm.broker import LocalBroker
 
     hint = (
         "Leave --server out, and name the brokers: hybrid kafka ... --kafka HOST:PORT. Topics are asked of Kafka, from "
@@ -128,7 +128,7 @@ def _brokers(cli: Cli, given: str | None) -> str:
         return plain_brokers(given, "--kafka")
     if cli.settings.kafka:
         return plain_brokers(cli.settings.kafka, "the setting 'kafka'")
-    return LocalBroker(cli.home).address or f"{HOST}:{DEFAULT_PORT}"
+    return LocalBroker(cli.home).address_to_ask()
 
 
 def _emit_status(cli: Cli) -> str:

@@ -87,6 +87,19 @@ class LocalBroker:
         recorded = self._recorded()
         return None if recorded is None else recorded[1]
 
+    def address_to_ask(self) -> str:
+        """The address of the broker if its process is alive; the default one when it was never started here.
+
+        StreamError when it is stopped: whatever answers at the default address is another broker.
+        """
+        address, port = self.address, broker_files.port_of(self.folder)
+        if address is None and port is not None:
+            raise StreamError(
+                f"The local broker is stopped. It listened on {HOST}:{port}.",
+                hint="hybrid kafka start starts it there again. Another: hybrid kafka ... --kafka HOST:PORT",
+            )
+        return address or f"{HOST}:{DEFAULT_PORT}"
+
     def status(self) -> BrokerStatus:
         """Whether it runs and answers; takes milliseconds when it does."""
         recorded = self._recorded()

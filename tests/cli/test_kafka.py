@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
@@ -9,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from hybrid.cli.main import run
+from hybrid.jvm import broker_files
+from hybrid.jvm.broker import LocalBroker
 
 
 @pytest.mark.kafka
@@ -52,6 +55,26 @@ def test_start_status_stop(home: Path) -> None:
         stopped = _hybrid(home, "kafka", "stop")
     assert (stopped.returncode, stopped.stderr) == (0, "Kafka stopped\n")
     assert _hybrid(home, "kafka", "stop").stderr == "Kafka was not running\n"
+    produced = _hybrid(home, "kafka", "produce", "orders")
+    assert produced.returncode == 1 and f"The local broker is stopped. It listened on {address}." in produced.stderr
+
+
+@pytest.mark.parametrize("words", [["kafka", "topic", "list"], ["kafka", "produce", "t"], ["table", "init", "orders"]])
+def test_a_stopped_local_broker_is_not_looked_for_elsewhere(
+    words: list[str], home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The default address may be another broker's. A home that never had its own broker still asks there."""
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"")))
+    (home / "kafka").mkdir(parents=True)
+    broker_files.write(home / "kafka", home / "kafka.log", 19999, 20000)
+    assert run([*words, "--home", str(home)]) == 1
+    said = capsys.readouterr().err
+    assert "The local broker is stopped. It listened on 127.0.0.1:19999." in said
+    assert "hybrid kafka start starts it there again" in said
+
+
+def test_a_home_without_a_broker_asks_the_default_address(tmp_path: Path) -> None:
+    assert LocalBroker(tmp_path).address_to_ask() == "127.0.0.1:9092"
 
 
 def test_nobody_answers(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -105,10 +105,10 @@ def _stem(path: Path) -> str:
 
 
 def _brokers(home: Home) -> str:
-    """The brokers of the setting, else of the home's own broker, else its default address."""
+    """The brokers of the setting, else the home's own broker: see `LocalBroker.address_to_ask`."""
     from hybrid.jvm.broker import LocalBroker
 
-    return home.settings.kafka or LocalBroker(home.folder).address or _DEFAULT_BROKERS
+    return home.settings.kafka or LocalBroker(home.folder).address_to_ask()
 
 
 # The plan
