@@ -66,6 +66,8 @@ def _show(cli: Cli, report: dict[str, Any]) -> int:
         return 0
     cli.emit(report["tables"], _SHOWN)
     for row in report["tables"]:
+        if row["visible_rows"] is None and row.get("visible_rows_reason"):
+            cli.say(f"visible_rows of '{row['table']}' is not known: {row['visible_rows_reason']}.")
         if row["override"] is not None:
             words = f"The boundary of '{row['table']}' is set by hand to {row['override']}."
             cli.say(f"{words} `hybrid boundary clear {row['table']}` takes it back.")

@@ -230,6 +230,7 @@ def status_view(table: TableStatus) -> Json:
         "rejected": table.rejected,
         "last_task": table.last_task,
         "visible_rows": table.visible_rows,
+        "visible_rows_reason": table.visible_rows_reason,
         "stored_twice_rows": table.stored_twice_rows,
         "stored_twice_bytes": table.stored_twice_bytes,
         "bytes": table.bytes,

@@ -222,6 +222,7 @@ _STOPPED = {
     "override": "2021-09-26T16:00:00.001Z",
     "last_task": None,
     "visible_rows": None,
+    "visible_rows_reason": "the statement took longer than 3 s",
     "stored_twice_rows": 0,
     "stored_twice_bytes": 0,
     "bytes": 2848,

@@ -16,6 +16,7 @@ from hybrid.kafka.streams import SilentBrokers
 from hybrid.operations.lag import lag_of
 from hybrid.operations.run_views import visible_run
 from hybrid.operations.segments import segments_of
+from hybrid.operations.tables.visible_rows import RowCount
 from hybrid.query.covered_rows import StoredTwice, stored_twice
 from hybrid.runtime.sentence_repr import shown_as
 from hybrid.table.effective import EffectiveBoundary
@@ -40,7 +41,8 @@ class TableStatus:
     are of the rows stored in each half. `visible_rows` are those that a query sees. `stored_twice_rows` are realtime
     rows that have moved, and stay until retention drops their segments. Both are None when not counted, or not in time.
     `override_ms` is epoch milliseconds. `hint` says what to do about a `state` that is not OK, where that is known.
-    `tails` divides `behind` among partitions, as `place_text` names them.
+    `visible_rows_reason` says why `visible_rows` is None although it was to be counted. `tails` divides `behind` among
+    partitions, as `place_text` names them.
     """
 
     table: str
@@ -61,6 +63,7 @@ class TableStatus:
     bytes: int
     hint: str | None = None
     tails: Mapping[str, int] = field(default_factory=dict)
+    visible_rows_reason: str | None = None
 
     @property
     def healthy(self) -> bool:
@@ -106,6 +109,7 @@ def status_of(
     effective = table.effective_boundary()
     realtime = table.half(Half.REALTIME) if Half.REALTIME in table.spec.halves else None
     twice = _stored_twice(table.spec, realtime, effective, visible)
+    seen = visible.count(table, behind) if visible is not None else RowCount(None)
     return TableStatus(
         table=table.name,
         state=state,
@@ -119,12 +123,13 @@ def status_of(
         boundary=effective,
         override_ms=boundary.override_ms if (boundary := table.boundary()) is not None else None,
         last_task=_last_task(visible_run(runs[0])) if runs else None,
-        visible_rows=visible.count(table, behind) if visible is not None else None,
+        visible_rows=seen.rows,
         stored_twice_rows=twice.rows if twice is not None else None,
         stored_twice_bytes=twice.bytes if twice is not None else None,
         bytes=sum(segment.bytes for segment in segments),
         hint=hint,
         tails=lag.tails,
+        visible_rows_reason=seen.reason,
     )
 
 

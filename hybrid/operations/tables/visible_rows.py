@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from hybrid.config.table_config import Half
 from hybrid.errors import HybridError
@@ -26,6 +26,13 @@ _ALL_S = 3.0
 _MEMORY_BYTES = 256 * 1024 * 1024
 
 
+class RowCount(NamedTuple):
+    """The rows that a query sees, or None and why they are not known: a part of a sentence."""
+
+    rows: int | None
+    reason: str | None = None
+
+
 class VisibleRows:
     """Counts rows for one status page. All its counts together take three seconds at most."""
 
@@ -34,24 +41,26 @@ class VisibleRows:
         self._began: float | None = None
         self._one_at_a_time = threading.Lock()  # for the sake of memory; a count from a server's cache is short
 
-    def count(self, table: FixedTableRef, behind: int | None) -> int | None:
-        """The rows that a query of the table sees now; None when they are not counted in time.
+    def count(self, table: FixedTableRef, behind: int | None) -> RowCount:
+        """The rows that a query of the table sees now; without a number when they are not counted in time.
 
         `behind` counts the offsets in Kafka that are not committed. None: Kafka is not asked, committed rows count.
         """
         committed = None if behind else _committed_rows(table)
         counted = None if committed is None else committed.by_statistics()
         if counted is not None:
-            return counted
+            return RowCount(counted)
         with self._one_at_a_time:
             until = self._start() + self._all_s
             if committed is not None and not self._queries.has_cache:
                 counted = committed.by_reading(_MEMORY_BYTES, self._home.settings.spill, until)
-            if counted is not None or time.monotonic() > until:
-                return counted
+            if counted is not None:
+                return RowCount(counted)
+            if time.monotonic() > until:
+                return RowCount(None, f"all tables together were not counted within {self._all_s:g} s")
             return self._by_query(table.name, with_tail=behind is not None)
 
-    def _by_query(self, table: str, *, with_tail: bool) -> int | None:
+    def _by_query(self, table: str, *, with_tail: bool) -> RowCount:
         from hybrid.query.engine import QueryOptions
         from hybrid.query.tail import KafkaTail, NoTail
 
@@ -64,10 +73,11 @@ class VisibleRows:
         )
         try:
             result = self._queries.query(f"SELECT count(*) FROM {identifier(table)}", options)
-        except HybridError:
-            return None
-        # A warning says that rows in Kafka are missing, as they were not read in time.
-        return None if with_tail and result.warnings else int(result.rows[0][0])
+        except HybridError as error:
+            return RowCount(None, str(error).removesuffix("."))
+        if with_tail and result.warnings:  # rows in Kafka are missing, as they were not read in time
+            return RowCount(None, str(result.warnings[0]).removesuffix("."))
+        return RowCount(int(result.rows[0][0]))
 
     def stored_twice(self, spec: TableSpec, realtime: HalfSnapshot, boundary: EffectiveBoundary) -> StoredTwice | None:
         """The rows that both halves hold; None when they are not counted in time."""

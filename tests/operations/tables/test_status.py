@@ -19,7 +19,7 @@ from hybrid.jvm.process import Process
 from hybrid.operations.queries import Queries
 from hybrid.operations.tables import visible_rows
 from hybrid.operations.tables.status import status_of_all, stored_bytes
-from hybrid.operations.tables.visible_rows import VisibleRows
+from hybrid.operations.tables.visible_rows import RowCount, VisibleRows
 from hybrid.query.tail import KafkaTail, NoTail
 from hybrid.query.visible_count import VisibleCount
 from hybrid.rpc.client import SERVER_FILE
@@ -107,12 +107,18 @@ def test_committed_rows_are_counted_without_a_statement(
     assert figures(hy) == (4, 3, 4, 3)
 
 
-def test_what_cannot_be_counted_is_left_open(hy: Hybrid, orders: Halves, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_counted_is_left_open_with_the_reason(
+    hy: Hybrid, orders: Halves, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     divide(orders)
     monkeypatch.setattr(VisibleCount, "by_reading", lambda *_: None)
     assert figures(hy) == (4, 3, 4, 3), "by a query"
     monkeypatch.setattr(Queries, "query", refuse)
     assert figures(hy) == (None, 3, 4, 3)
+    capsys.readouterr()
+    assert run(["--home", str(hy.home), "status"]) == 3, "no broker is here"
+    said = "visible_rows of 'orders' is not known: The statement took longer than 3 s."
+    assert said in capsys.readouterr().err.splitlines()
 
 
 def test_a_commit_between_the_halves_is_seen(hy: Hybrid, orders: Halves) -> None:
@@ -120,7 +126,7 @@ def test_a_commit_between_the_halves_is_seen(hy: Hybrid, orders: Halves) -> None
     table.half(Half.OFFLINE)
     orders.commit_offline([row(3, 3000, 2, "orders_3000_4000_0"), row(4, 4000, 3, "orders_3000_4000_0")])
     orders.commit_offline([], Boundary(4001, {KEY: 4}))
-    assert VisibleRows(hy.context, hy._queries).count(table, None) == 4
+    assert VisibleRows(hy.context, hy._queries).count(table, None) == RowCount(4)
 
 
 def test_all_counts_share_their_time(hy: Hybrid, orders: Halves, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,12 +142,14 @@ def test_all_counts_share_their_time(hy: Hybrid, orders: Halves, monkeypatch: py
     monkeypatch.setattr(Queries, "query", query)
     monkeypatch.setattr(VisibleCount, "by_reading", lambda *_: None)
     counts = VisibleRows(hy.context, hy._queries, all_s=60)
-    assert (counts.count(table, behind=1), counts.count(table, behind=None)) == (None, 4)
+    unknown, known = counts.count(table, behind=1), counts.count(table, behind=None)
+    assert (unknown.rows, known) == (None, RowCount(4)) and unknown.reason is not None
     assert limits[0].began == limits[1].began and limits[0].timeout_ms == limits[1].timeout_ms == 60_000
     assert isinstance(limits[0].tail, KafkaTail) and isinstance(limits[1].tail, NoTail)
     began = time.monotonic()
     monkeypatch.setattr(visible_rows.time, "monotonic", lambda: began + 61)
-    assert counts.count(table, behind=None) is None and len(limits) == 2
+    late = RowCount(None, "all tables together were not counted within 60 s")
+    assert counts.count(table, behind=None) == late and len(limits) == 2
 
 
 def test_bytes_in_lists(hy: Hybrid, orders: Halves, capsys: pytest.CaptureFixture[str]) -> None:
