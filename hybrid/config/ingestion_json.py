@@ -95,7 +95,7 @@ _TIME_CHECKS = {
 
 
 def ingestion_warnings(section: Section) -> Iterator[str]:
-    """One warning for each time check, and for each unknown key in a section of `ingestionConfig`."""
+    """Warnings for time checks and unknown keys in `ingestionConfig`, and for functions that mean something else."""
     for key, otherwise in _TIME_CHECKS.items():
         if section.boolean(key):
             yield (
@@ -104,8 +104,19 @@ def ingestion_warnings(section: Section) -> Iterator[str]:
             )
     for config in section.sections("transformConfigs"):
         yield from config.unknown({"columnName", _FUNCTION})
+        yield from expression_notes(config, _FUNCTION)
     yield from section.section("filterConfig").unknown({_FILTER})
+    yield from expression_notes(section.section("filterConfig"), _FILTER)
     yield from section.section(_COMPLEX).unknown(_COMPLEX_KEYS)
+
+
+def expression_notes(section: Section, key: str) -> Iterator[str]:
+    """A warning for what the expression at `key` may not mean."""
+    if section.has(key):
+        from hybrid.expression.parse import notes_of
+
+        for note in notes_of(section.text(key)):
+            yield f"{section.source}: {section.at(key)}: {note}"
 
 
 def _fields(function: str) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterator
 from typing import cast
 
-from hybrid.config.ingestion_json import expression_fields
+from hybrid.config.ingestion_json import expression_fields, expression_notes
 from hybrid.errors import Gathered, SpecError, suggestion
 from hybrid.schema.document import Section, shown
 from hybrid.schema.ingestion import Transform
@@ -247,6 +247,7 @@ def _check_new(name: str, names: dict[str, str], section: Section) -> None:
 
 def _field_warnings(section: Section, null_handling: bool) -> Iterator[str]:
     yield from section.unknown(_FIELD_KEYS | _REFUSED.keys())
+    yield from expression_notes(section, "transformFunction")
     if section.boolean("allowTrailingZeros"):
         place = f"{section.source}: {section.at('allowTrailingZeros')}"
         yield f"{place}: true has no effect: zeros at the end of a number are not kept, 1.50 is 1.5."

@@ -22,6 +22,7 @@ from hybrid.expression.casts import cast, cast_decimal
 from hybrid.expression.constants import data_type
 from hybrid.expression.functions import rule_of
 from hybrid.expression.groovy import check_no_script
+from hybrid.expression.rounding import rounding_notes
 from hybrid.expression.rules import Node, Rule, call, constant
 from hybrid.schema.dialect import PinotReader
 from hybrid.schema.types import DataType
@@ -52,6 +53,15 @@ def parse_expression(text: str) -> Expression:
     except RecursionError as error:
         raise ValueError("it nests too deep") from error
     return Expression(text, tuple(builder.fields), evaluate)
+
+
+@lru_cache(maxsize=256)
+def notes_of(text: str) -> tuple[str, ...]:
+    """What an expression, or assignments `a = expr, b = expr`, may not mean; nothing where it cannot be read."""
+    try:
+        return rounding_notes(_tree(text))
+    except (ValueError, RecursionError):
+        return ()
 
 
 def _tree(text: str) -> exp.Expr:

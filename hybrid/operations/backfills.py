@@ -71,6 +71,7 @@ class Backfills:
         `redaction`, and names the `erasure` that it belongs to. UsageError for a change that does not name exactly one
         correction. DataError for rows that cannot be computed or converted.
         """
+        from hybrid.expression.parse import notes_of
         from hybrid.replace.backfill.planning import plan_backfill
 
         ref = self._home.table(table)
@@ -88,7 +89,8 @@ class Backfills:
             window = self._whole(ref, edges) if is_whole else given
             halves, late = self._move_first(ref, window)
             spec = self._home.spec(ref.name)  # read after the halves, so that it has every column of their rows
-            blank = _blank(recorded, spec, halves, (*warnings, *late), erasure)
+            notes = notes_of(change.update) if change.update is not None else ()
+            blank = _blank(recorded, spec, halves, (*warnings, *late, *notes), erasure)
             held = self._held(spec, halves[1]) if change.from_kafka else request.held
             ready_request = replace(request, window=window, held=held)
             with self._with_rows(ref, change, ready_request, halves[0]) as (ready, inputs):

@@ -298,7 +298,7 @@ def plan_query(
     rewritten = rewrite(resolved, now_ms)
     pinned = dict(zip(resolved.tables, (with_staged(waiting.pinned(), staged) for waiting in pinning), strict=True))
     plans = [_plan_ref(ref, pinned[ref.table]) for ref in resolved.refs]
-    warnings = [warning for table in pinned.values() for warning in table.tail.warnings]
+    warnings = [*(warning for table in pinned.values() for warning in table.tail.warnings), *rewritten.statement.notes]
     if target_moment is not None:
         for plan in plans:
             refuse_missing(plan.ref.table, (*plan.offline.read, *plan.realtime.read, *plan.later.read))

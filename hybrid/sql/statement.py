@@ -14,6 +14,7 @@ from sqlglot.errors import ParseError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from hybrid.errors import PARSE_ERROR, QueryError
+from hybrid.expression.rounding import rounding_notes
 from hybrid.schema.dialect import PinotReader
 from hybrid.sql.arity import unread_call
 from hybrid.sql.gapfill import rewrite_gapfill
@@ -28,12 +29,16 @@ _HINT = "Only SELECT is understood here, with SET and EXPLAIN PLAN FOR before it
 
 @dataclass(frozen=True)
 class Statement:
-    """A parsed statement. `options` are from SET and OPTION, by lower-case name; the owner may change `tree`."""
+    """A parsed statement. `options` are from SET and OPTION, by lower-case name; the owner may change `tree`.
+
+    `notes` are warnings about functions that may not mean what was meant.
+    """
 
     tree: exp.Query
     text: str
     options: Mapping[str, str] = field(default_factory=dict)
     explain: bool = False
+    notes: tuple[str, ...] = ()
 
 
 def parse_statement(sql: str, values: BoundValues | None = None) -> Statement:
@@ -63,7 +68,7 @@ def parse_statement(sql: str, values: BoundValues | None = None) -> Statement:
         put_values(sql, tree, body, values)
     if "gapfill" in sql.lower().replace("_", ""):
         tree = rewrite_gapfill(tree)
-    return Statement(tree, sql, options, explain)
+    return Statement(tree, sql, options, explain, rounding_notes(tree))
 
 
 def _split(tokens: list[Token], at: TokenType) -> list[list[Token]]:

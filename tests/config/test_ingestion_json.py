@@ -105,6 +105,17 @@ def test_keys_without_effect_warn(parse: Any) -> None:
     assert places == ["ingestionConfig.transformConfigs[0].note", "ingestionConfig.filterConfig.filterFuncton"]
 
 
+def test_a_step_that_looks_like_decimals_is_named(parse: Any, schema_doc: Doc) -> None:
+    config: Doc = {**transforms(amount="round(gross, 2)"), "filterConfig": {"filterFunction": "round(a, 3) = 5"}}
+    schema_doc["metricFieldSpecs"][0]["transformFunction"] = "ROUND(a, 1)"
+    notes = [warning.split(": ", 2)[1:] for warning in parse(config).warnings]
+    assert ["metricFieldSpecs[0].transformFunction", "ROUND(a, 1) rounds to a multiple of 1, as in Pinot. "
+            "ROUND_DECIMAL(a, 1) rounds to 1 decimal."] in notes  # fmt: skip
+    assert ["ingestionConfig.transformConfigs[0].transformFunction", "ROUND(gross, 2) rounds to a multiple of 2, as in "
+            "Pinot. ROUND_DECIMAL(gross, 2) rounds to 2 decimals."] in notes  # fmt: skip
+    assert [place for place, _ in notes][-1] == "ingestionConfig.filterConfig.filterFunction"
+
+
 def test_a_schemas_own_transform_holds_in_both_halves_unless_the_config_has_one(parse: Any, schema_doc: Doc) -> None:
     schema_doc["metricFieldSpecs"][0]["transformFunction"] = "price * pieces"
     spec = parse(transforms(amount="net"))

@@ -151,3 +151,13 @@ def test_data_frames(halves: Halves, ask: Ask) -> None:
 def test_a_multi_value_column_is_unnested(halves: Halves, ask: Ask) -> None:
     found = ask(halves, "select tag, count(*) from orders, unnest(tags) u(tag) group by tag order by tag")
     assert found.rows == [("x", 14), ("y", 14)]
+
+
+def test_a_step_that_looks_like_decimals_gets_a_warning(halves: Halves, ask: Ask) -> None:
+    """The values are Pinot's; the warning names the function that rounds to decimals."""
+    result = ask(halves, "SELECT ROUND(amount, 2), ROUND_DECIMAL(amount, 2) FROM orders LIMIT 1")
+    assert [list(row) for row in result.rows] == [[14.0, 15.95]]
+    assert list(result.warnings) == [
+        "ROUND(amount, 2) rounds to a multiple of 2, as in Pinot. ROUND_DECIMAL(amount, 2) rounds to 2 decimals."
+    ]
+    assert not ask(halves, "SELECT ROUND(ts, 3600000) FROM orders LIMIT 1").warnings

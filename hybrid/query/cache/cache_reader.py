@@ -160,7 +160,8 @@ class CachedAnswers:
         fresh_ms = min(instant_ms for instant_ms in seen if instant_ms is not None)
         stats = _stats(served, round((time.monotonic() - began) * 1000), fresh_ms)
         revision = Revision(tuple(view.revision for view in served))
-        return to_result(asked.template.rewritten, fetched, revision, (), stats, "cache")
+        rewritten = asked.template.rewritten
+        return to_result(rewritten, fetched, revision, rewritten.statement.notes, stats, "cache")
 
     def note(self, table: QueryTable, shown: Mapping[PartitionKey, int]) -> None:
         """Records up to which offsets an answer from the files has shown the stream: none may show less afterwards."""
