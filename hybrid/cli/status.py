@@ -61,17 +61,31 @@ def _show(cli: Cli, report: dict[str, Any]) -> int:
     server = _server_words(cli)
     if server is not None:
         cli.say(f"server: {server}")
+    disk = report.get("disk")
+    if disk is not None:
+        cli.say(f"disk: {_disk_words(disk)}")
     if not report["tables"] and not cli.is_machine_read:
         cli.say("No tables yet. Try: hybrid demo orders, or hybrid table create --help")
         return 0
     cli.emit(report["tables"], _SHOWN)
     for row in report["tables"]:
-        if row["visible_rows"] is None and row.get("visible_rows_reason"):
+        if row.get("visible_rows_reason"):
             cli.say(f"visible_rows of '{row['table']}' is not known: {row['visible_rows_reason']}.")
         if row["override"] is not None:
             words = f"The boundary of '{row['table']}' is set by hand to {row['override']}."
             cli.say(f"{words} `hybrid boundary clear {row['table']}` takes it back.")
     return 0 if report["healthy"] else UNHEALTHY
+
+
+def _disk_words(disk: dict[str, int]) -> str:
+    """What the home takes on disk beside its tables, and what is left."""
+    from hybrid.runtime.byte_sizes import size_text
+
+    size = {name: size_text(count) for name, count in disk.items()}
+    return (
+        f"{size['logs']} of logs, {size['kafka']} of the local broker, {size['dropped_copies']} of dropped tables; "
+        f"{size['free']} are free"
+    )
 
 
 def _server_words(cli: Cli) -> str | None:

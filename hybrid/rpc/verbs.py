@@ -7,7 +7,7 @@ A verb whose `run_type` is set is heavy (Spark): a server queues it as a run, an
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from hybrid.config.table_documents import TableDocuments
@@ -16,6 +16,7 @@ from hybrid.home.accounts import Right, reads_only
 from hybrid.operations.backfill_change import BackfillChange
 from hybrid.operations.backfill_documents import plan_document
 from hybrid.operations.clock_guard import accept_clock
+from hybrid.operations.disk_usage import disk_usage
 from hybrid.operations.erasure import ERASE, Erasure
 from hybrid.operations.query_list import QueryFilter, list_queries
 from hybrid.operations.run_views import visible_run
@@ -167,6 +168,7 @@ def status(home: Hybrid) -> Json:
         "home": str(home.home),
         "healthy": all(t.healthy for t in tables),
         "tables": [*map(views.status_view, tables)],
+        "disk": asdict(disk_usage(home.context)),
     }
 
 

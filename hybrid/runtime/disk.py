@@ -6,6 +6,7 @@ import errno
 import os
 import shutil
 import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
 
 from hybrid.errors import MachineError
@@ -13,6 +14,7 @@ from hybrid.runtime.folder_setting import FolderSetting
 
 FREE_MIN = 1024**3  # free space for operations and their staged rows, which no statement may use; see `reserve_bytes`
 _MIB = 1024**2
+_BLOCK_BYTES = 512  # of `st_blocks`, whatever the file system's own blocks are
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 # Of the system, of SQLite, and of DuckDB for the space that its settings leave it.
 _SAID = ("No space left on device", "Disk quota exceeded", "database or disk is full", "max_temp_directory_size")
@@ -39,6 +41,23 @@ def existing(path: Path) -> Path:
 def free_bytes(path: Path) -> int:
     """Free bytes of the disk of `path`, which need not exist."""
     return shutil.disk_usage(existing(path.absolute())).free
+
+
+def folder_bytes(folder: Path) -> int:
+    """The bytes that the files of a folder take on disk; 0 for a missing one. Files may go while they are counted."""
+    return sum(_bytes_below(str(folder)))
+
+
+def _bytes_below(folder: str) -> Iterator[int]:
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    yield from _bytes_below(entry.path)
+                else:
+                    yield entry.stat(follow_symlinks=False).st_blocks * _BLOCK_BYTES
+    except (FileNotFoundError, NotADirectoryError):
+        return
 
 
 def full_disk(path: Path) -> MachineError:

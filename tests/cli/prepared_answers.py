@@ -213,6 +213,7 @@ _STATUS = {
     "stored_twice_bytes": 1048576,
     "bytes": 14240106,
 }
+_DISK = {"logs": 4_210_004, "kafka": 1_310_720, "dropped_copies": 812_000_000, "free": 52_000_000_000}
 _STOPPED = {
     **_STATUS,
     "table": "orders",
@@ -242,7 +243,7 @@ _NO_COLUMN = {
 }  # fmt: skip
 
 ANSWERS: Mapping[str, Any] = {
-    "status": {"home": "/data/hybrid", "tables": [_STOPPED, _STATUS], "healthy": False},
+    "status": {"home": "/data/hybrid", "tables": [_STOPPED, _STATUS], "healthy": False, "disk": _DISK},
     "table_list": [
         {**_TABLE, "bytes": 14240106},
         {**_TABLE, "name": "cities", "halves": ["OFFLINE"], "topic": None, "brokers": None, "bytes": 2848},

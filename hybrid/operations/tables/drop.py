@@ -100,11 +100,12 @@ def remove_copy(path: Path) -> None:
 
 def dropped_copies(home: Home, name: str) -> list[Path]:
     """The folders of dropped tables of this name, oldest first; of TABLE@TIME the one copy."""
-    found = _all_copies(home)
+    found = all_copies(home)
     return [path for path in found if path.name == name or path.name.rpartition("@")[0] == name]
 
 
-def _all_copies(home: Home) -> list[Path]:
+def all_copies(home: Home) -> list[Path]:
+    """The folders of all dropped tables, by name and time."""
     return sorted((home.settings.warehouse / _DROPPED).glob("*@*"))
 
 
@@ -116,7 +117,7 @@ def copy_names(home: Home, table: str) -> list[str]:
 def dropped_tables(home: Home) -> list[DroppedTable]:
     """All dropped copies, by name and time."""
     home.table_names()  # NotFoundError when there is no home
-    return [_dropped_table(path) for path in _all_copies(home)]
+    return [_dropped_table(path) for path in all_copies(home)]
 
 
 def _dropped_table(path: Path) -> DroppedTable:
@@ -153,7 +154,7 @@ def undrop_table(home: Home, name: str) -> str:
     copies = [path for path in dropped_copies(home, table) if not path.name.endswith(_PURGING)]
     matching = copies if name == table else [path for path in copies if path.name == name]
     if not matching:
-        names = {path.name.rpartition("@")[0] for path in _all_copies(home)}
+        names = {path.name.rpartition("@")[0] for path in all_copies(home)}
         raise NotFoundError.named("Dropped table", name, names if name == table else [path.name for path in copies])
     layout = home.layout(table)
     if layout.root.exists():
