@@ -29,7 +29,7 @@ def backup() -> None:
 @click.option("--table", "tables", metavar="TABLE", multiple=True, help="Only this table; may be repeated.")
 @pass_cli
 def create(cli: Cli, directory: str, tables: tuple[str, ...]) -> None:
-    """Back up the tables, definitions, plans, catalog and accounts; copy only files that DIR lacks."""
+    """Back up the home; copy only files that DIR lacks. It holds tables, definitions, plans, catalog and accounts."""
     report = ask(cli, "backup_create", directory=_absolute(directory), tables=list(tables) or None)
     tell(cli, report)
     if not cli.is_machine_read:
@@ -57,7 +57,7 @@ def list_(cli: Cli, directory: str) -> None:
 @click.argument("backup_id", metavar="ID", required=False)
 @pass_cli
 def verify(cli: Cli, directory: str, backup_id: str | None) -> int:
-    """Read every byte of a backup, or of all in DIR, and compare it with its checksum (exit 3: damage)."""
+    """Read every byte of a backup, or of all in DIR, and compare checksums. Exit code 3: damage."""
     from hybrid.operations.backups.backup_verify import verify_backups
 
     _check(cli, "verify")

@@ -17,7 +17,7 @@ def boundary() -> None:
 @click.argument("table", metavar="TABLE")
 @pass_cli
 def show(cli: Cli, table: str) -> None:
-    """Show what OFFLINE has taken over (before `time`, below `frontier`), and the `limit` that is in effect."""
+    """Show what OFFLINE has taken over, and the limit that is in effect. Rows before `time`, below `frontier`."""
     cli.emit(ask(cli, "boundary", table=table))
 
 
@@ -27,7 +27,7 @@ def show(cli: Cli, table: str) -> None:
 @click.option("--yes", is_flag=True, help="A time before all offline rows is meant.")
 @pass_cli
 def set_(cli: Cli, table: str, at: str | None, yes: bool) -> None:
-    """Set the boundary by hand until it is cleared: offline rows before TIME are visible, realtime rows from it on.
+    """Set the boundary by hand, until it is cleared. Offline rows before TIME are visible, realtime rows from it on.
 
     Without --at the last offline time is set, as Pinot does; mode exact has nothing to do then.
     """

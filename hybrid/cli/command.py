@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+SUMMARY_MAX = 90  # characters of a command in the list of its noun
 
 
 class Cli:
@@ -308,5 +309,5 @@ class HybridGroup(_WithGlobalOptions, click.Group):
 
     def _summaries(self) -> list[tuple[str, str]]:
         """Each command and its short help."""
-        summaries = [(name, command.get_short_help_str(90)) for name, command in self.commands.items()]
+        summaries = [(name, command.get_short_help_str(SUMMARY_MAX)) for name, command in self.commands.items()]
         return [*summaries, *((name, noun.help) for name, noun in self.nouns.items())]

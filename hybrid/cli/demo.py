@@ -15,7 +15,7 @@ from hybrid.errors import MachineError
 @click.argument("recipe", type=click.Choice(sorted(RECIPES)), default="orders")
 @pass_cli
 def demo(cli: Cli, recipe: str) -> None:
-    """Play a recipe end to end, in a home and with a broker of its own: each command, and what it gives."""
+    """Play a recipe end to end: each command, and what it gives. It has a home and a broker of its own."""
     from hybrid.cli.dispatch import refuse_server
     from hybrid.demo.tour import play
 

@@ -25,7 +25,7 @@ _KEYS = ("check", "table", "severity", "message", "hint", "repair")
 @click.option("--repair", is_flag=True, help="Repair what is safe to repair; data is never touched.")
 @pass_cli
 def doctor(cli: Cli, name: str | None, repair: bool) -> int:
-    """Check this home, or one table: files, logs, states, Kafka (exit code 3 when something is left to do)."""
+    """Check this home, or one table: files, logs, states, Kafka. Exit code 3 when something is left to do."""
     findings = _findings(cli, name, repair)
     if cli.is_machine_read:
         cli.emit([{key: getattr(finding, key) for key in _KEYS} for finding in findings], _KEYS)

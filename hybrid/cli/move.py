@@ -15,7 +15,7 @@ from hybrid.errors import UsageError
 @click.option("--dry-run", is_flag=True, help="Say what would move; change nothing.")
 @pass_cli
 def move(cli: Cli, name: str, max_buckets: str, dry_run: bool) -> None:
-    """Move closed buckets and late rows to the OFFLINE half, with the new boundary in the same commit."""
+    """Move closed buckets and late rows to the OFFLINE half. The new boundary is in the same commit."""
     tell(cli, ask(cli, "move", table=name, max_buckets=_buckets(max_buckets), dry_run=dry_run))
 
 

@@ -35,7 +35,7 @@ def purge(
     listed: bool,
     yes: bool,
 ) -> None:
-    """Remove deleted rows from old files, rejected rows, plans and memory, and verify by reading everything again.
+    """Remove deleted rows from every place, and verify it. Places are old files, rejected rows, plans and memory.
 
     It cannot be taken back. Delete the rows first: hybrid backfill plan TABLE --delete --where CONDITION.
     """

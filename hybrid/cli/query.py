@@ -85,7 +85,7 @@ def query(
     as_of: str | None,
     params: Mapping[str, Any] | None,
 ) -> int:
-    """Answer a statement from one revision of both halves, and the rows in Kafka that are not committed yet.
+    """Answer a statement from one revision. It sees both halves, and the rows in Kafka that are not committed yet.
 
     The statement is an argument, a file or standard input; without one a terminal opens the interactive shell. -o and
     the formats parquet and arrow write all rows, as they come; otherwise a statement without LIMIT shows 10.

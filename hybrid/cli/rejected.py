@@ -35,7 +35,7 @@ def list_(cli: Cli, table: str, limit: int, everything: bool) -> None:
 @click.option("--dry-run", is_flag=True, help="Say what would convert; change nothing.")
 @pass_cli
 def replay(cli: Cli, table: str, dry_run: bool) -> None:
-    """Replay messages that convert by the current settings, in one commit; the rest stays rejected."""
+    """Replay messages that convert now, in one commit; the rest stays rejected. The current settings decide."""
     report = ask(cli, "rejected_replay", table=table, dry_run=dry_run)
     tell(cli, report)
     if report["reasons"] and not cli.is_machine_read:

@@ -44,5 +44,5 @@ def show(cli: Cli, table: str, name: str) -> None:
 @click.argument("name", required=False, shell_complete=complete_segments)
 @pass_cli
 def seal(cli: Cli, table: str, name: str | None) -> None:
-    """Commit what Kafka holds, and seal the consuming segments (or one), as Pinot's forceCommit does."""
+    """Commit what Kafka holds, and seal the consuming segments, or one. Pinot's forceCommit."""
     tell(cli, ask(cli, "seal", table=table, name=name))

@@ -81,7 +81,7 @@ def init(cli: Cli, /, source: str, folder: Path | None, **given: Any) -> None:
 @_file_options
 @pass_cli
 def create(cli: Cli, /, **given: Any) -> None:
-    """Create a table from a schema and its REALTIME and OFFLINE table configs, or tables from DDL."""
+    """Create a table from a schema and its table configs, or tables from DDL. Each half has a config."""
     for documents in _documents(cli, given):
         tell_creation(cli, ask(cli, "table_create", documents=documents))
 

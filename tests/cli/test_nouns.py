@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from hybrid.cli import dispatch
+from hybrid.cli.command import SUMMARY_MAX, Cli
 from hybrid.cli.main import NOUNS, hybrid, run
 
 LISTS = {
@@ -100,3 +103,22 @@ def test_every_verb_that_is_assumed_exists_and_changes_nothing() -> None:
     assumed = {verb for noun, verb in verbs if verb is not None and (noun, verb) != ("erase", "run")}
     assert assumed == {"list", "show", "status"}
     assert all(verb in group.commands for group in groups for verb in (group._alone, group._named) if verb)
+
+
+def every_command(group: click.Group, path: str = "hybrid") -> Iterator[tuple[str, click.Command]]:
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        yield f"{path} {name}", command
+        if isinstance(command, click.Group):
+            yield from every_command(command, f"{path} {name}")
+
+
+def test_no_line_of_a_list_of_commands_is_cut() -> None:
+    """Click cuts a first sentence that is too long, and ends it with three dots."""
+    cut = {name: text for name, command in every_command(hybrid)
+           if (text := command.get_short_help_str(SUMMARY_MAX)).endswith("...")}  # fmt: skip
+    assert cut == {}
+    listed = CliRunner().invoke(hybrid, ["boundary", "--help"], obj=Cli()).output
+    assert "..." not in listed.partition("Commands:")[2].partition("Options:")[0]
