@@ -77,6 +77,11 @@ def infer_file(path: Path, options: InferOptions) -> InferredTable:
     options.check()
     if options.registry is not None:
         raise UsageError("--registry is for the messages of a topic, and the source is a file.")
+    if options.bucket is not None and options.topic is None and not options.ddl:
+        raise UsageError(
+            "--bucket is how long the buckets of moves are, and a table with an OFFLINE half alone has no moves.",
+            hint="hybrid table init FILE --topic TOPIC gives it a REALTIME half too. Else leave --bucket out.",
+        )
     data_format = file_format(path, options.data_format)
     sample = read_file(path, data_format, options.sample or None)
     plan, columns, notes = _planned(sample, _stem(path), options)
@@ -141,11 +146,16 @@ def _planned(
     key = _key(planned, options)
     plan = TablePlan(options.name or table_name(source_name), planned, time, key, options.bucket)
     notes.columns(fields, choices, names, times)
-    notes.times(plan)
+    notes.times(plan, writes_bucket=_has_bucket(sample, options))
     notes.keys(plan, fields)
     notes.csv()
     by_field = {column.field: column for column in planned}
     return plan, [_shown_column(column, by_field.get(column.field), times) for column in fields], notes
+
+
+def _has_bucket(sample: RecordSample, options: InferOptions) -> bool:
+    """Whether the documents name a bucket: the config of a REALTIME half does, and a statement."""
+    return sample.half is Half.REALTIME or options.topic is not None or options.ddl
 
 
 def _names(fields: Sequence[str], stored: set[str]) -> dict[str, str]:

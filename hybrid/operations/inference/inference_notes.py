@@ -104,8 +104,8 @@ class NoteWriter:
             names = ", ".join(f"'{column.name}'" for column in others)
             self.add(f"The time column is '{best.name}'. Times are also in {names}: --time chooses another.")
 
-    def times(self, plan: TablePlan) -> None:
-        """Notes on the time column and its bucket."""
+    def times(self, plan: TablePlan, *, writes_bucket: bool) -> None:
+        """Notes on the time column and on its bucket, where the documents have one."""
         if plan.time is None or plan.time.time is None:
             self.add("The table has no time column: rows move by offsets alone, and have no retention by age.")
             return
@@ -115,7 +115,7 @@ class NoteWriter:
             self.add(f"The times of '{plan.time.name}' fit the pattern {pattern} and also {time.other}: check it.")
         if time.nulls:
             self.add(f"'{plan.time.name}' is null in {time.nulls:,} records: a row without a time is rejected.")
-        if plan.bucket is None:
+        if plan.bucket is None and writes_bucket:
             hours = (time.last_ms - time.first_ms) / 3_600_000
             span = f"{hours / 24:,.1f} days" if hours >= 48 else f"{hours:,.1f} hours"
             self.add(

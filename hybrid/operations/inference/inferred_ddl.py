@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hybrid.errors import UsageError
-from hybrid.operations.inference.inferred_documents import PlannedColumn, TablePlan
+from hybrid.operations.inference.inferred_documents import PlannedColumn, TablePlan, plain_path
 from hybrid.operations.inference.record_sample import RecordSample
 from hybrid.operations.inference.topic_sample import BROKERS, TOPIC
 from hybrid.query.connection import identifier, quoted
@@ -81,7 +81,7 @@ def file_connector(path: Path, data_format: str, sample: RecordSample) -> Connec
         form = {"name": "csv", "config": {**config, **{key: csv[key] for key in ("delimiter",) if csv and key in csv}}}
     else:
         return None
-    return {"transport": {"name": "file_input", "config": {"path": str(path.absolute())}}, "format": form}
+    return {"transport": {"name": "file_input", "config": {"path": plain_path(path)}}, "format": form}
 
 
 def _column(plan: TablePlan, column: PlannedColumn) -> str:

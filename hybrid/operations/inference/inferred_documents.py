@@ -123,13 +123,18 @@ def job_text(plan: TablePlan, path: Path, data_format: str, csv: Mapping[str, st
     lines = [
         f"# hybrid job run {plan.name}_job.yml",
         "jobType: SegmentCreationAndTarPush",
-        f"inputDirURI: {_yaml(str(path.absolute()))}",
+        f"inputDirURI: {_yaml(plain_path(path))}",
         "recordReaderSpec:",
         f"  dataFormat: {data_format}",
     ]
     if csv:
         lines += ["  configs:", *(f"    {key}: {_yaml(value)}" for key, value in csv.items())]
     return "\n".join([*lines, "tableSpec:", f"  tableName: {plan.name}", ""])
+
+
+def plain_path(path: Path) -> str:
+    """The absolute path of a file, without `.` and `..`. A link in it stays, unless `..` follows: it may lead away."""
+    return str(path.resolve() if ".." in path.parts else path.absolute())
 
 
 def _yaml(text: str) -> str:

@@ -296,6 +296,29 @@ def test_formats_of_times(tmp_path: Path, name: str, values: list[Any], type_: s
     assert field["format"] == form
 
 
+def test_a_bucket_that_no_document_has_is_not_named(tmp_path: Path) -> None:
+    records = [{"ts": 1764045855732, "a": 1}]
+    alone = of_records(tmp_path, records, without_time=False)
+    assert "Buckets are" not in notes(alone) and "bucketTimePeriod" not in json.dumps(alone.to_json())
+    for options in ({"topic": "t"}, {"ddl": True}):
+        named = of_records(tmp_path, records, without_time=False, **options)
+        assert "Buckets are 1h long" in notes(named) and "ucketTimePeriod" in json.dumps(named.to_json())
+    with pytest.raises(UsageError, match="an OFFLINE half alone has no moves"):
+        of_records(tmp_path, records, without_time=False, bucket="1d")
+
+
+def test_a_path_is_written_without_dots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write_rides(tmp_path / "data", ".jsonl")
+    (tmp_path / "work").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "data")
+    monkeypatch.chdir(tmp_path / "work")
+    for given in ("../data/rides.jsonl", "./../work/../data/rides.jsonl"):
+        found = infer(Path(given), ddl=True)
+        assert f'inputDirURI: "{path}"' in str(found.job) and f'"path": "{path}"' in str(found.ddl)
+    kept = tmp_path / "link" / "rides.jsonl"
+    assert f'inputDirURI: "{kept}"' in str(infer(kept).job)
+
+
 def test_a_pattern_that_may_be_another_is_named(tmp_path: Path) -> None:
     found = of_records(tmp_path, [{"day": "01/02/2025"}], without_time=False)
     assert "fit the pattern dd/MM/yyyy and also MM/dd/yyyy" in notes(found)
