@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from hybrid.errors import NotFoundError, QueryError
@@ -37,7 +38,10 @@ def answer_from_definitions(home: Home, sql: str) -> QueryResult | None:
     return QueryResult(
         ("column", "type", "role"),
         ("STRING", "STRING", "STRING"),
-        [(field.name, field.type_name, _role(spec, field.name)) for field in spec.schema.fields],
+        [
+            (field.name, field.type_name, column_role(field.name, spec.primary_key, spec.time_column))
+            for field in spec.schema.fields
+        ],
     )
 
 
@@ -48,6 +52,7 @@ def _spec(home: Home, name: str) -> TableSpec:
     return home.spec(name if name in home.table_names() else raw_table_name(name))
 
 
-def _role(spec: TableSpec, column: str) -> str | None:
-    roles = ["primary key"] * (column in spec.primary_key) + ["time"] * (column == spec.time_column)
+def column_role(column: str, primary_key: Collection[str], time_column: str | None) -> str | None:
+    """What a table uses a column for: `primary key`, `time`, both or nothing."""
+    roles = ["primary key"] * (column in primary_key) + ["time"] * (column == time_column)
     return ", ".join(roles) or None

@@ -18,6 +18,7 @@ from hybrid.cli.parameters import shell_value
 from hybrid.cli.shell.session import Output, ShellSession
 from hybrid.cli.shell.statements import ShellInput, read_inputs
 from hybrid.errors import ConflictError, NotFoundError, UsageError, suggestion
+from hybrid.operations.catalog_statements import column_role
 
 ON, OFF = "on", "off"
 SWITCHES = (ON, OFF)
@@ -26,7 +27,7 @@ _WATCH_S, _WATCH_MIN_S = 2.0, 0.1
 _NESTED_MAX = 16
 _INTRODUCTION = "Statements are Pinot's SQL and end with ';'. SET name = value; holds for the statements after it."
 _TABLES = View(("name", "halves", "time_column", "primary_key"))
-_COLUMNS = View(("column", "type", "use"), kinds={})
+_COLUMNS = View(("column", "type", "role"), kinds={})
 
 
 @dataclass(frozen=True)
@@ -89,18 +90,12 @@ def _schema(session: ShellSession, argument: str, _: str | None) -> None:
             if len(names) > 1 and not session.cli.is_machine_read:
                 click.echo(f"{printable(name)}:", file=stream)
             table = session.ask("table_show", table=name)
+            keys = table["primary_key"] or ()
             rows = [
-                {"column": column, "type": kind, "use": _use(table, column)}
+                {"column": column, "type": kind, "role": column_role(column, keys, table["time_column"])}
                 for column, kind in table["columns"].items()
             ]
             session.cli.emit(rows, _COLUMNS, stream=stream)
-
-
-def _use(table: dict[str, object], column: str) -> str | None:
-    keys = table["primary_key"]
-    uses = ["time"] if column == table["time_column"] else []
-    uses += ["key"] if isinstance(keys, list) and column in keys else []
-    return ", ".join(uses) or None
 
 
 def _explain(session: ShellSession, argument: str, statement: str | None) -> None:

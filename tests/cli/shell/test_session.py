@@ -128,7 +128,9 @@ def test_tables_and_schema(shell) -> None:
     code, out, _ = shell(".tables", ".tables none", ".schema orders", options=("--json",))
     tables, none, columns = (json.loads(line) for line in out.splitlines())
     assert code == 0 and [table["name"] for table in tables] == ["orders"] and none == []
-    assert {"column": "ts", "type": "LONG", "use": "time"} in columns
+    assert {"column": "ts", "type": "LONG", "role": "time"} in columns
+    described = json.loads(shell("DESCRIBE orders;", options=("--json",))[1])
+    assert sorted(map(str, described)) == sorted(map(str, columns)), "one word for one thing"
     assert shell("\\d orders", options=("--json",))[1] == shell(".schema", options=("--json",))[1]
     code, _, err = shell(".schema order")
     assert code == 1 and "Did you mean 'orders'?" in err
