@@ -40,6 +40,10 @@ _WITH_PROCESS = ("spark", "kafka", "browser", "process")
 _NOT_UNIT = (*_WITH_PROCESS, "slow")
 _WHOLE_MODULE = re.compile(rf"^pytestmark = .*\bmark\.(?:{'|'.join(_NOT_UNIT)})\b", re.MULTILINE)
 
+# What the user has in the environment must not change what a test sees (the jar cache is shared on purpose).
+for _name in ("HYBRID_HOME", "HYBRID_SERVER", "HYBRID_TOKEN", "HYBRID_KAFKA"):
+    os.environ.pop(_name, None)
+
 # How long an example takes says how busy the machine is.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
@@ -71,13 +75,14 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.loadscopereorder = False
     unit_run.collect_garbage_seldom()
     unit_run.report_briefly(config)
-    if config.getoption("--unit"):
+    unit_run.end_quickly()
+    if not config.getoption("--unit"):
+        os.environ["JAVA_TOOL_OPTIONS"] = " ".join([*_java_options(), os.environ.get("JAVA_TOOL_OPTIONS", "")])
+    elif not config.getoption("numprocesses", None):  # else the workers run the tests
         sys.addaudithook(_refuse_process)
         unit_run.share_what_is_opened()
         unit_run.leave_unsynced()
         settings.load_profile("unit")
-    else:
-        os.environ["JAVA_TOOL_OPTIONS"] = " ".join([*_java_options(), os.environ.get("JAVA_TOOL_OPTIONS", "")])
 
 
 def _java_options() -> tuple[str, ...]:
@@ -142,6 +147,12 @@ def pytest_collection_finish() -> None:
     unit_run.keep_what_exists()
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish() -> None:
+    """What pytest does at the end of the process is short."""
+    unit_run.collect_once()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Tests make room for those that measure time; those without a process share what they open."""
@@ -153,13 +164,6 @@ def _shared(item: pytest.Item) -> AbstractContextManager[None]:
     if item.config.getoption("--unit") or any(item.get_closest_marker(name) for name in _WITH_PROCESS):
         return nullcontext()
     return unit_run.in_process()
-
-
-@pytest.fixture(autouse=True)
-def no_settings_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the user has in the environment must not change what a test sees (the jar cache is shared on purpose)."""
-    for name in ("HYBRID_HOME", "HYBRID_SERVER", "HYBRID_TOKEN", "HYBRID_KAFKA"):
-        monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from hypothesis import settings
 
 # Hypothesis tries as many unless it is told otherwise; the profile of `make unit` has fewer.
 ALL = 100
-UNIT = 15
+UNIT = 8
 
 
 def examples(count: int) -> int:

@@ -1,8 +1,10 @@
 """What makes tests short that start no process, without changing what they see.
 
-- Few databases are started, and few Delta tables opened: `tests.shared_duckdb`, `tests.shared_delta`.
+- Few databases are started, few Delta tables opened, and few catalogs created: `tests.shared_duckdb`,
+  `tests.shared_delta`, `tests.shared_catalog`.
 - The garbage collector leaves out what the imports brought, and runs less often.
 - A worker of pytest-xdist reports a test by one message instead of five; each wakes the controller.
+- A worker ends without freeing what the operating system frees at once.
 
 In `make unit` besides:
 
@@ -12,6 +14,7 @@ In `make unit` besides:
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 from collections.abc import Iterator, Mapping
@@ -30,12 +33,14 @@ _LONG_S = 1.0
 
 
 def share_what_is_opened(is_shared: bool = True) -> None:
-    """Share databases and Delta tables between tests, or stop to."""
+    """Share databases, Delta tables and catalogs between tests, or stop to."""
+    from tests.shared_catalog import share_catalog
     from tests.shared_delta import share_delta_tables
     from tests.shared_duckdb import share_duckdb
 
     share_duckdb(is_shared)
     share_delta_tables(is_shared)
+    share_catalog(is_shared)
 
 
 def leave_unsynced() -> None:
@@ -46,7 +51,7 @@ def leave_unsynced() -> None:
 
 @contextmanager
 def in_process() -> Iterator[None]:
-    """Share databases and Delta tables while a test runs that starts no process."""
+    """Share databases, Delta tables and catalogs while a test runs that starts no process."""
     share_what_is_opened()
     try:
         yield
@@ -63,6 +68,18 @@ def keep_what_exists() -> None:
     """Let the garbage collector leave out modules and collected tests. Call it after the collection of tests."""
     gc.collect()
     gc.freeze()
+
+
+def collect_once() -> None:
+    """Collect garbage a last time. pytest does so five times at its end, and finds what is new since."""
+    gc.collect()
+    gc.freeze()
+
+
+def end_quickly() -> None:
+    """Let a worker of pytest-xdist end without freeing each object: it has reported, and others registered later."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        atexit.register(os._exit, 0)
 
 
 def report_briefly(config: pytest.Config) -> None:

@@ -24,15 +24,17 @@ def texts(path: Path) -> Iterator[tuple[int, str]]:
     source = path.read_text(encoding="utf-8")
     if not _COMMAND.search(source):  # most modules; parsing them all takes seconds
         return
-    tree = ast.parse(source)
-    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)]
-    skipped = {id(node.body[0].value) for node in nodes if node.body and isinstance(node.body[0], ast.Expr)}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.JoinedStr):
+    skipped, constants = set[int](), list[ast.Constant]()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Constant):
+            constants.append(node)
+        elif isinstance(node, ast.JoinedStr):
             skipped |= {id(value) for value in node.values}
             yield node.lineno, "".join(v.value if isinstance(v, ast.Constant) else _PLACE for v in node.values)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in skipped:
+        elif isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+            skipped |= {id(first.value) for first in node.body[:1] if isinstance(first, ast.Expr)}
+    for node in constants:
+        if isinstance(node.value, str) and id(node) not in skipped:
             yield node.lineno, node.value
 
 
