@@ -1,29 +1,45 @@
-"""Delta tables for tests that start no process: few are opened twice, and new ones are copies.
+"""Delta tables for tests that start no process: few are opened twice, new ones are copies, rows are appended.
 
 delta-rs reads a log entry by entry, and most tests ask many times between two commits. So a table is opened again only
 when its log has changed. An empty table is what delta-rs made first of these columns and properties, with an id and a
-state of its own. Tests with a JVM, a broker or a server open and create each table by delta-rs, as the product does.
+state of its own. To such a table `append` adds what delta-rs would: a file for each segment, and an entry of the log.
+Values and segments that are not plain are left to delta-rs, and so is a table to which somebody else has committed.
+Tests with a JVM, a broker or a server open and create each table by delta-rs, as the product does.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import time
 import uuid
 from collections import OrderedDict
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from deltalake import CommitProperties, DeltaTable, write_deltalake
+from deltalake import __version__ as delta_rs
 
 from hybrid.lake import create, log
 
-_KEPT_MAX = 16
+_KEPT_MAX, _APPENDABLE_MAX = 16, 64
 _Stamp = tuple[tuple[str, int, int, int], ...]
 _NEW: dict[str, list[dict[str, Any]]] = {}
 _KEPT: OrderedDict[str, tuple[_Stamp, DeltaTable]] = OrderedDict()
+
+_SEGMENT = "_hy_segment"
+_STATISTICS = "delta.dataSkippingStatsColumns"
+_PLAIN_SEGMENT = re.compile(r"[\w.-]+", re.ASCII)
+_INTEGERS = {pa.int32(), pa.int64()}
+_PLAIN_TYPES = {*_INTEGERS, pa.float32(), pa.float64(), pa.bool_(), pa.string(), pa.binary()}
+_CHECKPOINT_EVERY = 100  # commits, unless a table says otherwise
+# Of each table that was created here: its newest version, its columns, and those with statistics.
+_APPENDABLE: OrderedDict[str, tuple[int, pa.Schema, list[str]]] = OrderedDict()
 
 
 def share_delta_tables(is_shared: bool = True) -> None:
@@ -50,6 +66,7 @@ class _Creating(DeltaTable):
         if kind in _NEW and not entry.parent.exists():
             entry.parent.mkdir(parents=True)
             entry.write_text(_first_commit(_NEW[kind], commit_properties.custom_metadata or {}))
+            _note_appendable(table_uri, schema, partition_by, configuration)
             return
         DeltaTable.create(
             table_uri,
@@ -59,13 +76,95 @@ class _Creating(DeltaTable):
             commit_properties=commit_properties,
         )
         _NEW[kind] = [json.loads(line) for line in entry.read_text().splitlines()]
+        _note_appendable(table_uri, schema, partition_by, configuration)
+
+
+def append(path: str, table: pa.Table, metadata: dict[str, str]) -> None:
+    """Append rows to a table that is divided by segment, with these values in the entry of the log."""
+    known = _APPENDABLE.get(path)
+    if known is None or not _is_plain(path, table, *known):
+        _APPENDABLE.pop(path, None)
+        properties = CommitProperties(custom_metadata=metadata)
+        write_deltalake(path, table, mode="append", partition_by=[_SEGMENT], commit_properties=properties)
+        return
+    version, schema, measured = known
+    added = []
+    for segment in pc.unique(table[_SEGMENT]).to_pylist():
+        rows = table.filter(pc.equal(table[_SEGMENT], segment)).drop_columns([_SEGMENT])
+        name = f"{_SEGMENT}={segment}/part-00000-{uuid.uuid4()}-c000.snappy.parquet"
+        file = Path(path, name)
+        file.parent.mkdir(exist_ok=True)
+        pq.write_table(rows, file, compression="snappy", store_schema=False)
+        added.append(_added(file, name, segment, _statistics(rows, measured)))
+    information = {
+        "timestamp": int(time.time() * 1000),
+        "operation": "WRITE",
+        "operationParameters": {"mode": "Append", "partitionBy": json.dumps([_SEGMENT])},
+        "engineInfo": f"delta-rs:py-{delta_rs}",
+        "clientVersion": f"delta-rs.py-{delta_rs}",
+        "operationMetrics": {"num_added_files": len(added), "num_added_rows": len(table), "num_removed_files": 0},
+        **metadata,
+    }
+    with Path(path, "_delta_log", f"{version + 1:020d}.json").open("x") as entry:
+        entry.write(_lines([{"commitInfo": information}, *added]))
+    _APPENDABLE[path] = version + 1, schema, measured
+
+
+def _note_appendable(path: str, schema: pa.Schema, partition_by: list[str], configuration: dict[str, str]) -> None:
+    _APPENDABLE.pop(path, None)
+    measured = [name for name in configuration.get(_STATISTICS, "").split(",") if name]
+    is_plain = partition_by == [_SEGMENT] and _STATISTICS in configuration
+    is_plain = is_plain and "delta.checkpointInterval" not in configuration and _PLAIN_TYPES.issuperset(schema.types)
+    if is_plain and all(name in schema.names and schema.field(name).type in _INTEGERS for name in measured):
+        _APPENDABLE[path] = 0, schema, measured
+        if len(_APPENDABLE) > _APPENDABLE_MAX:
+            _APPENDABLE.popitem(last=False)
+
+
+def _is_plain(path: str, table: pa.Table, version: int, schema: pa.Schema, measured: list[str]) -> bool:
+    """Whether the log is as it was left, and the rows are such as `append` writes itself."""
+    if not table.schema.equals(schema) or (version + 2) % _CHECKPOINT_EVERY < 2:
+        return False
+    if set(os.listdir(f"{path}/_delta_log")) != {f"{number:020d}.json" for number in range(version + 1)}:
+        return False
+    return all(segment and _PLAIN_SEGMENT.fullmatch(segment) for segment in pc.unique(table[_SEGMENT]).to_pylist())
+
+
+def _statistics(rows: pa.Table, measured: list[str]) -> dict[str, Any]:
+    bounds = {name: pc.min_max(rows[name]).as_py() for name in measured}
+    return {
+        "numRecords": len(rows),
+        "minValues": {name: found["min"] for name, found in bounds.items() if found["min"] is not None},
+        "maxValues": {name: found["max"] for name, found in bounds.items() if found["max"] is not None},
+        "nullCount": {name: rows[name].null_count for name in measured},
+    }
+
+
+def _added(file: Path, name: str, segment: str, statistics: dict[str, Any]) -> dict[str, Any]:
+    more = dict.fromkeys(("tags", "baseRowId", "defaultRowCommitVersion", "clusteringProvider"))
+    found = file.stat()
+    return {
+        "add": {
+            "path": name,
+            "partitionValues": {_SEGMENT: segment},
+            "size": found.st_size,
+            "modificationTime": found.st_mtime_ns // 1_000_000,
+            "dataChange": True,
+            "stats": json.dumps(statistics, separators=(",", ":")),
+            **more,
+        }
+    }
 
 
 def _first_commit(entry: list[dict[str, Any]], metadata: dict[str, str]) -> str:
     now = int(time.time() * 1000)
     own = {"commitInfo": {"timestamp": now, **metadata}, "metaData": {"id": str(uuid.uuid4()), "createdTime": now}}
     actions = [{kind: {**values, **own.get(kind, {})} for kind, values in action.items()} for action in entry]
-    return "\n".join(json.dumps(action, separators=(",", ":")) for action in actions) + "\n"
+    return _lines(actions)
+
+
+def _lines(actions: Iterable[dict[str, Any]]) -> str:
+    return "".join(json.dumps(action, separators=(",", ":")) + "\n" for action in actions)
 
 
 def _opened(path: str, version: int | None = None, **more: Any) -> DeltaTable:

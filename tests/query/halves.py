@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyarrow as pa
-from deltalake import CommitProperties, write_deltalake
 
 from hybrid.config.table_config import BoundaryMode, BucketConfig, Half, StreamConfig, TableSpec, UpsertConfig
 from hybrid.lake.commit_context import CommitContext
@@ -30,6 +29,7 @@ from hybrid.table.state import (
     RealtimeState,
     to_user_metadata,
 )
+from tests.shared_delta import append
 
 MILLIS = TimeFormat("1:MILLISECONDS:EPOCH", TimeKind.EPOCH)
 KEY = PartitionKey("kafka", "orders", 0, 0)
@@ -189,13 +189,7 @@ class Halves:
 
     def _write(self, half: Half, table: pa.Table) -> int:
         path = self.layout.half(half)
-        write_deltalake(
-            str(path),
-            table,
-            mode="append",
-            partition_by=["_hy_segment"],
-            commit_properties=CommitProperties(custom_metadata={"userMetadata": to_user_metadata(self.state(half))}),
-        )
+        append(str(path), table, {"userMetadata": to_user_metadata(self.state(half))})
         return max(int(entry.stem) for entry in (path / "_delta_log").glob("[0-9]*.json"))
 
     def names(self) -> list[str]:

@@ -54,8 +54,15 @@ HISTORIES: dict[str, Sequence[dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("sql", LOOK_UPS)
-@pytest.mark.parametrize("history", HISTORIES)
+def _look_ups() -> Iterator[Any]:
+    """Each statement with each history; `make unit` tries each statement once, and each history."""
+    for place, history in enumerate(HISTORIES):
+        for number, sql in enumerate(LOOK_UPS):
+            is_slow = number % len(HISTORIES) != place
+            yield pytest.param(history, sql, marks=[pytest.mark.slow] if is_slow else [])
+
+
+@pytest.mark.parametrize(("history", "sql"), _look_ups())
 def test_look_ups_resolve_buffered_rows_with_stored_ones(tmp_path: Path, history: str, sql: str) -> None:
     table = Table(tmp_path, upsert=True, deletes=True)
     for order in (3, 40):  # a stored key and a new one
@@ -152,6 +159,7 @@ ASKED = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scanned", [0, 10_000], ids=["by index", "by scan"])
 @pytest.mark.parametrize("kind", SPECS)
 def test_random_rows_are_shown_as_the_files_show_them(

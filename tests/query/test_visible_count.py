@@ -96,6 +96,7 @@ def test_a_count_that_fails_is_none(make: Make, tmp_path: Path) -> None:
     assert counts(halves, tmp_path) == (4, None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("mode", BoundaryMode)
 @pytest.mark.parametrize("upsert", [False, True])
