@@ -81,7 +81,7 @@ def test_every_byte_of_two_tables(home: Hybrid) -> None:
         home.erasures.run(begun.id)
     assert copied.exists() and home.erasures.state(home.erasures.show(begun.id)) == "FAILED"
     looked = home.erasures.look(begun.id)
-    assert {name for one in looked for name in one["by"]} == {*ids, copied.name}
+    assert {name for one in looked.readings for name in one["by"]} == {*ids, copied.name}
     done = home.erase(BOTH, dropped_copies=True, reason="request 17", user="ada")
     assert done.id == begun.id and home.erasures.state(done) == "DONE"
 
