@@ -59,6 +59,17 @@ class ServerTask:
     scheduled: bool = False
 
 
+def run_act_id(kind: str, run_id: str) -> str:
+    """The id of an operation in a server's run: `revert-17640` of run `revert_17640`, `move-Task_..._17640`."""
+    return f"{kind}-{run_id.removeprefix(f'{kind}_')}"
+
+
+def is_act_of(act_id: str, run_id: str) -> bool:
+    """Whether a run's operation has this id. Ids of earlier versions have the kind twice: `revert-revert_17640`."""
+    kind, _, number = run_id.partition("_")
+    return act_id == f"{kind}-{number}" or act_id.endswith(f"-{run_id}")
+
+
 class Home:
     """A home. `now_ms` is the clock that closes buckets; `task` is the run being executed."""
 
@@ -240,7 +251,7 @@ class Home:
 
         In a server's run it is derived from the run, so that a retry finds its commits.
         """
-        return f"{kind}-{self._task.run_id}" if self._task is not None else new_act_id(kind)
+        return run_act_id(kind, self._task.run_id) if self._task is not None else new_act_id(kind)
 
     def for_task(self, task: ServerTask, progress: Progress) -> Home:
         """The same home, Spark session and catalog for one run of a server."""

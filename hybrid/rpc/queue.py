@@ -35,7 +35,7 @@ from hybrid.config.table_config import Half
 from hybrid.config.table_documents import TableDocuments
 from hybrid.config.upsert_json import MOVE_TASK
 from hybrid.errors import BusyError, HybridError, UsageError, error_document
-from hybrid.home.home import ServerTask
+from hybrid.home.home import ServerTask, is_act_of
 from hybrid.home.input_access import rules_of
 from hybrid.jvm.spark_errors import unexpected_words
 from hybrid.lake.log import open_half
@@ -148,7 +148,7 @@ def committed(home: Hybrid, run: RunRecord) -> Committed | None:
     for version, state in own_states(path, open_half(path).version):
         if run.queued_version is not None and version <= run.queued_version:
             return None
-        if state.act.id.endswith(f"-{run.id}"):
+        if is_act_of(state.act.id, run.id):
             return Committed(version, state.act, path.name)
     return None
 

@@ -16,7 +16,7 @@ from hybrid.api.hybrid import Hybrid, TableDocuments
 from hybrid.catalog.runs import RunRecord
 from hybrid.config.table_config import Half
 from hybrid.errors import BusyError, ConflictError, DataError, UsageError
-from hybrid.home.home import Home
+from hybrid.home.home import Home, is_act_of, run_act_id
 from hybrid.lake.log import open_half
 from hybrid.rpc import queue as workqueue
 from hybrid.rpc.client import _report
@@ -138,6 +138,18 @@ def test_a_committed_run_is_not_done_again_after_the_clock_was_set_back(here: Hy
     done: list[Mapping[str, Any]] = []
     ended = carry(here, run, lambda home, **arguments: done.append(arguments), Bench())
     assert not done and ended.state == "DONE" and "Version 1 of OFFLINE" in ended.result
+
+
+@pytest.mark.parametrize("earlier", [True, False])
+def test_the_operation_of_a_run_has_its_kind_once(here: Hybrid, earlier: bool) -> None:
+    """Commits of earlier versions, which have it twice, are found too: a run is not done again after an upgrade."""
+    run = claimed(here, attempts=2)
+    number = run.id.removeprefix("revert_")
+    assert run_act_id("revert", run.id) == f"revert-{number}" and run_act_id("move", "Task_x_7") == "move-Task_x_7"
+    assert not is_act_of(f"revert-1{number}", run.id) and not is_act_of(f"replay-{number}", run.id)
+    commit(here, "one", f"revert-{run.id}" if earlier else f"revert-{number}")
+    done: list[Mapping[str, Any]] = []
+    assert carry(here, run, lambda home, **arguments: done.append(arguments), Bench()).state == "DONE" and not done
 
 
 def test_commits_from_before_the_queueing_are_not_looked_at(here: Hybrid) -> None:
