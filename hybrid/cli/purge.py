@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import click
@@ -44,10 +45,15 @@ def purge(
         return
     if where is None:
         raise UsageError("Which rows are to go? A purge takes --where.", hint='hybrid purge TABLE --where "id = 7"')
-    if not dry_run:
+    asked = {"table": table, "where": where, "undecided": undecided, "reason": reason, "user": os_user()}
+    if not (dry_run or yes):
+        if sys.stdin.isatty():  # what it would refuse, it refuses before anybody is asked
+            looked = ask(cli, "purge", dry_run=True, **asked)
+            cli.say(looked["sentence"])
+            if not cli.is_machine_read:
+                cli.emit(looked["before"], _READINGS)
         confirm(f"Remove every deleted row of '{table}' where {where}? It cannot be taken back.", yes)
-    how = {"undecided": undecided, "dry_run": dry_run, "reason": reason, "user": os_user()}
-    report = ask(cli, "purge", table=table, where=where, **how)
+    report = ask(cli, "purge", dry_run=dry_run, **asked)
     tell(cli, report)
     if not cli.is_machine_read:
         cli.emit(report["before"] if dry_run else report["after"], _READINGS)

@@ -81,6 +81,7 @@ class ErasureAttempt:
 
     def _work(self) -> tuple[Mapping[str, str], ...]:
         for table in self._certificate.tables:
+            self._refuse_override(table.table)
             self._refuse_copies(table.table, "Nothing was removed.")
         warnings = self._erase_all()
         self._clear_spill()
@@ -225,6 +226,22 @@ class ErasureAttempt:
             hint = f"hybrid table drop {unknown[0].path.name} --purge, or hybrid table undrop {unknown[0].path.name}"
         words = "; ".join(copy.words for copy in left)
         return Refusal(f"'{name}' was dropped before: {words}.", hint)
+
+    def refusal_of_override(self, name: str) -> Refusal | None:
+        """The refusal while a table's boundary is set by hand, which would end the purge."""
+        from hybrid.replace.purge.rewrite import refuse_override
+
+        table = self._home.table(name)
+        try:
+            refuse_override(name, table.half(Half.OFFLINE) if Half.OFFLINE in table.spec.halves else None)
+        except ConflictError as error:
+            return Refusal(str(error).removesuffix(" Nothing was changed since."), error.hint or "")
+        return None
+
+    def _refuse_override(self, name: str) -> None:
+        refusal = self.refusal_of_override(name)
+        if refusal is not None:
+            raise ConflictError(f"{refusal.message} Nothing was removed.", hint=refusal.hint)
 
     def _refuse_copies(self, name: str, state: str) -> None:
         refusal = self.refusal(name, self.copies(name))

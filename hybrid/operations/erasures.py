@@ -97,8 +97,8 @@ class Erasures:
                  "by": [copy.path.name]}
                 for copy in copies
             ]  # fmt: skip
-            refusal = attempt.refusal(table.table, copies)
-            refusals += [] if refusal is None else [refusal]
+            found = (attempt.refusal_of_override(table.table), attempt.refusal(table.table, copies))
+            refusals += [refusal for refusal in found if refusal is not None]
         return ErasurePreview(readings, refusals)
 
     def run(self, erasure_id: str, options: ErasureOptions | None = None) -> ErasureCertificate:

@@ -26,7 +26,9 @@ from hybrid.replace.purge.report import PurgeReading
 from hybrid.rpc.json_views import erasure_readings
 from hybrid.rpc.verbs import VERBS
 from hybrid.sql.redaction import Redaction
+from hybrid.table.boundary import Boundary
 from tests.operations.erasure_home import NAME, WHERE, new_table
+from tests.query.halves import KEY
 from tests.replace.purge.erasing import holding
 
 ORDERS = {"orders": WHERE}
@@ -177,6 +179,24 @@ def test_a_look_says_what_the_run_refuses(home: Hybrid, monkeypatch: pytest.Monk
     assert running.message == "Another erasure is running: 'erasure-other'."
     with pytest.raises(UsageError, match="--reason names a value"):
         home.erasures.look(begun.id, ErasureOptions(reason=f"{NAME} asked"))
+
+
+def test_a_boundary_that_is_set_by_hand_refuses_before_anything_is_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its purge would be refused, after the rows were deleted by a backfill."""
+    monkeypatch.setattr(erasure_attempt, "copies_with_rows", lambda *_: [])
+    monkeypatch.setattr(erasure_attempt.ErasureAttempt, "look", lambda *_: SimpleNamespace(before=(PLACE,), staged={}))
+    monkeypatch.delattr(erasure_attempt.ErasureAttempt, "_erase_all")
+    with Hybrid(load_settings(home=tmp_path / "home"), Silent()) as home:
+        new_table(home).halves.commit_offline([], Boundary(9000, {KEY: 1}, override_ms=5000))
+        begun = home.erasures.begin(ORDERS)
+        (refusal,) = home.erasures.look(begun.id).refusals
+        assert "The boundary of 'orders' is set by hand" in refusal.message
+        assert refusal.hint == "hybrid boundary clear orders"
+        with pytest.raises(ConflictError, match=r"set by hand.*Nothing was removed") as refused:
+            home.erasures.run(begun.id)
+        assert refused.value.hint == refusal.hint
 
 
 def test_the_other_tables_are_read_again_before_the_proof(home: Hybrid, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,7 +30,7 @@ from hybrid.replace.purge.places import clear_ended
 from hybrid.replace.purge.remove import remove_dead
 from hybrid.replace.purge.report import PurgeReading, PurgeReport, RemovedFile, incomplete, keep, sentence_of
 from hybrid.replace.purge.request import PurgeRequest, PurgeScope, require_purgeable
-from hybrid.replace.purge.rewrite import refuse_override, tell, write_anew
+from hybrid.replace.purge.rewrite import is_overridden, refuse_override, tell, write_anew
 from hybrid.replace.purge.scan import MatchingRows
 from hybrid.replace.purge.survey import Survey, survey
 from hybrid.runtime import durable
@@ -212,6 +212,8 @@ def _would(scene: PurgeScope, seen: Survey) -> str:
         parts.append(f"Queries show {counted(shown, 'row')} that match: delete them first.")
     if staged:
         parts.append(f"{counted(staged, 'row')} that match are staged by plans: cancel these first.")
+    if is_overridden(seen.halves.get(Half.OFFLINE)):
+        parts.append(f"The boundary is set by hand: `hybrid boundary clear {scene.table.name}` first.")
     return " ".join([*parts, "Nothing was touched."])
 
 

@@ -89,9 +89,14 @@ def _only_adds(scene: PurgeScope, half: Half, act: Act) -> bool:
     return is_own or (half is Half.REALTIME and act.kind in _ADDING)
 
 
+def is_overridden(offline: HalfSnapshot | None) -> bool:
+    """Whether the boundary is set by hand."""
+    return offline is not None and offline.offline.boundary.override_ms is not None
+
+
 def refuse_override(table: str, offline: HalfSnapshot | None) -> None:
     """ConflictError while a boundary override is set: it hides rows only until it is cleared."""
-    if offline is not None and offline.offline.boundary.override_ms is not None:
+    if is_overridden(offline):
         raise ConflictError(
             f"The boundary of '{table}' is set by hand: rows that it hides now will be shown again when it is cleared. "
             "Nothing was changed since.",
