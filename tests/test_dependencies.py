@@ -82,6 +82,7 @@ REQUIRED = declared(PROJECT["dependencies"])
 DEVELOPMENT = declared(PROJECT["optional-dependencies"]["dev"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("folder", "available"),
     [

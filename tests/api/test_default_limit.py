@@ -36,6 +36,7 @@ def test_a_cut_result_gives_a_python_warning(hy: Hybrid) -> None:
     assert [warning.filename for warning in found] == [__file__]  # the caller's line
 
 
+@pytest.mark.slow
 def test_no_warning_where_nothing_is_cut(hy: Hybrid) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -56,6 +57,7 @@ def test_a_warning_can_be_made_an_error_or_ignored(hy: Hybrid) -> None:
         assert len(hy.query(MANY)) == 10
 
 
+@pytest.mark.slow
 def test_a_statement_is_awaited(hy: Hybrid) -> None:
     async def both() -> list[Any]:
         found = await asyncio.gather(hy.aquery("select count(*) from orders"), hy.aquery(MANY, all_rows=True))
@@ -68,6 +70,7 @@ def test_a_statement_is_awaited(hy: Hybrid) -> None:
         asyncio.run(hy.aquery(MANY))
 
 
+@pytest.mark.slow
 def test_a_cancelled_task_interrupts_its_statement(hy: Hybrid, monkeypatch: pytest.MonkeyPatch) -> None:
     began, ended = threading.Event(), list[BaseException]()
     take = Cancellation.began

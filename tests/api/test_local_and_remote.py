@@ -154,6 +154,7 @@ def test_an_explanation(hy: Hybrid) -> None:
     assert "revision" in str(found)
 
 
+@pytest.mark.slow
 def test_parameters(hy: Hybrid, tmp_path: Path) -> None:
     sql = "select order_id from orders where customer = :who and order_id in (:ids) and ts >= $since order by 1"
     given = {"who": "ada", "ids": [1, 3, 9], "since": datetime(1970, 1, 1)}
@@ -356,6 +357,7 @@ def test_errors_are_the_same(
         assert local.pinot_code == remote.pinot_code
 
 
+@pytest.mark.slow
 def test_an_error_of_queued_work_is_raised(app: App) -> None:
     with Worker(app.home, fail_at_once), hybrid.connect(app.url) as remote:
         for work in (
@@ -446,6 +448,7 @@ def test_a_password_in_the_address_is_not_shown() -> None:
     assert repr(hybrid.connect("http://me:secret@127.0.0.1:9")) == "<Hybrid http://127.0.0.1:9>"
 
 
+@pytest.mark.slow
 def test_a_cancelled_task_ends_the_statement_on_the_server(app: App) -> None:
     running = app.app.state.context.queries._running
     power = " cross join ".join(f"orders t{number}" for number in range(14))  # 4 ** 14 rows

@@ -108,6 +108,7 @@ def test_wrong_ids_and_damaged_files(store: ErasureStore, tmp_path: Path) -> Non
         store.all()
 
 
+@pytest.mark.slow
 def test_a_digest_is_salted() -> None:
     one, other = new_salt(), new_salt()
     assert condition_digest("orders", " id = 7 ", one) == condition_digest("orders", "id = 7", one)

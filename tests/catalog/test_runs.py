@@ -65,6 +65,7 @@ def test_many_ask_at_once_and_one_is_queued(catalog: Catalog) -> None:
     assert len([run for run in found if run is not None]) == 1
 
 
+@pytest.mark.slow
 def test_a_run_is_claimed_by_one_only(home: Path, catalog: Catalog) -> None:
     for number in range(20):
         catalog.runs.enqueue(request(number))

@@ -132,6 +132,7 @@ def test_what_duckdb_raises_for_an_interrupt_is_one() -> None:
     assert was_interrupted(RuntimeError("Query interrupted")) and not was_interrupted(RuntimeError("other"))
 
 
+@pytest.mark.slow
 def test_a_server_stops_the_statement(server: App, monkeypatch: pytest.MonkeyPatch) -> None:
     """By a request: behind some proxies a closed connection stays open."""
     said: list[str] = []

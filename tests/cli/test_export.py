@@ -61,6 +61,7 @@ class Bytes(io.TextIOWrapper):
         return self._is_terminal
 
 
+@pytest.mark.slow
 def test_a_file_and_a_sentence(at: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "a.csv"
     assert run([*at, "query", SQL, "-o", str(path)]) == 0
@@ -71,6 +72,7 @@ def test_a_file_and_a_sentence(at: list[str], tmp_path: Path, capsys: pytest.Cap
     assert pq.read_table(tmp_path / "a.parquet").num_rows == 2
 
 
+@pytest.mark.slow
 def test_a_server_s_rows(server: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "a.csv"
     assert run([*server, "query", SQL, "-o", str(path)]) == 0
@@ -82,6 +84,7 @@ def test_a_server_s_rows(server: list[str], tmp_path: Path, capsys: pytest.Captu
     assert sorted(item.name for item in tmp_path.iterdir()) == ["a.csv", "b.parquet", "elsewhere", "served"]
 
 
+@pytest.mark.slow
 def test_all_rows_without_a_limit(at: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A table shows 10 of them and warns; an export is whole."""
     assert run([*at, "query", MANY, "--json"]) == 0
@@ -92,6 +95,7 @@ def test_all_rows_without_a_limit(at: list[str], tmp_path: Path, capsys: pytest.
     assert "Wrote 16,384 rows" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("args", [["--format", "csv", "-o", "-"], ["-o", "-", "--format", "csv"]])
 def test_standard_output(at: list[str], monkeypatch: pytest.MonkeyPatch, args: list[str]) -> None:
     out = Bytes()
@@ -100,6 +104,7 @@ def test_standard_output(at: list[str], monkeypatch: pytest.MonkeyPatch, args: l
     assert out.kept.getvalue().decode() == CSV
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("args", [["--format", "arrow", "query", SQL], ["query", SQL, "--format", "arrow"]])
 def test_binary_formats_go_to_a_pipe(at: list[str], monkeypatch: pytest.MonkeyPatch, args: list[str]) -> None:
     out = Bytes()
@@ -125,6 +130,7 @@ def test_markdown_without_a_file(at: list[str], capsys: pytest.CaptureFixture[st
     assert capsys.readouterr().out.startswith("| name | value |\n| --- | --- |\n| name | orders |\n")
 
 
+@pytest.mark.slow
 def test_the_format_beats_the_suffix(at: list[str], tmp_path: Path) -> None:
     assert run([*at, "query", SQL, "-o", str(tmp_path / "a.txt"), "--format", "csv"]) == 0
     assert (tmp_path / "a.txt").read_text() == CSV
@@ -157,6 +163,7 @@ def test_what_is_refused(
     assert (tmp_path / "taken.csv").read_text() == "mine"
 
 
+@pytest.mark.slow
 def test_force_replaces(at: list[str], tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("old")
     assert run([*at, "query", SQL, "-o", str(tmp_path / "a.csv"), "--force"]) == 0
@@ -171,6 +178,7 @@ def test_other_commands_have_no_binary_formats(
     assert "parquet" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this machine has no /dev/full")
 def test_a_full_disk(at: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run([*at, "query", MANY, "-o", "/dev/full", "--format", "csv"]) == 1
@@ -214,6 +222,7 @@ def command(args: list[str], **more: Any) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("through", ["home", "server"])
 def test_parameters(
     at: list[str], server: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], through: str

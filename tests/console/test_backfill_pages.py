@@ -59,6 +59,7 @@ def test_the_form_is_filled_in_by_its_address(halves: Halves, app: App) -> None:
     assert model["copies"][0]["text"] == "hybrid backfill list orders" and "Nothing has been replaced" in text
 
 
+@pytest.mark.slow
 def test_planning_queues_what_the_form_says(halves: Halves, app: App) -> None:
     fields = {"start": "0", "end": " 7200000 ", "update": "amount = amount * 2", "where": "", "reason": "net prices"}
     status, body = post(app, "/ui/tables/orders/backfills", **fields, expect="amount > 0\namount < 9", user="ada")
@@ -77,6 +78,7 @@ def test_planning_queues_what_the_form_says(halves: Halves, app: App) -> None:
     assert {"delete": True, "where": "customer = 'x'"}.items() <= queued(app)[0][1].items()
 
 
+@pytest.mark.slow
 def test_uploaded_files_are_all_that_their_run_may_read(halves: Halves, app: App) -> None:
     def sent(*files: tuple[str, str], table: str = "orders") -> tuple[int, str]:
         parts = "".join(
@@ -113,6 +115,7 @@ def test_files_may_be_longer_than_other_forms(tmp_path: Path) -> None:
     app.close()
 
 
+@pytest.mark.slow
 def test_a_plan_shows_its_differences(halves: Halves, app: App) -> None:
     text = page(app, PLACE)
     for part in ("plan-diff", "run-backfill", "cancel-backfill"):
@@ -130,6 +133,7 @@ def test_a_plan_shows_its_differences(halves: Halves, app: App) -> None:
     assert fetched(app, "GET", "/ui/tables/orders/backfills/none", HTML)[0] == 404
 
 
+@pytest.mark.slow
 def test_a_statement_is_compared(halves: Halves, app: App) -> None:
     place = f"{PLACE}/result"
     sql = "SELECT customer, count(*) AS n FROM orders GROUP BY customer;"
@@ -146,6 +150,7 @@ def test_a_statement_is_compared(halves: Halves, app: App) -> None:
     assert (status, headers["location"]) == (303, f"{PLACE}?sql=a%26b")
 
 
+@pytest.mark.slow
 def test_actions_are_the_verbs_of_the_command_line(halves: Halves, app: App) -> None:
     assert post(app, f"{PLACE}/pause")[0] == 200 and twin(app, PLACE)["state"] == "PAUSED"
     status, body = post(app, f"{PLACE}/run", reason=EVIL, newest_first="on", rows_per_second="0.5")
@@ -166,6 +171,7 @@ def test_actions_are_the_verbs_of_the_command_line(halves: Halves, app: App) -> 
     assert status == 409 and 'data-testid="error"' in body
 
 
+@pytest.mark.slow
 def test_a_revert_is_confirmed_by_the_name_of_the_table(halves: Halves, app: App) -> None:
     """The server checks it too. The entries of the log tell who did it, why, and by which run."""
     told = {**BLANK, "reason": EVIL, "user": EVIL, "result": EVIL, "change": EVIL, "inputs": [{"path": EVIL}]}
@@ -196,6 +202,7 @@ def test_a_revert_is_confirmed_by_the_name_of_the_table(halves: Halves, app: App
     assert fetched(app, "GET", "/ui/tables/orders/replacements/none", HTML)[0] == 404
 
 
+@pytest.mark.slow
 def test_who_may_only_read_sees_no_buttons_and_is_refused(halves: Halves, app: App) -> None:
     halves.commit_entry("backfill", backfill=PLAN, buckets=[[0, 7_200_000]], **BLANK)
     reader = key(app, Right.READ)

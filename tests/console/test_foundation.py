@@ -19,6 +19,7 @@ ALL_MAX, FIRST_MAX = 250 * 1024, 40 * 1024
 POLICY = "default-src 'self'; object-src 'none'; base-uri 'none'; frame-ancestors 'none'"
 
 
+@pytest.mark.slow
 def test_a_page_and_its_twins_have_one_model(orders: App) -> None:
     """HTML, `.json` and `Accept: application/json`; a fragment for htmx; 304 for what has not changed."""
     status, headers, body = fetched(orders, "GET", "/", HTML)
@@ -78,6 +79,7 @@ def test_static_files_are_packed_and_kept_by_browsers(app: App) -> None:
         assert fetched(app, "GET", f"/ui/static/{static_files.content_hash()}/{name}")[0] == 404
 
 
+@pytest.mark.slow
 def test_the_sizes_are_within_their_budget(orders: App) -> None:
     """All that a browser may ever load, and what the first page loads; compressed."""
     sizes = {name: len(static_files.static_file(name).packed) for name in static_files.file_names()}
@@ -156,6 +158,7 @@ def test_a_change_takes_a_form_from_a_page_of_this_server(orders: App) -> None:
     assert status == 404 and b'data-testid="error"' in body
 
 
+@pytest.mark.slow
 def test_a_heavy_change_is_queued_and_followed(orders: App) -> None:
     own = {"Sec-Fetch-Site": "same-origin", "Content-Type": "application/x-www-form-urlencoded"}
     status, headers, _ = fetched(orders, "POST", "/ui/tables/orders/move", own, "all=on")

@@ -79,6 +79,7 @@ def test_results_of_tables_are_kept_apart_and_not_without_end() -> None:
     assert len(caches._caches) <= 100
 
 
+@pytest.mark.slow
 def test_a_page_shows_how_far_each_partition_is(halves: Halves, app: App) -> None:
     """Positions, ends and lags; the parts that update themselves; rejected rows with what is bounded and escaped."""
     model = twin(app, PLACE)
@@ -111,6 +112,7 @@ def test_a_page_shows_how_far_each_partition_is(halves: Halves, app: App) -> Non
     assert fetched(app, "GET", "/ui/tables/none/ingestion", {"Accept": "text/html"})[0] == 404
 
 
+@pytest.mark.slow
 def test_changes_are_the_verbs_of_the_command_line(halves: Halves, app: App) -> None:
     status, body = post(app, f"{PLACE.removesuffix('/ingestion')}/pause", comment=EVIL)
     assert status == 200 and EVIL not in body
@@ -137,6 +139,7 @@ def test_changes_are_the_verbs_of_the_command_line(halves: Halves, app: App) -> 
         assert fetched(app, "GET", f"{PLACE}/{verb}")[0] in (404, 405), verb
 
 
+@pytest.mark.slow
 def test_who_may_only_read_sees_no_buttons_and_is_refused(halves: Halves, app: App) -> None:
     reader = key(app, Right.READ)
     text = page(app, PLACE, reader)

@@ -99,6 +99,7 @@ def test_every_page_and_form_is_tried() -> None:
     assert routes("POST") == set(CHANGES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", PAGES)
 def test_a_page_shows_hostile_texts_as_texts(home: HostileHome, path: str) -> None:
     """The whole page, the parts that htmx asks for, and the twin."""

@@ -93,6 +93,7 @@ def test_a_chart_covers_what_is_known() -> None:
     assert lag_trend(samples, now_ms)["highest"] == 29 and lag_trend(samples, now_ms)["line"]
 
 
+@pytest.mark.slow
 def test_pages_show_the_samples(orders: App) -> None:
     assert twin(orders, PLACE)["samples"] == [] and "No lag is known yet" in page(orders, PLACE)
     history, now_ms = orders.app.state.context.lag, orders.home.context.now_ms()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from hybrid.catalog.runs import RunRecord
 from hybrid.operations.overview import TREND_BUCKET_MS, TREND_BUCKETS, newest_failures, trend_of
 from hybrid.serve.console.durations import about
@@ -63,6 +65,7 @@ def test_an_empty_home_says_what_to_do_next(app: App) -> None:
     assert b"No table yet" in body and b"/ui/new-table" in body and b"hybrid demo orders" in body
 
 
+@pytest.mark.slow
 def test_a_card_tells_problems_with_their_command(orders: App) -> None:
     """The broker of the table does not answer, a run has failed, and text of users is shown as text."""
     runs = orders.home.context.catalog.runs

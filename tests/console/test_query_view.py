@@ -62,6 +62,7 @@ def address(sql: str, **more: str) -> str:
     return "&".join(f"{name}={quote(value)}" for name, value in {"sql": sql, **more}.items())
 
 
+@pytest.mark.slow
 def test_the_twin_and_the_page(orders: App) -> None:
     empty = orders.get("/ui/query.json")
     assert empty == {"sql": "", "as_of": "", "plan": "", "result": None}
@@ -81,6 +82,7 @@ def test_the_twin_and_the_page(orders: App) -> None:
     assert "select 1 &lt;/textarea&gt;&lt;script&gt;" in filled and 'data-testid="result-table"' not in filled
 
 
+@pytest.mark.slow
 def test_the_page_without_scripts(orders: App) -> None:
     sql = "select '<img src=x onerror=alert(1)>' as \"<b>\", order_id, null as n from orders order by 2 limit 2"
     page = orders.ok("GET", f"/ui/query?{address(sql, html='1')}", headers=PAGE)
@@ -92,6 +94,7 @@ def test_the_page_without_scripts(orders: App) -> None:
     assert json.loads(islands[0])["keywords"]
 
 
+@pytest.mark.slow
 def test_read_accounts_query(app: App) -> None:
     lay_orders(app.home)
     _, secret = Accounts(app.home.home).add("reader", Right.READ)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from hybrid.serve.console.segments import shown_segments
 from tests.console.page_requests import page, twin
 from tests.serve.app import App, lay_orders
@@ -33,6 +35,7 @@ def test_only_what_is_chosen() -> None:
     assert shown["total"] == 3 and shown["choices"]["state"] == ["CONSUMING", "DONE", "ONLINE"]
 
 
+@pytest.mark.slow
 def test_the_page_and_its_twin(app: App) -> None:
     lay_orders(app.home)
     model = twin(app, PLACE)

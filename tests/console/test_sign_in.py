@@ -57,6 +57,7 @@ def test_after_signing_in_no_other_site_follows(place: object) -> None:
     assert local_place(place) == "/"
 
 
+@pytest.mark.slow
 def test_signing_in(orders: App) -> None:
     """With accounts a browser is sent to the sign-in page, and comes back with a cookie that scripts cannot read."""
     reader, read_secret = Accounts(orders.home.home).add("ada", Right.READ)

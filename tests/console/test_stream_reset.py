@@ -44,6 +44,7 @@ def accepted(app: App, headers: dict[str, str] | None = None, **parameters: str)
     return unescape(text.split(ACCEPTED)[1].split('"')[0])
 
 
+@pytest.mark.slow
 def test_the_page_shows_where_the_stream_is_read(orders: App, ends: dict[int, int]) -> None:
     model = twin(orders, PLACE)
     assert model["partitions"] == [{"topic": "orders", "partition": 0, "position": 4, "start": 2, "end": 9, "lag": 5}]
@@ -55,6 +56,7 @@ def test_the_page_shows_where_the_stream_is_read(orders: App, ends: dict[int, in
     assert 'data-testid="to-reset"' in page(orders, "/ui/tables/orders/ingestion")
 
 
+@pytest.mark.slow
 def test_each_place_has_its_preview(orders: App, ends: dict[int, int]) -> None:
     (latest,) = preview(orders, place="latest")["partitions"]
     assert (latest["position"], latest["to"]) == (4, 9)
@@ -100,6 +102,7 @@ def test_a_wrong_place_is_an_error_beside_the_form(
         assert EVIL not in value or escape(value) in text
 
 
+@pytest.mark.slow
 def test_what_was_shown_is_queued(orders: App, ends: dict[int, int]) -> None:
     """By the verb of the command line, with the report that was accepted, after the table's name was typed."""
     form = {"topic": "orders", "to": "latest", "accepted": accepted(orders, place="latest")}
@@ -125,6 +128,7 @@ def test_a_browser_without_scripts_follows_the_run(orders: App, ends: dict[int, 
     assert status == 303 and headers["location"].startswith("/ui/runs/")
 
 
+@pytest.mark.slow
 def test_only_administrators_reset(orders: App, ends: dict[int, int]) -> None:
     admin, operator = key(orders, Right.ADMIN), key(orders, Right.OPERATE)
     form = {"topic": "orders", "to": "latest", "accepted": accepted(orders, admin, place="latest")}

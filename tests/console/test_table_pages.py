@@ -55,6 +55,7 @@ def test_a_table_is_checked_then_created(app: App) -> None:
         assert status == 409 and "exists already" in body, path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["new", "check", "edit", "query", "tables", "json", "status", "order", "select", "1"])
 def test_a_table_may_have_any_name(app: App, name: str) -> None:
     """It is created by the page, and every page is its own; a name that is a keyword stands in quotes."""
@@ -109,6 +110,7 @@ def test_warnings_of_a_statement_are_shown(app: App) -> None:
     assert status == 200 and "Warning:" in body and "has no effect" in body and EVIL not in body, body
 
 
+@pytest.mark.slow
 def test_a_definition_is_changed_after_its_difference_was_shown(orders: App) -> None:
     text, form = page(orders, EDIT), documents(orders)
     assert 'aria-current="page">Definition' in text and "Reads from brokers" in text
@@ -134,6 +136,7 @@ def test_a_definition_is_changed_after_its_difference_was_shown(orders: App) -> 
     assert fetched(orders, "GET", "/ui/tables/none/edit", HTML)[0] == 404
 
 
+@pytest.mark.slow
 def test_a_new_column_is_a_run(orders: App) -> None:
     form = documents(orders)
     schema = json.loads(form["schema"])
@@ -146,6 +149,7 @@ def test_a_new_column_is_a_run(orders: App) -> None:
     assert [run.verb for run in orders.home.runs() if run.state == "QUEUED"] == ["table_apply"]
 
 
+@pytest.mark.slow
 def test_hidden_secrets_are_named_and_never_stored(orders: App) -> None:
     form = documents(orders)
     secret = '"stream.kafka.topic.name": "orders", "security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", '
@@ -187,6 +191,7 @@ def test_hostile_names_of_accounts(app: App) -> None:
     page(app, ACCOUNTS, admin)
 
 
+@pytest.mark.slow
 def test_who_may_only_read_sees_no_forms_and_is_refused(orders: App) -> None:
     for right in (Right.READ, Right.OPERATE):
         sent = key(orders, right)
@@ -201,6 +206,7 @@ def test_who_may_only_read_sees_no_forms_and_is_refused(orders: App) -> None:
     assert orders.home.table_names() == ["orders"]
 
 
+@pytest.mark.slow
 def test_links_of_the_navigation_lead_to_pages(orders: App) -> None:
     for path in ("/", NEW, EDIT, ACCOUNTS, "/ui/query"):
         assert {NEW, ACCOUNTS} <= set(re.findall(r'href="([^"]+)"', page(orders, path)))

@@ -96,6 +96,7 @@ def tables(app: App) -> App:
     return app
 
 
+@pytest.mark.slow
 def test_the_history_is_chosen_in_the_address(tables: App) -> None:
     model = twin(tables, PATH)
     assert {row["id"] for row in model["runs"]} == {"m1", "j1", "q1", "q2"}
@@ -116,6 +117,7 @@ def test_the_history_is_chosen_in_the_address(tables: App) -> None:
     assert tables_and_types(home)[0] == ["gone", "orders"]
 
 
+@pytest.mark.slow
 def test_a_page_tells_what_waits_failed_and_comes_next(tables: App) -> None:
     model = twin(tables, PATH)
     first, second = model["queued"]

@@ -102,6 +102,7 @@ def test_a_segment_is_corrected_by_the_newest_entry_in_effect() -> None:
     assert _written_by(entries) == {"a": "r3", "b": "b1"}
 
 
+@pytest.mark.slow
 def test_work_on_buckets_is_shown(orders: App) -> None:
     """A move that was queued, then one that failed: the bucket after the boundary."""
     table = orders.home.context.table("orders")
@@ -160,6 +161,7 @@ def test_the_page_carries_its_model(orders: App) -> None:
     assert 'data-testid="timeline"' not in facts
 
 
+@pytest.mark.slow
 def test_the_timeline_does_not_wait_for_the_status(orders: App) -> None:
     """The overview of all tables may take long; the page loads its own card of it afterwards, in two fragments."""
 
@@ -223,6 +225,7 @@ def test_each_partition_has_its_tail() -> None:
     assert not any(mark["state"] == "tail" for mark in found[1])
 
 
+@pytest.mark.slow
 def test_many_who_wait_for_the_overview_do_not_hold_up_a_timeline(orders: App) -> None:
     """Viewers of `/` and of statuses have threads of their own."""
     may_end, context = threading.Event(), orders.app.state.context
@@ -244,6 +247,7 @@ def test_many_who_wait_for_the_overview_do_not_hold_up_a_timeline(orders: App) -
         assert {request.result()[0] for request in waiting} == {200}
 
 
+@pytest.mark.slow
 def test_each_log_is_read_once(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
     """For marks, boundary and corrections together; then its commits alone."""
     halves, opened = lay_orders(app.home), list[str]()

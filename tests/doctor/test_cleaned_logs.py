@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from deltalake import DeltaTable
 
 from hybrid.config.table_config import Half
@@ -27,11 +28,13 @@ def cleaned(orders: Patient) -> None:
     assert report["commits"] == {"OFFLINE": 13, "REALTIME": 13} and not orders.log(Half.OFFLINE, 0).exists()
 
 
+@pytest.mark.slow
 def test_nothing_is_found(orders: Patient) -> None:
     cleaned(orders)
     assert orders.examine() == []
 
 
+@pytest.mark.slow
 def test_a_definition_is_still_written_anew(orders: Patient) -> None:
     before = orders.hybrid().context.definitions.find("orders")
     cleaned(orders)

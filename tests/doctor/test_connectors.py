@@ -39,6 +39,7 @@ def status(patient: Patient) -> str:
     return found.state
 
 
+@pytest.mark.slow
 def test_a_failed_connector_is_found_with_its_error_and_those_that_wait_for_it(visits: Patient) -> None:
     assert visits.examine() == [] and status(visits) == "OK"
     fail(visits)
@@ -50,6 +51,7 @@ def test_a_failed_connector_is_found_with_its_error_and_those_that_wait_for_it(v
     assert status(visits) == f"Connector 'old' failed: {ERROR} Waiting for it: 'live'."
 
 
+@pytest.mark.slow
 def test_looking_writes_nothing(visits: Patient) -> None:
     fail(visits)
     visits.examine()
@@ -57,12 +59,14 @@ def test_looking_writes_nothing(visits: Patient) -> None:
     assert visits.hybrid().context.catalog.connectors.of("visits")["old"].state is None
 
 
+@pytest.mark.slow
 def test_a_paused_connector_is_no_finding(visits: Patient) -> None:
     fail(visits)
     visits.hybrid().table("visits").connectors.pause("old")
     assert visits.examine() == [] and status(visits) == "OK"
 
 
+@pytest.mark.slow
 def test_readiness_names_it_and_is_not_lost_by_it(visits: Patient) -> None:
     def check() -> tuple[int, bool, str]:
         code, found = served.call("GET", "/readyz")

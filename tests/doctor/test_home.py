@@ -102,6 +102,7 @@ def damage(path: Path, how: str) -> None:
     path.write_bytes(content)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["no database", "pages"])
 def test_a_damaged_catalog_is_begun_anew(orders: Patient, how: str) -> None:
     path = orders.path / "catalog.db"
@@ -179,6 +180,7 @@ def test_parts_of_the_home(patient: Patient) -> None:
 # The command
 
 
+@pytest.mark.slow
 def test_the_command(orders: Patient, capsys: pytest.CaptureFixture[str]) -> None:
     home = ["--home", str(orders.path)]
     assert run(["doctor", *home]) == 0

@@ -71,6 +71,7 @@ def test_what_one_left_that_ended_is_found_and_removed(patient: Patient, opened:
     assert pushes.state_of(patient.layout, opened.id) is PushState.REVERTED
 
 
+@pytest.mark.slow
 def test_the_command_line_shows_it_and_takes_it_back(
     patient: Patient, opened: OpenReplacement, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -316,6 +316,7 @@ def test_a_check_that_fails_is_a_finding_and_the_others_go_on(orders: Patient, m
     assert "This could not be checked: ZeroDivisionError: oh" in error(found[0], "staging")
 
 
+@pytest.mark.slow
 def test_no_repair_touches_data(orders: Patient) -> None:
     def data() -> dict[str, bytes]:
         return {str(path): path.read_bytes() for half in Half for path in orders.layout.half(half).rglob("*.*")

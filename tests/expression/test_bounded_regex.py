@@ -89,6 +89,7 @@ def test_like_is_linear(parts: int) -> None:
     assert time.process_time() - started < 0.5
 
 
+@pytest.mark.slow
 def test_like_gives_what_one_regular_expression_gives() -> None:
     chance = random.Random(5)
     for _ in range(4000):
@@ -100,6 +101,7 @@ def test_like_gives_what_one_regular_expression_gives() -> None:
         assert LikePattern(pattern).fits(text) is expected, (pattern, text)
 
 
+@pytest.mark.slow
 def test_many_matches_that_each_look_at_the_rest_are_bounded() -> None:
     found = LinearPattern("a.*b|a", re.ASCII, values=True)
     assert len(list(found.pieces("a" * 1000))) == 1001

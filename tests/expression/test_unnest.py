@@ -75,6 +75,7 @@ def test_long_names_and_wide_records_do_not_fill_the_memory():
         rows({"t": [1] * 90_000, **{str(number): 1 for number in range(1000)}}, "t")
 
 
+@pytest.mark.slow
 def test_two_long_lists_do_not_fill_the_memory():
     with pytest.raises(DataError, match=f"more than {ROWS_MAX} rows"):
         rows({"a": [1] * 1000, "b": [1] * 1000}, "a", "b")

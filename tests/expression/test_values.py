@@ -59,6 +59,7 @@ VALUES: dict[str, object] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", [by_query, by_transform])
 def test_values(engine: object) -> None:
     found = engine(list(VALUES))  # type: ignore[operator]

@@ -62,6 +62,7 @@ def test_a_length_that_a_block_only_claims_is_not_believed(codec: str) -> None:
             avro_codecs._read_block(avro_codecs._UNPACK[codec], io.BytesIO(bytes([*written, number]) + b"x"))
 
 
+@pytest.mark.slow
 def test_a_stripe_of_very_many_equal_values_is_not_unpacked(tmp_path: Path) -> None:
     """8: runs of equal values take some bytes in ORC."""
     orc.write_table(pa.table({"x": pa.array([7] * 1_000_000)}), tmp_path / "a")

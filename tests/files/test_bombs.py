@@ -51,6 +51,7 @@ def test_bytes_that_stand_for_far_too_many_are_refused(tmp_path: Path, form: Dat
         read(packed(tmp_path / "a.gz", lines), form)
 
 
+@pytest.mark.slow
 def test_one_json_text_is_bounded(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text("[\n" + '{"a": 1},\n' * 400_000 + '{"a": 1}]')
     with pytest.raises((DataError, Problem), match="one JSON text of more than"):
@@ -199,6 +200,7 @@ def test_long_texts_of_orc_are_unpacked_a_few_at_once_and_stay_what_they_are(
     assert [record.position for record in records] == list(range(200))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("column", COLUMNS)
 def test_long_texts_are_unpacked_a_few_at_once_and_stay_what_they_are(tmp_path: Path, column: str) -> None:
     """One batch of the file, in parts of at most 2 MB."""

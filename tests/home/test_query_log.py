@@ -312,6 +312,7 @@ def test_a_statement_pays_little(home: Callable[..., Home], monkeypatch: pytest.
     assert best_s < 20e-6
 
 
+@pytest.mark.slow
 def test_a_cancelled_statement_of_python(home: Callable[..., Home]) -> None:
     """`aquery` interrupts its statement, whose error says so."""
     hy = Hybrid.of(home())

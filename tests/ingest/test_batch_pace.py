@@ -80,6 +80,7 @@ def lived(rate: float, fixed_s: float, speed: float, backlog: int, seconds: floa
     return lags, caught_up
 
 
+@pytest.mark.slow
 @given(
     st.floats(100, 200_000),
     st.floats(0.05, 0.6),

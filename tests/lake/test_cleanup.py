@@ -118,6 +118,7 @@ def test_whoever_reads_backwards_finds_the_end(half: Path) -> None:
     assert not list(commits_to(half, NEWEST, "o3"))
 
 
+@pytest.mark.slow
 def test_commits_that_come_meanwhile_are_no_gap(half: Path) -> None:
     before, found = open_half(half), expired(half)
     _foreign(half)
@@ -126,6 +127,7 @@ def test_commits_that_come_meanwhile_are_no_gap(half: Path) -> None:
     assert versions(half) == list(range(CHECKPOINT, NEWEST + 2))
 
 
+@pytest.mark.slow
 def test_the_newest_own_commit_stays_however_many_foreign_ones_follow(half: Path) -> None:
     path = half
     for _ in range(12):
@@ -148,6 +150,7 @@ def _foreign(path: Path) -> None:
     write_deltalake(table, table.to_pyarrow_dataset().schema.empty_table(), mode="append", partition_by=["_hy_segment"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("has_hint", [True, False])
 def test_a_checkpoint_is_written_where_none_is_good(half: Path, has_hint: bool) -> None:
     (half / "_delta_log" / f"{CHECKPOINT:020d}.checkpoint.parquet").unlink()
@@ -180,6 +183,7 @@ def test_a_damaged_checkpoint_is_found_before_anything_goes(half: Path) -> None:
     assert versions(half) == list(range(NEWEST + 1)) and len(ids_of(half)) == NEWEST
 
 
+@pytest.mark.slow
 def test_a_hint_that_names_what_goes_is_taken_away(half: Path) -> None:
     log = half / "_delta_log"
     DeltaTable(str(half), version=10).create_checkpoint()
@@ -269,6 +273,7 @@ def test_a_window_that_cannot_be_read_is_said(half: Path) -> None:
             retention_window_of(snapshot)
 
 
+@pytest.mark.slow
 def test_lineage_outlives_the_log(tmp_path: Path) -> None:
     halves = Halves.create(tmp_path, orders_spec(halves=[Half.OFFLINE]))
     path = halves.layout.half(Half.OFFLINE)

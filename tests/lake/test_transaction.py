@@ -121,6 +121,7 @@ def test_an_own_commit_before_it_is_noticed(half: Path) -> None:
     assert open_half(half).version == 1
 
 
+@pytest.mark.slow
 def test_whoever_always_comes_first_wins(half: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     transaction, follow = LogTransaction(half), LogTransaction._follow
     state = after(half)
@@ -158,6 +159,7 @@ def test_an_error_of_the_disk_is_told_and_nothing_is_committed(half: Path) -> No
     assert LogTransaction(half).commit(state, []) == 1
 
 
+@pytest.mark.slow
 def test_checkpoints_come_every_ten_commits_and_keep_the_fence(half: Path) -> None:
     for _ in range(21):
         LogTransaction(half).commit(after(half), [])
@@ -172,6 +174,7 @@ def test_checkpoints_come_every_ten_commits_and_keep_the_fence(half: Path) -> No
     assert LogTransaction(half).commit(replace(outdated, act=replace(outdated.act, number=21)), []) == 22
 
 
+@pytest.mark.slow
 def test_a_checkpoint_that_fails_leaves_the_commit_and_is_made_up_for(
     half: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -337,6 +337,7 @@ def test_a_column_of_the_definition_may_be_missing_in_the_half(tmp_path: Path) -
         assert set(database.execute(rows.select("new")).fetchall()) == {(None,)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["upsert", "dedup"])
 def test_of_equal_rows_the_first_one_stays(tmp_path: Path, kind: str) -> None:
     """Rows of one message may be equal in time and arrival. Queries and the move show the same one."""

@@ -58,6 +58,7 @@ def test_places_are_right_where_row_groups_are_skipped(tmp_path: Path, cuts: lis
     assert all(place == file * 100 + row for place, file, row in found)
 
 
+@pytest.mark.slow
 def test_paths_with_the_characters_of_patterns(tmp_path: Path) -> None:
     for name in ("a*b", "a?b", "a[1]b", "a\\b", "a\\b*c", "it's [!x]{1}**"):
         files = []
@@ -75,6 +76,7 @@ def test_memory_of_a_task() -> None:
     assert [size >> 20 for size in found] == [1024, 1024, 512, 256, 64, 1024]
 
 
+@pytest.mark.slow
 def test_each_task_spills_to_a_folder_of_its_own(tmp_path: Path) -> None:
     limits = TaskLimits(16 << 20, tmp_path / "spill", 1 << 30)
     with worker_database(limits) as one:

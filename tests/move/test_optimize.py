@@ -180,6 +180,7 @@ def test_what_one_hold_and_one_run_take() -> None:
     assert [one.segment for one in _within(found[:1], 1)[0]] == ["a"], "a run takes at least one"
 
 
+@pytest.mark.slow
 def test_a_follower_that_missed_what_was_cleaned_builds_anew(tmp_path: Path) -> None:
     halves = built(tmp_path)
     path = halves.layout.half(REALTIME)

@@ -170,6 +170,7 @@ def test_a_session_that_has_read_what_goes_reads_on(workbench: CommitContext, ta
     workbench.spark.sql(f"DESCRIBE HISTORY delta.`{path}`").collect()
 
 
+@pytest.mark.slow
 def test_a_purge_between_look_and_clean_up_is_noticed(table: Halves) -> None:
     half = open_half(table.layout.half(OFFLINE))
     found = expired_log(half, round(time.time() * 1000) - 30 * 86_400_000)
@@ -224,6 +225,7 @@ def _in_another_thread(call: Callable[[], object]) -> None:
         module._TURNS = turns
 
 
+@pytest.mark.slow
 def test_dying_between_files_and_log_leaves_the_rest_to_the_next_run(
     table: Halves, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -260,6 +262,7 @@ class _free:
         pass
 
 
+@pytest.mark.slow
 def test_a_purge_finds_nothing_left_in_a_log_that_was_cleaned(table: Halves) -> None:
     """What checkpoints tell of files that are gone goes, though older versions are read from them."""
     path = table.layout.half(OFFLINE)
@@ -289,6 +292,7 @@ def clean_only(table: Halves) -> None:
     remove_expired(half, expired_log(half, round(time.time() * 1000) - 30 * 86_400_000))
 
 
+@pytest.mark.slow
 def test_a_plan_on_a_version_that_has_gone_is_stale(table: Halves) -> None:
     class Pinned:
         id, table, offline_version, table_id = "backfill-1", "orders", 3, ""

@@ -99,6 +99,7 @@ def test_an_archive_that_gets_a_stream_keeps_its_rows_and_gets_the_mode_of_the_w
     assert (mode_of(hy), offline.offline.act.number, [file.segment for file in offline.files]) == (PINOT, 2, ["o"])
 
 
+@pytest.mark.slow
 def test_the_mode_is_fixed(hy: Hybrid) -> None:
     hy.create_table(documents())
     with pytest.raises(SpecError, match="created with boundary mode 'exact', and the mode is fixed") as caught:
@@ -204,6 +205,7 @@ def test_a_state_of_the_first_version_is_exact(hy: Hybrid) -> None:
     assert mode_of(hy) is EXACT
 
 
+@pytest.mark.slow
 def test_a_boundary_that_hides_all_offline_rows_has_to_be_meant(hy: Hybrid, capsys: pytest.CaptureFixture[str]) -> None:
     hy.create_table(documents())
     first = Row({"order_id": 1, "ts": 1_632_463_200_000}, 1_632_463_200_000, 0, segment="o")

@@ -43,6 +43,7 @@ def home(tmp_path: Path) -> Iterator[Hybrid]:
     found.close()
 
 
+@pytest.mark.slow
 def test_what_is_refused_before_anything_is_written(home: Hybrid) -> None:
     wrong: list[tuple[dict[str, str], type[HybridError]]] = [
         ({}, UsageError), ({"orders": "customer ="}, UsageError), ({"nosuch": WHERE}, NotFoundError),
@@ -56,6 +57,7 @@ def test_what_is_refused_before_anything_is_written(home: Hybrid) -> None:
     assert home.erasures.all() == [] and not list(home.home.rglob("*.request"))
 
 
+@pytest.mark.slow
 def test_the_same_request_takes_up_the_open_one(home: Hybrid) -> None:
     begun = home.erasures.begin(ORDERS)
     again = home.erasures.begin({"orders": f" {WHERE} "}, ErasureOptions(reason="request 17", undecided=True))
@@ -72,6 +74,7 @@ def test_the_same_request_takes_up_the_open_one(home: Hybrid) -> None:
     assert [path for path in holding(home.home, NAME) if not path.endswith(".request")] == []
 
 
+@pytest.mark.slow
 def test_a_run_adds_its_options_and_a_look_does_not(home: Hybrid, monkeypatch: pytest.MonkeyPatch) -> None:
     """Options of a dry run or of a declined question are not left armed for the next `resume`."""
     begun = home.erasures.begin(ORDERS, ErasureOptions(reason="request 17"))
@@ -93,6 +96,7 @@ def test_a_run_adds_its_options_and_a_look_does_not(home: Hybrid, monkeypatch: p
     assert done.dropped_copies and done.undecided and done.reason == "request 17"
 
 
+@pytest.mark.slow
 def test_what_was_only_looked_at_is_given_back(home: Hybrid) -> None:
     """Also beside another erasure that runs; not when somebody else has taken it up."""
     store = ErasureStore(home.home)
@@ -112,6 +116,7 @@ def test_what_was_only_looked_at_is_given_back(home: Hybrid) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_same_request_closes_what_is_proven(home: Hybrid) -> None:
     """Killed between the proof and the removal of its request: no second erasure leaves the request behind."""
     begun, store = home.erasures.begin(ORDERS), ErasureStore(home.home)
@@ -122,6 +127,7 @@ def test_the_same_request_closes_what_is_proven(home: Hybrid) -> None:
     assert home.erasures.begin(ORDERS).id != begun.id
 
 
+@pytest.mark.slow
 def test_an_error_names_no_value_and_leaves_it_open(home: Hybrid, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*_: Any) -> None:
         raise ValueError(f"[CAST] the value '{NAME}' of customer cannot be cast, where {WHERE}")
@@ -137,6 +143,7 @@ def test_an_error_names_no_value_and_leaves_it_open(home: Hybrid, monkeypatch: p
     assert [path for path in holding(home.home, NAME) if not path.endswith(".request")] == []
 
 
+@pytest.mark.slow
 def test_copies_that_cannot_be_looked_at_stay(home: Hybrid, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody knows what they have, so --dropped-copies does not remove them, and a dry run shows no 0."""
     folder = home.home / "warehouse" / ".dropped"
@@ -199,6 +206,7 @@ def test_a_boundary_that_is_set_by_hand_refuses_before_anything_is_deleted(
         assert refused.value.hint == refusal.hint
 
 
+@pytest.mark.slow
 def test_the_other_tables_are_read_again_before_the_proof(home: Hybrid, monkeypatch: pytest.MonkeyPatch) -> None:
     """While one table is worked on, rows come to another, or it is dropped and created again."""
     new_table(home, (Half.OFFLINE,), schemaName="payments")
@@ -232,6 +240,7 @@ def test_the_other_tables_are_read_again_before_the_proof(home: Hybrid, monkeypa
     assert str(copy) in {place["place"] for place in outside_places(home.context, [payments], [], masks)}
 
 
+@pytest.mark.slow
 def test_who_may_only_read_gets_no_digest(home: Hybrid) -> None:
     begun = home.erasures.begin(ORDERS)
     layout = home.table("orders").layout
@@ -248,6 +257,7 @@ def test_who_may_only_read_gets_no_digest(home: Hybrid) -> None:
         ASKING_RIGHT.reset(right)
 
 
+@pytest.mark.slow
 def test_a_database_error_while_masking_replaces_no_error(home: Hybrid, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*_: Any) -> None:
         raise ValueError(f"no '{NAME}'")
@@ -258,6 +268,7 @@ def test_a_database_error_while_masking_replaces_no_error(home: Hybrid, monkeypa
         home.erase(ORDERS)
 
 
+@pytest.mark.slow
 def test_a_discarded_erasure_is_over(home: Hybrid) -> None:
     begun = home.erasures.begin(ORDERS)
     assert home.erasures.state(home.erasures.discard(begun.id)) == "DISCARDED"
@@ -267,6 +278,7 @@ def test_a_discarded_erasure_is_over(home: Hybrid) -> None:
             refused(begun.id)
 
 
+@pytest.mark.slow
 def test_a_request_that_somebody_removed(home: Hybrid) -> None:
     begun = home.erasures.begin(ORDERS)
     next(home.home.rglob("*.request")).unlink()
@@ -275,6 +287,7 @@ def test_a_request_that_somebody_removed(home: Hybrid) -> None:
     assert home.erasures.discard(begun.id).state == "DISCARDED"
 
 
+@pytest.mark.slow
 def test_it_is_closed_when_the_journal_is_empty(home: Hybrid, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the catalog has forgotten is in its journal while others read it: the erasure is not done before."""
     begun = home.erasures.begin(ORDERS)

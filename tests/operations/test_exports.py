@@ -58,6 +58,7 @@ def rows_of(result: QueryResult) -> list[list[Any]]:
     return [list(row) for row in zip(*(column.to_pylist() for column in result.arrow().columns), strict=True)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["parquet", "arrow"])
 def test_binary_formats_keep_every_type(hy: Hybrid, tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"a.{suffix}"
@@ -72,6 +73,7 @@ def test_binary_formats_keep_every_type(hy: Hybrid, tmp_path: Path, suffix: str)
     assert report.sentence.startswith("Wrote 3 rows (") and f"to {path} in " in report.sentence
 
 
+@pytest.mark.slow
 def test_csv(hy: Hybrid, tmp_path: Path) -> None:
     hy.export(SQL, tmp_path / "a.csv")
     with (tmp_path / "a.csv").open(encoding="utf-8", newline="") as file:
@@ -88,6 +90,7 @@ def test_csv(hy: Hybrid, tmp_path: Path) -> None:
     assert ",," in (tmp_path / "a.csv").read_text() and '""' in (tmp_path / "a.csv").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["json", "jsonl"])
 def test_json_is_what_the_command_line_prints(hy: Hybrid, tmp_path: Path, suffix: str) -> None:
     from hybrid.runtime.json_values import json_value
@@ -100,6 +103,7 @@ def test_json_is_what_the_command_line_prints(hy: Hybrid, tmp_path: Path, suffix
     assert found == [dict(zip(NAMES, map(json_value, row), strict=True)) for row in answered.rows]
 
 
+@pytest.mark.slow
 def test_markdown(hy: Hybrid, tmp_path: Path) -> None:
     hy.export("select id, word, flag from things order by id", tmp_path / "a.md")
     assert (tmp_path / "a.md").read_text(encoding="utf-8") == (
@@ -113,6 +117,7 @@ VALUES = """select 1 n, cast('18446744073709551615' as ubigint) u, cast('2021-09
     cast(['1.5', null] as decimal(4, 2)[]) l, null x, sum(order_id) s from orders"""
 
 
+@pytest.mark.slow
 def test_types_that_go_row_by_row(hy: Hybrid, tmp_path: Path) -> None:
     """Values without a type of Pinot's are what an answer has, and a decimal keeps its digits."""
     hy.export(VALUES, tmp_path / "a.parquet")
@@ -121,6 +126,7 @@ def test_types_that_go_row_by_row(hy: Hybrid, tmp_path: Path) -> None:
     assert found.schema.field("c").type == pa.decimal128(9, 4)
 
 
+@pytest.mark.slow
 def test_all_rows_are_written_unless_the_statement_has_a_limit(hy: Hybrid, tmp_path: Path) -> None:
     with pytest.warns(ResultLimitWarning):
         assert len(hy.query(MANY).rows) == 10
@@ -130,17 +136,20 @@ def test_all_rows_are_written_unless_the_statement_has_a_limit(hy: Hybrid, tmp_p
     assert hy.export(f"{MANY} limit 7", tmp_path / "b.csv").rows == 7
 
 
+@pytest.mark.slow
 def test_the_order_of_a_statement_is_kept(hy: Hybrid, tmp_path: Path) -> None:
     hy.export("select a.order_id * 1000 + b.order_id n from orders a, orders b order by n desc", tmp_path / "a.jsonl")
     numbers = [json.loads(line)["n"] for line in (tmp_path / "a.jsonl").read_text().splitlines()]
     assert numbers == sorted(numbers, reverse=True) and len(numbers) == 16
 
 
+@pytest.mark.slow
 def test_repeated_names_get_numbers(hy: Hybrid, tmp_path: Path) -> None:
     hy.export("select order_id, order_id, count(*), count(*) from orders group by 1, 2", tmp_path / "a.parquet")
     assert arrow_of(tmp_path / "a.parquet").column_names == ["order_id", "order_id_2", "count(*)", "count(*)_2"]
 
 
+@pytest.mark.slow
 def test_options_of_a_statement(hy: Hybrid, tmp_path: Path) -> None:
     report = hy.export("SET dropResults = true; SET numGroupsLimit = 3; select ts from things", tmp_path / "a.csv")
     assert (tmp_path / "a.csv").read_text() == "ts\n" and any("numGroupsLimit" in one for one in report.warnings)
@@ -148,6 +157,7 @@ def test_options_of_a_statement(hy: Hybrid, tmp_path: Path) -> None:
     assert explained.rows > 3 and (tmp_path / "b.csv").read_text().startswith("Subject,Plan\n")
 
 
+@pytest.mark.slow
 def test_an_export_of_the_past(hy: Hybrid, tmp_path: Path) -> None:
     revision = hy.query("select count(*) from things").revision
     assert hy.export(SQL, tmp_path / "a.csv", as_of=revision).rows == 3
@@ -172,6 +182,7 @@ def test_an_error_leaves_no_file(hy: Hybrid, tmp_path: Path, sql: str, name: str
     assert [path.name for path in tmp_path.iterdir()] == ["home"]
 
 
+@pytest.mark.slow
 def test_an_error_among_the_rows_leaves_no_file(hy: Hybrid, tmp_path: Path) -> None:
     """And the file that it would have replaced is as it was."""
     (tmp_path / "a.csv").write_text("mine")
@@ -184,6 +195,7 @@ def test_an_error_among_the_rows_leaves_no_file(hy: Hybrid, tmp_path: Path) -> N
     assert (tmp_path / "a.csv").read_text() == "mine" and len(list(tmp_path.iterdir())) == 2
 
 
+@pytest.mark.slow
 def test_an_interrupted_export_leaves_no_file(hy: Hybrid, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Impatient(Silent):
         def step(self, label: str, done: int, total: int | None) -> None:
@@ -195,12 +207,14 @@ def test_an_interrupted_export_leaves_no_file(hy: Hybrid, tmp_path: Path, monkey
     assert [path.name for path in tmp_path.iterdir()] == ["home"]
 
 
+@pytest.mark.slow
 def test_an_export_has_a_time_limit_of_its_own(hy: Hybrid, tmp_path: Path) -> None:
     with pytest.raises(QueryError, match="stopped after 200 ms") as failed:
         hy.export(f"SET timeoutMs = 200; {SLOW}", tmp_path / "a.csv")
     assert failed.value.pinot_code == 250 and [path.name for path in tmp_path.iterdir()] == ["home"]
 
 
+@pytest.mark.slow
 def test_progress_is_told(hy: Hybrid, tmp_path: Path) -> None:
     steps: list[tuple[str, int, int | None]] = []
 
@@ -213,6 +227,7 @@ def test_progress_is_told(hy: Hybrid, tmp_path: Path) -> None:
     assert steps[-1] == ("Writing rows", 4**8, None)
 
 
+@pytest.mark.slow
 def test_a_second_attempt_begins_the_file_again(hy: Hybrid, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After rows were written, a file of the table is missing: a new plan writes all of them, and no row twice."""
     attempts, read = [], spool._arrow_batches
@@ -238,6 +253,7 @@ def stream(hy: Hybrid, sql: str, file: Any) -> ExportReport:
     return export_to(hy.context, sql, OutputStream(file, "b"), ResultFormat.CSV, progress=Silent())
 
 
+@pytest.mark.slow
 def test_the_threads_of_an_export_end(hy: Hybrid, tmp_path: Path) -> None:
     before = threading.active_count()
     for number in range(3):
@@ -248,6 +264,7 @@ def test_the_threads_of_an_export_end(hy: Hybrid, tmp_path: Path) -> None:
     assert threading.active_count() <= before + 3
 
 
+@pytest.mark.slow
 def test_values_are_the_stored_ones(hy: Hybrid, tmp_path: Path) -> None:
     hy.export("select moment, price, raw from things where id = 1", tmp_path / "a.parquet")
     (row,) = arrow_of(tmp_path / "a.parquet").to_pylist()

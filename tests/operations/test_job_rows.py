@@ -79,6 +79,7 @@ def test_what_cannot_be_written_is_refused(tmp_path: Path, monkeypatch: pytest.M
         spool.close()
 
 
+@pytest.mark.slow
 def test_a_statement_gives_its_rows_to_the_sink_and_is_bounded(app: App, tmp_path: Path) -> None:
     spool = ParquetSpool(tmp_path / "a.parquet")
     options = QueryOptions(whole=True, tail=NoTail(), sink=spool)

@@ -83,6 +83,7 @@ def test_a_definition_is_read_once_and_again_when_it_changes(home: Hybrid, monke
             home.spec(name)
 
 
+@pytest.mark.slow
 def test_a_look_at_tables_that_have_not_changed_computes_nothing(home: Hybrid, monkeypatch: pytest.MonkeyPatch) -> None:
     """25: the loop of the pipeline, which took four times as long as it may at a thousand tables."""
     text = json.dumps(asdict(_definition(home.spec("orders"))))

@@ -25,6 +25,7 @@ def here(home: Path, monkeypatch: pytest.MonkeyPatch) -> Hybrid:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [(), ("kafka",), ("orders",)])
 def test_pause_and_start(here: Hybrid, name: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     at = ["--home", str(here.home)]

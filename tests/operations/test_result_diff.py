@@ -62,6 +62,7 @@ def test_values_may_be_lists_and_null() -> None:
     assert [pair.change.value for pair in found.pairs] == ["changed", "same"]
 
 
+@pytest.mark.slow
 def test_what_cannot_be_compared() -> None:
     with pytest.raises(UsageError, match="other columns before than after"):
         result_difference(result(("a:INT",), []), result(("b:INT",), []))

@@ -77,6 +77,7 @@ def test_what_a_call_takes(connection: duckdb.DuckDBPyConnection, call: str, sen
     assert (answer(connection, f"select {call}") or "").startswith(sentence)
 
 
+@pytest.mark.slow
 def test_no_suggestion_is_the_name_itself(connection: duckdb.DuckDBPyConnection) -> None:
     for name in (name for name in NAMES if argument_counts(canonical(name))):
         count = max(argument_counts(canonical(name))) + 1

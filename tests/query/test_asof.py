@@ -57,6 +57,7 @@ def stamp(halves: Halves, half: Half, version: int, time_ms: int | None) -> None
     entry.write_text(text.replace(f'"timestamp":{before},', now, 1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("upsert", [False, True])
 def test_a_revision_answers_the_same_through_acts_and_ingestion(make: Make, ask: Ask, upsert: bool) -> None:
     halves = make(upsert=upsert, deletes=upsert)
@@ -99,6 +100,7 @@ def test_a_revision_answers_the_same_through_acts_and_ingestion(make: Make, ask:
     assert len({repr(rows_then) for rows_then, _ in seen}) >= 5, "the acts changed what is seen"
 
 
+@pytest.mark.slow
 def test_the_tail_is_answered_from_the_commits_that_brought_it_up_to_its_end(make: Make, ask: Ask) -> None:
     halves = make()
     halves.commit_realtime([row(1, 10, 0)], offsets={KEY: 1})
@@ -163,6 +165,7 @@ def test_mode_pinot_an_override_and_a_floor_as_they_were(tmp_path: Path, ask: As
     assert told(ask, halves, first[1]) == first and told(ask, halves, second[1]) == second
 
 
+@pytest.mark.slow
 def test_versions_alone_explain_set_and_option(make: Make, ask: Ask) -> None:
     halves = make()
     halves.commit_realtime([row(1, 10, 0), row(2, 20, 1)], offsets={KEY: 2})
@@ -184,6 +187,7 @@ def test_versions_alone_explain_set_and_option(make: Make, ask: Ask) -> None:
     assert plan[0] == ("revision", full)
 
 
+@pytest.mark.slow
 def test_a_time_is_what_was_committed_up_to_it(make: Make, ask: Ask) -> None:
     halves = make()
     halves.commit_realtime([row(1, 10, 0)], offsets={KEY: 1})
@@ -283,6 +287,7 @@ def test_the_text_of_any_revision_is_read_back() -> None:
     )
 
 
+@pytest.mark.slow
 def test_files_and_log_entries_that_are_gone(make: Make, ask: Ask) -> None:
     halves = make()
     halves.commit_realtime([row(1, 10, 0)], offsets={KEY: 1})
@@ -324,6 +329,7 @@ def test_a_log_that_was_cleaned_between_a_revision_and_its_tail(make: Make, ask:
     assert "version 2 of REALTIME of 'orders' is not in the log" in refused(ask, halves, pinned[1])
 
 
+@pytest.mark.slow
 def test_halves_that_never_stood_together(make: Make, ask: Ask) -> None:
     halves = make()
     rows = [row(n, n * 100, n) for n in range(4)]
@@ -369,6 +375,7 @@ def test_a_column_that_was_added_since_shows_its_default(make: Make, ask: Ask) -
     assert told(ask, halves, revision)[0] == [(1.5, "none", "a", 1, 10)]
 
 
+@pytest.mark.slow
 def test_two_tables(tmp_path: Path, ask: Ask) -> None:
     from hybrid.query.plan import QueryTable
 

@@ -49,6 +49,7 @@ def moved(halves: Halves) -> None:
     halves.commit_offline([row(*one, "moved", segment="o") for one in rows[:3]], boundary)
 
 
+@pytest.mark.slow
 def test_mode_pinot_shows_offline_rows_up_to_the_last_time_less_a_lag(make: Callable[..., Halves], ask: Ask) -> None:
     halves = make()
     moved(halves)
@@ -59,6 +60,7 @@ def test_mode_pinot_shows_offline_rows_up_to_the_last_time_less_a_lag(make: Call
     assert seen(ask, halves, table="orders_REALTIME") == [(1, "live"), (2, "live"), (3, "live"), (4, "live")]
 
 
+@pytest.mark.slow
 def test_mode_pinot_goes_by_time_alone_where_outside_jobs_push(make: Callable[..., Halves], ask: Ask) -> None:
     halves = make()
     halves.commit_realtime([row(1, 100, 0, "live"), row(2, 300, 1, "live")], offsets={KEY: 2})
@@ -73,6 +75,7 @@ def test_mode_pinot_goes_by_time_alone_where_outside_jobs_push(make: Callable[..
     assert seen(ask, halves) == [(1, "pushed"), (2, "pushed"), (5, "pushed")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", BoundaryMode)
 def test_an_override_divides_both_halves_until_it_is_lifted(
     make: Callable[..., Halves], ask: Ask, mode: BoundaryMode
@@ -100,6 +103,7 @@ def test_an_override_divides_both_halves_until_it_is_lifted(
     assert len(before) == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", BoundaryMode)
 def test_upsert_is_over_the_rows_that_the_boundary_leaves(
     make: Callable[..., Halves], ask: Ask, mode: BoundaryMode

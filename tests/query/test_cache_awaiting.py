@@ -40,6 +40,7 @@ def test_behind_a_backlog_memory_answers_at_its_positions(suspended: Backlog) ->
     assert suspended.count() == 4, "nothing is decoded"
 
 
+@pytest.mark.slow
 def test_behind_a_backlog_memory_is_as_fresh_as_its_commits(suspended: Backlog) -> None:
     suspended.commit(6, 3)
     suspended.halves.commit_realtime([], complete_ms=NOW_MS - 4000)
@@ -50,6 +51,7 @@ def test_behind_a_backlog_memory_is_as_fresh_as_its_commits(suspended: Backlog) 
     assert suspended.follower.fresh_ms in (None, NOW_MS - 4000)
 
 
+@pytest.mark.slow
 def test_a_backlog_comes_by_its_commits_and_the_rest_by_the_stream(suspended: Backlog) -> None:
     suspended.commit(12, 9)
     assert suspended.count() is None or suspended.count() == 4
@@ -65,6 +67,7 @@ def test_a_backlog_comes_by_its_commits_and_the_rest_by_the_stream(suspended: Ba
     assert suspended.follower.offsets_from == {"stream": 5, "files": 35}
 
 
+@pytest.mark.slow
 def test_what_is_committed_while_it_is_awaited_is_in_the_answer(suspended: Backlog) -> None:
     table = CachedTable(suspended.cache.opened, 1, suspended.follower, tuning=CacheTuning(await_fresh_s_max=0.05))
     suspended.commit(12, 9)
@@ -85,6 +88,7 @@ def test_nobody_waits_for_the_end_of_the_stream_while_commits_are_awaited(
     suspended.follower.await_end(5.0)
 
 
+@pytest.mark.slow
 def test_without_commits_the_stream_is_read_again_and_nothing_goes_back(suspended: Backlog) -> None:
     suspended.follower.mode._deadline = time.monotonic()
     counts = []
@@ -118,6 +122,7 @@ def test_files_show_what_memory_has_shown_and_no_more(suspended: Backlog) -> Non
     assert not suspended.follower.await_noted(0.05), "memory does not answer below that"
 
 
+@pytest.mark.slow
 def test_a_build_from_the_files_while_commits_are_awaited_shows_no_less(suspended: Backlog) -> None:
     suspended.commit(2, 0)
     suspended.cache.step()
@@ -133,6 +138,7 @@ def test_a_build_from_the_files_while_commits_are_awaited_shows_no_less(suspende
     assert suspended.count() == 40
 
 
+@pytest.mark.slow
 def test_a_move_of_rows_that_memory_has_not_read_is_seen_once(suspended: Backlog) -> None:
     """OFFLINE is followed first: its boundary hides the commit's rows, and its files bring them."""
     suspended.commit(12, 9)
@@ -150,6 +156,7 @@ def test_a_pause_below_the_end_lets_the_stream_go_on(suspended: Backlog) -> None
     assert not suspended.follower.mode.is_awaiting and suspended.rows() == [0, 1, 2, 3, 4, 5]
 
 
+@pytest.mark.slow
 def test_a_stream_that_fails_while_commits_are_awaited_is_opened_again(
     suspended: Backlog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -167,6 +174,7 @@ def test_a_stream_that_fails_while_commits_are_awaited_is_opened_again(
     assert suspended.count() == 40
 
 
+@pytest.mark.slow
 def test_an_error_between_poll_and_take_loses_nothing(suspended: Backlog, monkeypatch: pytest.MonkeyPatch) -> None:
     suspended.follower.mode._deadline = time.monotonic()
     suspended.cache.step()
@@ -186,6 +194,7 @@ def test_an_error_between_poll_and_take_loses_nothing(suspended: Backlog, monkey
     assert suspended.count() == 40
 
 
+@pytest.mark.slow
 def test_of_one_key_the_greatest_wins_whichever_way_it_came(tmp_path: Path) -> None:
     """20 by the stream before 15 by a commit; and 30 by a commit before 25 by the stream."""
     times = [10, 20, 15, 30, 25]
@@ -210,6 +219,7 @@ def test_of_one_key_the_greatest_wins_whichever_way_it_came(tmp_path: Path) -> N
     assert greatest == [[10], [20], [30], [30], [30]] and cache.rows.positions == {KEY: 5}
 
 
+@pytest.mark.slow
 def test_the_same_rows_count_whichever_way_they_came(backlog: Backlog) -> None:
     """`totalDocs` counts rows, superseded ones too."""
     while backlog.cache.rows.positions.get(OTHER, 0) < 20:
@@ -225,6 +235,7 @@ def test_the_same_rows_count_whichever_way_they_came(backlog: Backlog) -> None:
     assert by_stream.stats.total_docs == by_files.stats.total_docs == 40
 
 
+@pytest.mark.slow
 def test_an_explanation_says_how_the_stream_is_read(suspended: Backlog) -> None:
     options = QueryOptions(tail=suspended.tail, now_ms=lambda: NOW_MS, cache=suspended.cache.answers)
 

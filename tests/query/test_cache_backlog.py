@@ -131,6 +131,7 @@ def test_readers_of_a_moved_stream_see_one_revision(backlog: Backlog, monkeypatc
     assert seen == [2] and sum(backlog.cache.rows.current.revision.tail.values()) == 18  # type: ignore[union-attr]
 
 
+@pytest.mark.slow
 def test_behind_without_trust_memory_answers_too(backlog: Backlog) -> None:
     """The files would show less than it holds."""
     backlog.follower.mode.decoded(1000, 1000.0)

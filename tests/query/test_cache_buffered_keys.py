@@ -62,7 +62,7 @@ def _look_ups() -> Iterator[Any]:
             yield pytest.param(history, sql, marks=[pytest.mark.slow] if is_slow else [])
 
 
-@pytest.mark.parametrize(("history", "sql"), _look_ups())
+@pytest.mark.parametrize(("history", "sql"), list(_look_ups()))
 def test_look_ups_resolve_buffered_rows_with_stored_ones(tmp_path: Path, history: str, sql: str) -> None:
     table = Table(tmp_path, upsert=True, deletes=True)
     for order in (3, 40):  # a stored key and a new one

@@ -153,6 +153,7 @@ def test_what_the_files_have_shown_survives_a_build_too(shown_less: SteppedCache
     assert follower.served == {KEY: 2}
 
 
+@pytest.mark.slow
 def test_what_was_shown_of_a_dropped_table_is_not_awaited_of_its_namesake(shown_less: SteppedCache) -> None:
     follower = shown_less.followed.follower
     successor = Follower(follower.rows, follower._open_stream, lambda: NOW_MS)
@@ -179,6 +180,7 @@ def test_what_was_shown_of_an_earlier_epoch_is_not_awaited(behind: SteppedCache)
     assert KEY not in behind.followed.follower._noted
 
 
+@pytest.mark.slow
 def test_what_was_shown_of_a_stream_that_is_no_longer_read_is_dropped(behind: SteppedCache) -> None:
     """Another connector, another topic, a partition that the table leaves out now: nothing will bring their rows."""
     follower, others = behind.followed.follower, [KEY._replace(connector="gone"), KEY._replace(topic="gone")]
@@ -210,6 +212,7 @@ def test_answers_that_show_less_do_not_end_the_wait(shown_less: SteppedCache) ->
     assert table.meet() is None
 
 
+@pytest.mark.slow
 def test_what_was_committed_is_awaited_where_the_tail_cannot_be_read(behind: SteppedCache) -> None:
     behind.source.commit_realtime([stored(number) for number in range(5)], offsets={KEY: 5})
     from_files(behind, "select $segmentName from orders", tail=NoTail())
@@ -235,6 +238,7 @@ def test_a_pause_holds_what_the_files_have_shown_before_it(shown_less: SteppedCa
     assert table.meet() is not None
 
 
+@pytest.mark.slow
 def test_what_was_shown_of_another_time_is_not_awaited(tmp_path: Path) -> None:
     halves = Halves.create(tmp_path, orders_spec())
     halves.commit_realtime([stored(0)], offsets={KEY: 1})
@@ -247,6 +251,7 @@ def test_what_was_shown_of_another_time_is_not_awaited(tmp_path: Path) -> None:
     assert not cache.followed.follower._noted
 
 
+@pytest.mark.slow
 def test_rows_that_are_lost_after_they_were_met_are_not_there(
     shown_less: SteppedCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -90,6 +90,7 @@ class Table:
         assert self.cache.rows._laid.rows == len(found.rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("upsert", [False, True])
 def test_rows_that_come_while_it_goes_on(tmp_path: Path, upsert: bool) -> None:
     table = Table(tmp_path, upsert=upsert)
@@ -106,6 +107,7 @@ def test_rows_that_come_while_it_goes_on(tmp_path: Path, upsert: bool) -> None:
     table.check()
 
 
+@pytest.mark.slow
 def test_keys_that_go_and_come_back_while_it_goes_on(tmp_path: Path) -> None:
     table = Table(tmp_path, upsert=True, deletes=True)
     table.begin_to_fold()
@@ -123,6 +125,7 @@ def test_keys_that_go_and_come_back_while_it_goes_on(tmp_path: Path) -> None:
     table.check()
 
 
+@pytest.mark.slow
 def test_late_rows_lose_while_it_goes_on(tmp_path: Path) -> None:
     """A row of a higher offset and a lower time than the one that is there: the fold brings the one that is there."""
     table = Table(tmp_path, upsert=True)
@@ -135,6 +138,7 @@ def test_late_rows_lose_while_it_goes_on(tmp_path: Path) -> None:
     table.check()
 
 
+@pytest.mark.slow
 def test_commits_of_ingestion_go_on_beside_it(tmp_path: Path) -> None:
     """Also of rows that the stream did not bring."""
     table = Table(tmp_path)
@@ -152,6 +156,7 @@ def test_commits_of_ingestion_go_on_beside_it(tmp_path: Path) -> None:
     assert found is not None and found.rows == [(50,), (51,)]
 
 
+@pytest.mark.slow
 def test_an_offline_commit_ends_it(tmp_path: Path) -> None:
     table = Table(tmp_path)
     for lost in range(1, 4):
@@ -187,6 +192,7 @@ def test_nothing_of_it_is_left(tmp_path: Path, end: str) -> None:
     assert not table.folding and not table.threads
 
 
+@pytest.mark.slow
 def test_texts_that_it_does_not_know(tmp_path: Path) -> None:
     """A column that becomes an ENUM of the texts that it reads, while another one comes: the stream waits then."""
     table = Table(tmp_path, replace(FIVE_ROWS, enum_rows_min=1))
@@ -202,6 +208,7 @@ def test_texts_that_it_does_not_know(tmp_path: Path) -> None:
     table.check()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("upsert", [False, True])
 def test_one_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, upsert: bool) -> None:
     """As where there is no room in memory for it: the rows that are there are kept, and the stream waits for a fold."""
@@ -218,6 +225,7 @@ def test_one_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, upsert:
     table.check()
 
 
+@pytest.mark.slow
 def test_one_that_finds_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The rows that are there go on, and it is tried again when as many have come."""
     table = Table(tmp_path)
@@ -239,6 +247,7 @@ def test_one_that_finds_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     table.check()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("upsert", [False, True])
 @pytest.mark.parametrize("place", [(KEY._replace(connector="spark"), 3), (KEY, 10**9), (None, None)])
 def test_rows_that_somebody_else_wrote(
@@ -275,6 +284,7 @@ def test_it_ends_behind_a_flood_too(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert not table.folding, "and none begins"
 
 
+@pytest.mark.slow
 def test_many_rounds(tmp_path: Path) -> None:
     """While a flood goes on it reads again and again, and what is left for the stream to wait for is little."""
     table = Table(tmp_path, replace(FIVE_ROWS, last_round_rows=0))

@@ -153,6 +153,7 @@ def test_a_statement_over_files_takes_so_much_memory_and_the_rest_lies_on_disk(h
     assert not list(spill.glob("duckdb_temp*"))
 
 
+@pytest.mark.slow
 def test_rows_of_the_stream_that_find_no_room_are_told_like_any_others(tmp_path: Path) -> None:
     halves = Halves.create(tmp_path, orders_spec())
     rows = ({"order_id": n, "customer": f"{n:0200}", "amount": 1.0, "ts": n} for n in range(20_000))

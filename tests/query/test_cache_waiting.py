@@ -123,6 +123,7 @@ def table(tmp_path: Path) -> Table:
     return Table(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("indexed", "enums"),
     [
@@ -181,6 +182,7 @@ def test_one_whose_rows_are_wide_has_them_laid(tmp_path: Path) -> None:
     assert table.waits == 0
 
 
+@pytest.mark.slow
 def test_a_text_that_looks_like_a_mark_is_found_as_it_is(table: Table) -> None:
     for text in ("hybrid mark 0", "a''b", "7710000000000000", "$1", ""):
         table.send(50, customer=text.replace("''", "'"))
@@ -219,6 +221,7 @@ def test_every_type_is_shown_as_when_it_is_laid(tmp_path: Path, kind: DataType, 
     assert cache.rows._laid.rows == len(values)
 
 
+@pytest.mark.slow
 def test_rows_that_may_be_covered_do_not_wait(tmp_path: Path) -> None:
     table = Table(tmp_path / "covered")
     table.halves.commit_offline([], Boundary(2000, {KEY: COUNT + 3}))  # history up to there
@@ -228,6 +231,7 @@ def test_rows_that_may_be_covered_do_not_wait(tmp_path: Path) -> None:
         table.ask("select count(*) from orders where order_id = 40")
 
 
+@pytest.mark.slow
 def test_a_text_that_no_enum_has_is_laid(tmp_path: Path) -> None:
     table = Table(tmp_path, tuning=ENUMS)
     table.send(40)
@@ -252,6 +256,7 @@ def test_many_are_laid(tmp_path: Path) -> None:
     assert (table.waits, table.laid) == (0, COUNT + 52)
 
 
+@pytest.mark.slow
 def test_few_rows_are_flushed_at_once_where_each_is_looked_up(tmp_path: Path) -> None:
     """A large table whose keys are found one by one: a flush would take long."""
     tuning = replace(NEVER_DUE, buffered_rows_max=20, scanned_rows_max=COUNT, looked_up_rows_max=3)
@@ -309,6 +314,7 @@ def _purge(table: Table) -> None:
     table.halves.commit_offline([], kind="purge")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("act", [_commit, _commit_more, _move, _override, _purge])
 def test_commits_find_them_laid(table: Table, act: Any) -> None:
     table.send(40, 3)
@@ -323,6 +329,7 @@ def test_commits_find_them_laid(table: Table, act: Any) -> None:
     table.ask("select order_id, customer, ts from orders order by order_id, ts limit 100")
 
 
+@pytest.mark.slow
 def test_rows_that_are_lost_and_laid_anew_come_once(table: Table) -> None:
     table.send(40, 3)
     table.cache.followed.follower.lose()
@@ -347,6 +354,7 @@ def test_what_is_answered_at_once(tmp_path: Path) -> None:
     assert table.cache.answers.at_once(scan, Limits()) is None and table.waits == 1
 
 
+@pytest.mark.slow
 def test_a_statement_waits_for_their_writer(table: Table) -> None:
     """A real thread of its own."""
     follower = table.cache.followed.follower

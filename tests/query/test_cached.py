@@ -95,6 +95,7 @@ def paced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rows, "BackgroundRebuild", PacedFold)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", all_but_one_slow(KINDS, "upsert, set"))
 @pytest.mark.parametrize("seed", range(100, 101))
 def test_the_cache_shows_what_the_files_show(tmp_path: Path, seed: int, kind: str) -> None:
@@ -114,6 +115,7 @@ def test_the_cache_shows_what_the_files_show_for_long(tmp_path: Path, kind: str)
     assert behind > 0
 
 
+@pytest.mark.slow
 def test_a_pause_holds_the_stream_and_no_row_comes_twice(tmp_path: Path, ask: Ask) -> None:
     """Rows before the pause are in the stream yet when the cache is built; then they are committed."""
     halves = Halves.create(tmp_path, orders_spec())
@@ -148,6 +150,7 @@ class _Held:
         return replace(self._halves.open(name), pause_offsets=self._stop_at)
 
 
+@pytest.mark.slow
 def test_a_purge_has_the_rows_laid_anew(tmp_path: Path) -> None:
     """A row that was taken out may still lie in blocks and dictionaries, so none of them is kept."""
     halves = Halves.create(tmp_path, orders_spec())
@@ -163,6 +166,7 @@ def test_a_purge_has_the_rows_laid_anew(tmp_path: Path) -> None:
     assert found is not None and found.rows == [(1,)] and cache.built == built + 1
 
 
+@pytest.mark.slow
 def test_a_commit_that_only_removes_is_followed(tmp_path: Path, ask: Ask) -> None:
     """As retention drops segments: from OFFLINE by the difference, from REALTIME by building the rows anew."""
     from deltalake import CommitProperties, DeltaTable

@@ -170,6 +170,7 @@ def test_an_answer_whose_rows_were_lost_meanwhile_is_not_given(
     assert at_once(cache) is None
 
 
+@pytest.mark.slow
 def test_what_takes_too_long_now_is_interrupted_and_not_tried_again(cache: SteppedCache) -> None:
     template = ran_before(cache, MANY)
     assert at_once(cache, MANY) is None and template.took_s == math.inf

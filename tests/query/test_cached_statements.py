@@ -147,6 +147,7 @@ def test_the_cache_answers_as_the_files_do(lasting: SteppedCache, sql: str) -> N
         assert found is not None or isinstance(expected[0], int), "only what fails may be left to the files"
 
 
+@pytest.mark.slow
 def test_a_template_serves_other_values(cache: SteppedCache) -> None:
     for number in range(len(NAMES)):
         found = cache.ask(f"select ts from orders where order_id = {number} and customer <> 'no{number}'")
@@ -155,6 +156,7 @@ def test_a_template_serves_other_values(cache: SteppedCache) -> None:
     assert len(cache.answers._templates._known) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", ["distinctcountull", "distinctcounthllplus", "sumprecision", "distinctcountsmarthll"])
 @pytest.mark.parametrize(
     "text",
@@ -274,6 +276,7 @@ def test_a_key_that_is_a_parameter_is_found_by_its_index(tmp_path: Path) -> None
     database.close()
 
 
+@pytest.mark.slow
 def test_rows_are_laid_anew_beside_those_that_are_read(cache: SteppedCache, monkeypatch: pytest.MonkeyPatch) -> None:
     """Writing many rows down takes seconds: whoever asks meanwhile is answered from those that were there."""
     cache.step()
@@ -358,6 +361,7 @@ def test_a_reader_cannot_write(cache: SteppedCache) -> None:
     assert cache.ask("select count(*) from orders").rows == [(len(NAMES),)]  # type: ignore[union-attr]
 
 
+@pytest.mark.slow
 def test_a_commit_that_comes_between_has_the_statement_run_again(
     optimistic: SteppedCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -67,6 +67,7 @@ def test_a_table_without_a_time_column_goes_by_the_frontier_alone(make: Make, as
     assert ids(ask(halves, ALL.format("orders"))) == [0, 1, 2, 3]
 
 
+@pytest.mark.slow
 def test_the_dead_row_of_a_key_is_not_shown_by_a_filter_that_its_winner_fails(make: Make, ask: Ask) -> None:
     halves = make(upsert=True)
     halves.commit_realtime([row(1, 100, 0, "old"), row(1, 5000, 1, "new", segment="orders__0__1__x")], offsets={KEY: 2})
@@ -78,6 +79,7 @@ def test_the_dead_row_of_a_key_is_not_shown_by_a_filter_that_its_winner_fails(ma
     assert ask(halves, by_key).rows == [("new",)]
 
 
+@pytest.mark.slow
 def test_a_moved_delete_marker_keeps_its_key_away(make: Make, ask: Ask) -> None:
     halves = make(upsert=True, deletes=True)
     live, gone = {"values": {"gone": False}}, {"values": {"gone": True}, "op": "delete"}

@@ -95,6 +95,7 @@ def test_a_cancelled_block_is_interrupted_again_and_again() -> None:
         assert len(said) == ended
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cached", [False, True])
 def test_a_statement_that_is_cancelled_before_the_engine_begins_is_stopped(tmp_path: Path, cached: bool) -> None:
     """DuckDB forgets an interrupt of a statement that has not begun; without a time limit it ran for ever."""

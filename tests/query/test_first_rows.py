@@ -183,6 +183,7 @@ class Streamed:
         return "rowid" in bound.sql(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("upsert", [False, True])
 def test_rows_of_the_stream_are_read_latest_first(tmp_path: Path, upsert: bool) -> None:
     tuning = replace(SMALL_TABLES, rebuild_rows_min=1000, latest_rows=8, latest_first_changes_min=20)
@@ -196,6 +197,7 @@ def test_rows_of_the_stream_are_read_latest_first(tmp_path: Path, upsert: bool) 
     assert [sql for sql in asked if table.is_latest_first(sql)] == LATEST_FIRST
 
 
+@pytest.mark.slow
 def test_a_statement_with_buffered_rows_is_read_latest_first(tmp_path: Path) -> None:
     table = Streamed(tmp_path, upsert=False, tuning=replace(SMALL_TABLES, rebuild_rows_min=1000, unbuffered_s=0.0))
     table.send(25)
@@ -207,6 +209,7 @@ def test_a_statement_with_buffered_rows_is_read_latest_first(tmp_path: Path) -> 
     assert table.cache.rows.is_waiting and table.is_latest_first(sql)
 
 
+@pytest.mark.slow
 def test_a_column_named_rowid_hides_no_row(tmp_path: Path) -> None:
     extra = [FieldSpec("rowId", DataType.LONG, FieldKind.DIMENSION)]
     table = Streamed(tmp_path, upsert=False, extra=extra)
@@ -215,6 +218,7 @@ def test_a_column_named_rowid_hides_no_row(tmp_path: Path) -> None:
     assert not has_row_ids(table.halves.spec)
 
 
+@pytest.mark.slow
 def test_duckdb_ranks_few_rows_once_the_latest_are_known() -> None:
     """When this fails, DuckDB orders its work otherwise, and the form may be superfluous."""
     connection = duckdb.connect()

@@ -106,6 +106,7 @@ class FoldingLife(Life):
             ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form_of", all_but_one_slow(FORMS, "several"))
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_table_folds_its_rows_as_the_oracle_does(tmp_path: Path, form_of: str, seed: int) -> None:
@@ -161,6 +162,7 @@ def table_of(folder: Path, spec: TableSpec, rows: list[Row]) -> Halves:
     return halves
 
 
+@pytest.mark.slow
 def test_a_late_row_below_the_value_of_its_key_is_ignored(tmp_path: Path) -> None:
     """Also when its producer gives it an early Kafka timestamp: it arrived where its offset says."""
     spec = folding(("n", DataType.LONG, Strategy.INCREMENT, True))
@@ -173,6 +175,7 @@ def test_a_late_row_below_the_value_of_its_key_is_ignored(tmp_path: Path) -> Non
     assert found.rows == [(30, 40, 1, "orders__0__0__20210924T0602Z")], "the last row that counts"
 
 
+@pytest.mark.slow
 def test_after_a_reset_rows_arrive_after_those_from_before_it(tmp_path: Path) -> None:
     """Producers that give event times as timestamps: 10 and 30, a reset, then a late 20."""
     spec = folding(("n", DataType.LONG, Strategy.INCREMENT, True), ("m", DataType.LONG, Strategy.OVERWRITE, True))
@@ -201,6 +204,7 @@ def test_equal_values_count_in_the_order_in_which_they_arrive(tmp_path: Path) ->
     assert BothWays()(table_of(tmp_path, spec, rows), 'select "last", "all" from orders').rows == [("a", [2, 1, 1])]
 
 
+@pytest.mark.slow
 def test_a_deleted_key_begins_anew_and_not_below_what_it_had_reached(tmp_path: Path) -> None:
     spec = folding(("n", DataType.LONG, Strategy.INCREMENT, True))
     shown = []
@@ -212,6 +216,7 @@ def test_a_deleted_key_begins_anew_and_not_below_what_it_had_reached(tmp_path: P
     assert shown == [[(1,)], [], [], [(8,)], [(8,)]]
 
 
+@pytest.mark.slow
 def test_a_list_that_nothing_was_united_with_stays_as_it_came(tmp_path: Path) -> None:
     spec = folding(("u", DataType.STRING, Strategy.UNION, False))
     first, second = {"ts": 1, "u": ["b", "a", "b"]}, {"ts": 2, "u": ["c", "a"]}
@@ -236,6 +241,7 @@ def test_a_sum_that_does_not_fit_its_column_is_an_error(tmp_path: Path, kind: Da
     assert run("select ts from orders", halves, options).rows == [(2,)]
 
 
+@pytest.mark.slow
 def test_only_the_key_rules_files_out(tmp_path: Path) -> None:
     spec = folding(("n", DataType.LONG, Strategy.MAX, True))
     assert prunable_columns(spec) == ["order_id"]
@@ -245,6 +251,7 @@ def test_only_the_key_rules_files_out(tmp_path: Path) -> None:
     assert BothWays()(halves, "select n from orders where n = 1").rows == []
 
 
+@pytest.mark.slow
 def test_updates_are_folded_wherever_they_lie(tmp_path: Path, ask: Any) -> None:
     """Feldera's `update` records: what one does not name stays, in the tail and committed; a new key begins by one."""
     of = StreamConfig("orders", "", message=MessageFormat.CHANGE)

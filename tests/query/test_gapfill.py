@@ -125,6 +125,7 @@ def test_what_came_before_the_start_is_previous(ask: Ask, parking: Halves) -> No
     assert [row[1:] for row in ask(parking, sql).rows] == [("P1", 1), ("P2", 0), ("P3", 1)]
 
 
+@pytest.mark.slow
 def test_memory_answers_as_the_files_do(ask: Ask, parking: Halves) -> None:
     cache = SteppedCache(parking, 1_632_700_000_000)
     for sql in (
@@ -163,6 +164,7 @@ def test_times_of_a_timestamp_column(ask: Ask, parking: Halves, form: str, span:
     assert found.rows == list(zip(at_hours(8, 9, 10, 11, 12), (0, 4, 4, 2, 0), strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("time", ["ts", "at"])
 def test_the_format_timestamp_gives_back_timestamps(ask: Ask, parking: Halves, time: str) -> None:
     """DATETRUNC of a column gives epoch milliseconds, as in Pinot."""
@@ -205,6 +207,7 @@ def test_what_gapfill_refuses(call: str, words: str) -> None:
     assert words in str(raised.value) and raised.value.pinot_code == 700
 
 
+@pytest.mark.slow
 def test_gapfill_of_gapfill_and_of_a_cte(ask: Ask, parking: Halves) -> None:
     inner = f"""SELECT GAPFILL({BUCKET}, {SPAN}, FILL(order_id, 'FILL_PREVIOUS_VALUE'), TIMESERIESON(customer)) AS t,
         customer, order_id FROM orders {WHERE} AND customer = 'P3'"""

@@ -88,6 +88,7 @@ def _both(incoming: StreamBatch) -> tuple[str, str]:
     return "listed", f"({incoming.select})"
 
 
+@pytest.mark.slow
 def test_a_prepared_statement_sees_the_rows_of_its_moment(connection: duckdb.DuckDBPyConnection) -> None:
     spec = table(FieldSpec("c", DataType.INT, FieldKind.DIMENSION))
     incoming = StreamBatch(connection, "t", spec)

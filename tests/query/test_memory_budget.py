@@ -51,6 +51,7 @@ def test_who_waits_goes_on_when_another_ends() -> None:
     thread.join()
 
 
+@pytest.mark.slow
 def test_a_statement_over_files_takes_its_share(
     tmp_path: Path, ask: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

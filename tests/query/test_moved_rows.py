@@ -85,6 +85,7 @@ def rows() -> Iterator[list[tuple[int, int]]]:
     yield [(1, 10), (2, 20), (3, 30), (1, 40), (2, 50), (4, 2000)]
 
 
+@pytest.mark.slow
 def test_rows_get_the_numbers_of_their_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: list[tuple[int, int]]
 ) -> None:
@@ -98,6 +99,7 @@ def test_rows_get_the_numbers_of_their_files(
     assert table.read == 1, "rows that memory does not hold are read"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("upsert", [False, True])
 def test_a_move_of_an_empty_bucket_moves_the_boundary_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, upsert: bool
@@ -110,6 +112,7 @@ def test_a_move_of_an_empty_bucket_moves_the_boundary_only(
     assert table.read == 0 and table.files == {1: 1}
 
 
+@pytest.mark.slow
 def test_winners_stay_and_so_do_delete_markers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Files hold losers of other buckets, and markers; the winner at 2000 stays in REALTIME."""
     table = Moved(tmp_path, monkeypatch, True, [(1, 10), (2, 20), (-3, 30), (1, 40), (2, 2000)])
@@ -121,6 +124,7 @@ def test_winners_stay_and_so_do_delete_markers(tmp_path: Path, monkeypatch: pyte
     table.check()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("upsert", [False, True])
 def test_files_are_read_where_it_is_not_certain(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: list[tuple[int, int]], upsert: bool
@@ -146,6 +150,7 @@ def test_files_are_read_where_it_is_not_certain(
     assert table.read >= 1, "rows of another kind of commit may be among the moved ones"
 
 
+@pytest.mark.slow
 def test_other_rows_than_were_moved_are_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: list[tuple[int, int]]
 ) -> None:
@@ -156,6 +161,7 @@ def test_other_rows_than_were_moved_are_noticed(
     assert table.read == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by", ["another tool", "purge", "flow"])
 def test_rows_removed_between_plan_and_commit_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: list[tuple[int, int]], by: str
@@ -175,6 +181,7 @@ def test_rows_removed_between_plan_and_commit_are_read(
     assert found is not None and found.rows == [(1,)]
 
 
+@pytest.mark.slow
 def test_rows_that_came_between_plan_and_commit_change_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: list[tuple[int, int]]
 ) -> None:
@@ -188,6 +195,7 @@ def test_rows_that_came_between_plan_and_commit_change_nothing(
     assert table.read == 0 and table.files == {0: 1, 1: 3}
 
 
+@pytest.mark.slow
 def test_files_are_read_where_rows_may_be_equal_or_files_are_many(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: list[tuple[int, int]]
 ) -> None:

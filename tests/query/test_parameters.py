@@ -83,6 +83,7 @@ def test_a_parameter_means_what_its_literal_means(cache: SteppedCache, sql: str,
     assert [answer.source for answer in answers] == ["files", "cache", "cache"]
 
 
+@pytest.mark.slow
 def test_statements_with_other_values_share_a_template(cache: SteppedCache) -> None:
     sql = "select order_id, customer from orders where customer = :who and order_id >= :n and ts < 100000"
     asked = [(name, n) for name in NAMES if name is not None for n in range(4)]

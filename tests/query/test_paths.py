@@ -18,6 +18,7 @@ from tests.query.stepped import SteppedCache
 SQL = "select order_id from orders order by order_id"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["a*b", "a?b"])
 def test_only_the_files_of_the_table_are_read(tmp_path: Path, name: str) -> None:
     tables = [Halves.create(tmp_path / folder, orders_spec()) for folder in (name, "a1b")]

@@ -215,6 +215,7 @@ def all_but_one_slow(names: Iterable[str], quick: str) -> list[ParameterSet]:
     return [pytest.param(name, marks=() if name == quick else pytest.mark.slow) for name in names]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", all_but_one_slow(KINDS, "upsert, set"))
 def test_a_table_shows_what_the_oracle_says(tmp_path: Path, ask: Ask, seed: int, kind: str) -> None:

@@ -149,6 +149,7 @@ def test_windows_with_a_bound_collect(halves: Halves, ask: Ask) -> None:
     assert found == [(0, "0", 6), (1, "0,1", 6), (2, "1,2", 6), (3, "2,3", 6)]
 
 
+@pytest.mark.slow
 def test_long_columns_are_put_together_to_a_bound(tmp_path: Path, ask: Ask) -> None:
     """5: what columns really hold is known only when they are read."""
     halves = table_of(tmp_path, "x" * (REPLACED_MAX // 5 * 2))

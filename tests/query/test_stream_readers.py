@@ -207,6 +207,7 @@ def test_a_partition_is_left_with_its_last_reader(shared: SharedConsumer, script
     assert offsets(fetched(third)) == [0] and fetched_nothing(first) and fetched_nothing(second)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("count", "size"), [(DEFAULT_READERS.waiting_max + 1, 1), (3, DEFAULT_READERS.waiting_bytes_max // 2)]
 )

@@ -138,6 +138,7 @@ def test_a_limit_that_is_passed_already_needs_no_kafka(table: QueryTable) -> Non
     assert known(0, {}, ends, replace(table, pause_offsets={KEY.place: 40, OTHER.place: 7})) is None
 
 
+@pytest.mark.slow
 def test_statements_over_files_do_not_ask_kafka_what_the_server_knows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -204,6 +205,7 @@ def test_the_limit_lasts_as_long_as_somebody_follows(tmp_path: Path) -> None:
     assert shown() is None
 
 
+@pytest.mark.slow
 def test_an_answer_without_a_whole_tail_is_as_fresh_as_its_commits(tmp_path: Path) -> None:
     """The time of a commit is not the bound: rows that were produced while it was written are not in it."""
     halves = Halves.create(tmp_path, orders_spec())

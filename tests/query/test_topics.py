@@ -52,6 +52,7 @@ def beyond() -> ListTail:
     )
 
 
+@pytest.mark.slow
 def test_a_frontier_that_covers_one_topic_further_than_the_other(halves: Halves, ask: Ask) -> None:
     everything = [1, 2, 3, 4, 11, 12, 13, 14]
     assert ids(ask(halves, ALL.format("orders"))) == [1, 2, 11, 12]
@@ -70,6 +71,7 @@ def test_a_frontier_that_covers_one_topic_further_than_the_other(halves: Halves,
     assert ids(ask(halves, ALL.format("orders"), beyond(), as_of=str(found.revision))) == everything
 
 
+@pytest.mark.slow
 def test_a_pause_holds_each_topic_at_its_own_offset(halves: Halves, ask: Ask) -> None:
     held = _Held(halves, {A.place: 3, B.place: 4})
     assert ids(ask(held, ALL.format("orders"), beyond())) == [1, 2, 3, 11, 12, 13, 14]

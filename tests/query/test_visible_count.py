@@ -46,6 +46,7 @@ def moved(halves: Halves, limit_ms: int = 250) -> None:
     halves.commit_offline(past, Boundary(limit_ms, {KEY: 4}))
 
 
+@pytest.mark.slow
 def test_files_that_the_boundary_does_not_divide_are_counted_by_statistics(
     make: Make, ask: Ask, tmp_path: Path
 ) -> None:
@@ -59,6 +60,7 @@ def test_files_that_the_boundary_does_not_divide_are_counted_by_statistics(
     assert counts(halves, tmp_path) == (5, 5) and queried(ask, halves) == 5
 
 
+@pytest.mark.slow
 def test_a_divided_file_is_read(make: Make, ask: Ask, tmp_path: Path) -> None:
     halves = make()
     moved(halves, limit_ms=350)
@@ -67,6 +69,7 @@ def test_a_divided_file_is_read(make: Make, ask: Ask, tmp_path: Path) -> None:
     assert counts(halves, tmp_path) == (None, 4) and queried(ask, halves) == 4
 
 
+@pytest.mark.slow
 def test_a_table_with_one_half(make: Make, tmp_path: Path) -> None:
     halves = make(halves=[Half.OFFLINE])
     assert counts(halves, tmp_path) == (0, 0)
@@ -74,6 +77,7 @@ def test_a_table_with_one_half(make: Make, tmp_path: Path) -> None:
     assert counts(halves, tmp_path) == (1, 1)
 
 
+@pytest.mark.slow
 def test_keys_and_deletes_are_read(make: Make, ask: Ask, tmp_path: Path) -> None:
     upsert = make(upsert=True, deletes=True)
     live, gone = {"gone": False}, {"gone": True}

@@ -120,6 +120,7 @@ def reason(payload: bytes | None, messages: RegistryMessages) -> str:
     return found.reason
 
 
+@pytest.mark.slow
 def test_records_are_read_by_the_schema_they_were_written_with(registry: Registry) -> None:
     messages = RegistryMessages(registry.url)
     payload = framed(1, {"id": 7, "old": "a", "gone": "b"}, WRITER)
@@ -140,6 +141,7 @@ def test_references(registry: Registry) -> None:
     assert records_of(payload, RegistryMessages(registry.url)) == [{"id": 1, "at": {"city": "Bern"}}]
 
 
+@pytest.mark.slow
 def test_json_schema(registry: Registry) -> None:
     messages = RegistryMessages(registry.url, RegistryFormat.JSON)
     assert records_of(framed(2, {"id": 1, "more": [1.5]}), messages) == [{"id": 1, "more": ["1.5"]}]
@@ -201,6 +203,7 @@ def test_no_secret_is_shown() -> None:
     assert "hush" not in repr(RegistryMessages("http://r", user_info="me:hush"))
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(200))
 @given(st.binary(max_size=60), st.integers(0, 7))
 def test_hostile_bytes(hostile_registry: str, tail: bytes, number: int) -> None:

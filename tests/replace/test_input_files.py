@@ -211,6 +211,7 @@ def test_parquet_with_a_damaged_page(tmp_path: Path) -> None:
     assert ", from row 1 on (row group 0): cannot be read as Parquet" in _problem(path, "parquet")
 
 
+@pytest.mark.slow
 def test_orc(tmp_path: Path) -> None:
     path = tmp_path / "a.orc"
     texts = [f"{number * 7919 % 104729}-{number * 31}" for number in range(20_000)]

@@ -86,6 +86,7 @@ def commit(here: Hybrid, table: str, act_id: str) -> None:
     entry.write_text(json.dumps(line, separators=(",", ":")))
 
 
+@pytest.mark.slow
 def test_runs_of_one_millisecond_have_ids_of_their_own(here: Hybrid, monkeypatch: pytest.MonkeyPatch) -> None:
     now, gate, runs = time.time_ns(), threading.Barrier(8), []
     monkeypatch.setattr(time, "time_ns", lambda: now)

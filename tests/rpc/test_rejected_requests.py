@@ -168,6 +168,7 @@ def test_wrong_requests_of_this_process(here: Hybrid) -> None:
     assert listed(here) == [] and status_of(here.context, here.context.table("one")).last_task is None
 
 
+@pytest.mark.slow
 def test_wrong_requests_through_a_server(tmp_path: Path) -> None:
     app = App(tmp_path / "home")
     try:

@@ -10,6 +10,7 @@ from hybrid.config.schema_json import COLUMNS_MAX, parse_schema
 from hybrid.errors import SpecError
 
 
+@pytest.mark.slow
 def test_many_columns() -> None:
     def schema(count: int) -> dict[str, object]:
         fields = [{"name": f"c{number}", "dataType": "INT"} for number in range(count)]
@@ -30,6 +31,7 @@ def test_columns_that_differ_by_case_are_named() -> None:
         parse_schema({"schemaName": "s", "dimensionFieldSpecs": fields}, "f")
 
 
+@pytest.mark.slow
 def test_many_keys() -> None:
     text = "{" + ", ".join(f'"k{number}": 1' for number in range(100_000)) + ', "k99999": 2}'
     began = time.process_time()
@@ -38,6 +40,7 @@ def test_many_keys() -> None:
     assert time.process_time() - began < 5
 
 
+@pytest.mark.slow
 def test_job_specs_have_bounds() -> None:
     began = time.process_time()
     with pytest.raises(SpecError, match="at most 1048576 characters"):

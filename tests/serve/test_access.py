@@ -226,6 +226,7 @@ def test_a_verb_that_reads_changes_nothing(verb: str) -> None:
 # Who is let in
 
 
+@pytest.mark.slow
 def test_without_accounts_everybody_is_let_in_on_loopback(client: TestClient) -> None:
     assert client.post("/query/sql", json=COUNT).json()["resultTable"]["rows"] == [[0]]
     assert client.post("/query/sql", json=COUNT, headers=basic("any:thing")).status_code == 200
@@ -248,6 +249,7 @@ def test_what_load_balancers_ask_is_answered(hy: Hybrid, client: TestClient, pat
     assert client.get(path, headers={"Authorization": "nonsense"}).status_code in {200, 503}
 
 
+@pytest.mark.slow
 def test_bearer_and_basic(hy: Hybrid, client: TestClient) -> None:
     header = add(hy.home, "ada", Right.READ)
     secret = header["Authorization"].removeprefix("Bearer ")
@@ -256,6 +258,7 @@ def test_bearer_and_basic(hy: Hybrid, client: TestClient) -> None:
             assert client.post("/query/sql", json=COUNT, headers=good).json()["resultTable"]["rows"] == [[0]]
 
 
+@pytest.mark.slow
 def test_who_is_not_known(hy: Hybrid, client: TestClient) -> None:
     secret = add(hy.home, "ada", Right.READ)["Authorization"].removeprefix("Bearer ")
     add(hy.home, "bob", Right.ADMIN)
@@ -275,6 +278,7 @@ def test_who_is_not_known(hy: Hybrid, client: TestClient) -> None:
         assert secret not in answer.text
 
 
+@pytest.mark.slow
 def test_what_each_right_allows(hy: Hybrid, client: TestClient) -> None:
     read, operate, admin = (add(hy.home, right.word, right) for right in Right)
     asked = [
@@ -351,6 +355,7 @@ def test_loopback_names_still_count_on_loopback(hy: Hybrid) -> None:
 # What is written down
 
 
+@pytest.mark.slow
 def test_records_name_the_account_and_no_secret(hy: Hybrid, client: TestClient) -> None:
     headers = add(hy.home, "ada", Right.ADMIN)
     secret = headers["Authorization"].removeprefix("Bearer ")

@@ -77,6 +77,7 @@ def test_the_verb_query_can_be_cancelled(home: Path) -> None:
     assert "cancelled" in answers[0].json()["error"]
 
 
+@pytest.mark.slow
 def test_a_result_is_bounded_by_its_bytes(home: Path) -> None:
     hy, client = _client(home, query_bytes=100_000)
     with client:

@@ -21,6 +21,7 @@ def _shapes(app: App, both: dict[str, Any]) -> list[Any]:
     return [both, *halves, *plain, *validated]
 
 
+@pytest.mark.slow
 def test_table_configs_are_taken_as_they_are_answered(orders: App, both: dict[str, Any]) -> None:
     for shape in _shapes(orders, both):
         done = orders.ok("PUT", "/tables/orders", shape)
@@ -31,6 +32,7 @@ def test_table_configs_are_taken_as_they_are_answered(orders: App, both: dict[st
     assert orders.refused("POST", "/tables", both)[0] == 409
 
 
+@pytest.mark.slow
 def test_tables_are_created_of_what_was_answered(app: App, orders: App, both: dict[str, Any]) -> None:
     schema, whole = orders.ok("GET", "/schemas/orders"), orders.ok("GET", "/tableConfigs/orders")
     assert orders.ok("PUT", "/schemas/orders", schema)["status"].endswith("successfully added")

@@ -188,6 +188,7 @@ def arrow_rows(table: pa.Table) -> list[list[Any]]:
     return [list(row) for row in zip(*(column.to_pylist() for column in table.columns), strict=True)]
 
 
+@pytest.mark.slow
 def test_types_values_and_nulls(things: App) -> None:
     names, kinds, _ = as_json(things, ALL)
     assert dict(zip(names, kinds, strict=True)) == {name: kind[0] for name, kind in TYPES.items()}
@@ -210,6 +211,7 @@ def _stored(value: Any, name: str) -> Any:
     return plain(value, "FLOAT") if name == "small" else value
 
 
+@pytest.mark.slow
 def test_pandas(things: App) -> None:
     frame = arrow(things, ALL).to_pandas()
     assert [str(frame[name].dtype) for name in ("id", "ts", "small", "moment")] == [
@@ -227,6 +229,7 @@ def test_pandas(things: App) -> None:
     assert exact["big"][0] == 2**62 + 1 and exact["big"][2] == -(2**63) and exact["big"].isna().tolist()[1]
 
 
+@pytest.mark.slow
 def test_polars(things: App) -> None:
     frame = polars(arrow(things, ALL))
     assert dict(frame.schema) == {name: kind[2] for name, kind in TYPES.items()}
@@ -236,6 +239,7 @@ def test_polars(things: App) -> None:
     assert summed == (6000, 0)
 
 
+@pytest.mark.slow
 def test_decimals_are_exact(things: App) -> None:
     sql = "select price from things order by id limit 10"
     table = arrow(things, sql)
@@ -246,6 +250,7 @@ def test_decimals_are_exact(things: App) -> None:
     assert polars(table)["price"].to_list() == expected
 
 
+@pytest.mark.slow
 def test_all_digits_of_a_decimal(orders: App) -> None:
     digits = "12345678901234567890.123456789012345678"
     sql = f"select cast('{digits}' as decimal(38, 18)) d from orders limit 1"
@@ -253,11 +258,13 @@ def test_all_digits_of_a_decimal(orders: App) -> None:
     assert arrow(orders, sql).column(0).to_pylist() == [Decimal(digits)]
 
 
+@pytest.mark.slow
 def test_a_column_of_decimals_has_one_type(things: App) -> None:
     sql = "select price from things where id = {} limit 1"
     assert len({str(arrow(things, sql.format(number)).schema.types[0]) for number in (1, 2, 3)}) == 1
 
 
+@pytest.mark.slow
 def test_numbers_beyond_a_long(orders: App) -> None:
     sql = "select cast('18446744073709551615' as ubigint) u from orders limit 1"
     _, kinds, rows = as_json(orders, sql)
@@ -265,6 +272,7 @@ def test_numbers_beyond_a_long(orders: App) -> None:
     assert arrow_rows(arrow(orders, sql)) == json_rows(orders, sql)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "sql",
     [
@@ -282,6 +290,7 @@ def test_other_statements(orders: App, sql: str) -> None:
     assert same([list(row) for row in polars(table).rows()], json_rows(orders, sql))
 
 
+@pytest.mark.slow
 def test_an_empty_result(things: App) -> None:
     sql = f"select {', '.join(TYPES)} from things where id > 100"
     table = arrow(things, sql)
@@ -324,6 +333,7 @@ def test_an_error_is_json(orders: App, sql: str, code: int) -> None:
     assert failure["errorCode"] == code and len(failure["message"]) > 5
 
 
+@pytest.mark.slow
 def test_an_answer_is_arrow_only_where_it_is_asked_for(orders: App) -> None:
     sql = "select count(*) from orders"
     for accept in ("*/*", "application/json", "text/html,*/*;q=0.8"):
@@ -331,6 +341,7 @@ def test_an_answer_is_arrow_only_where_it_is_asked_for(orders: App) -> None:
     assert posted(orders, sql, f"{ARROW}, application/json;q=0.5")[1] == ARROW
 
 
+@pytest.mark.slow
 def test_pandas_read_sql(engine: sa.Engine) -> None:
     """By pinotdb's dialect. What pandas makes of a column is by its values, as DB-API tells it no types."""
     frame = pd.read_sql(sa.text("select order_id, customer, amount, ts from orders order by order_id"), engine)
@@ -361,6 +372,7 @@ def test_pandas_read_sql_of_much_and_nothing(engine: sa.Engine) -> None:
         pd.read_sql(sa.text("select nope from orders"), engine)
 
 
+@pytest.mark.slow
 def test_pandas_read_sql_table(engine: sa.Engine) -> None:
     """By reflection. Without LIMIT it is Pinot's first 10 rows."""
     frame = pd.read_sql_table("orders", engine, columns=["order_id", "ts"])

@@ -24,6 +24,7 @@ def bearer(secret: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {secret}"}
 
 
+@pytest.mark.slow
 def test_what_was_changed_is_kept_apart(app: App) -> None:
     """20: the audit log holds what took more than reading, by account; nothing that anybody may send is in it."""
     accounts = Accounts(app.home.home)
@@ -64,6 +65,7 @@ def test_a_requests_right_is_found_once(app: App, monkeypatch: pytest.MonkeyPatc
     assert kept["message"].startswith("GET /tables 200")
 
 
+@pytest.mark.slow
 def test_refused_requests_are_sampled_and_the_rest_counted(app: App) -> None:
     """20: 400,000 of them wash the log away; ten a second do not, and none of those let in is left out."""
     _, admin = Accounts(app.home.home).add("ada", Right.ADMIN)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from urllib.parse import quote
 
+import pytest
+
 from hybrid.api.hybrid import Hybrid
 from hybrid.config.settings import load_settings
 from hybrid.home.accounts import Accounts, Right
@@ -14,6 +16,7 @@ from hybrid.rpc.queue import carry_out
 from tests.serve.app import App, Worker
 
 
+@pytest.mark.slow
 def test_backups_over_http(orders: App, tmp_path: Path) -> None:
     store = str(tmp_path / "backups")
     with Worker(orders.home):
@@ -38,6 +41,7 @@ def test_backups_over_http(orders: App, tmp_path: Path) -> None:
     new.close()
 
 
+@pytest.mark.slow
 def test_a_run_that_is_taken_up_again_makes_one_backup(orders: App, tmp_path: Path) -> None:
     store = str(tmp_path / "backups")
     runs = orders.home.context.catalog.runs
@@ -70,6 +74,7 @@ def test_only_administrators(orders: App, tmp_path: Path) -> None:
     assert not (tmp_path / "b").exists()
 
 
+@pytest.mark.slow
 def test_a_list_obeys_the_rules_of_the_server_too(orders: App, tmp_path: Path) -> None:
     """With input_folders and no accounts only these folders may be used, by a list as by a backup."""
     store = tmp_path / "backups"
@@ -83,6 +88,7 @@ def test_a_list_obeys_the_rules_of_the_server_too(orders: App, tmp_path: Path) -
         assert orders.call("POST", path, listed)[0] == 403, path
 
 
+@pytest.mark.slow
 def test_readers_do_not_see_where_backups_lie(orders: App, tmp_path: Path) -> None:
     store = tmp_path / "backups"
     orders.home.backups.create(store)

@@ -47,6 +47,7 @@ def url(home: Path) -> Iterator[str]:
     hy.close()
 
 
+@pytest.mark.slow
 def test_a_command_lets_the_named_server_work(url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     away = ["--home", str(tmp_path / "elsewhere"), "--server", url, "--json"]
     files = ["--schema", str(DATA / "orders_schema.json"), "--config", str(DATA / "orders_offline_table.json")]
@@ -162,6 +163,7 @@ def test_a_name_that_is_not_loopback_is_refused(url: str) -> None:
         connection.close()
 
 
+@pytest.mark.slow
 def test_a_statement_of_the_command_line_is_counted(url: str, tmp_path: Path) -> None:
     away = ["--home", str(tmp_path / "elsewhere"), "--server", url]
     files = ["--schema", str(DATA / "orders_schema.json"), "--config", str(DATA / "orders_offline_table.json")]

@@ -10,6 +10,7 @@ from hybrid.serve.verbs import REJECTED_MAX
 from tests.serve.app import CONSUMING, OFFLINE, REALTIME, SCHEMA, App
 
 
+@pytest.mark.slow
 def test_pause_and_resume(orders: App) -> None:
     assert orders.get("/tables/orders/pauseStatus")["pauseFlag"] is False
     paused = orders.ok("POST", "/tables/orders_REALTIME/pauseConsumption?comment=new%20producers")
@@ -47,6 +48,7 @@ def test_tables_that_consume_nothing(app: App) -> None:
         assert app.refused(method, f"/tables/orders_OFFLINE/{path}")[0] in {400, 404}
 
 
+@pytest.mark.slow
 def test_force_commit(orders: App) -> None:
     answer = orders.ok("POST", "/tables/orders/forceCommit")
     assert answer["forceCommitStatus"] == "SUCCESS"

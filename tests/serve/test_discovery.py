@@ -63,6 +63,7 @@ def test_trinos_requests(orders: App) -> None:
     assert orders.get("/tables/orders/schema")["schemaName"] == "orders"
 
 
+@pytest.mark.slow
 def test_statements_in_the_url(orders: App) -> None:
     for path in ("/query/sql", "/sql"):
         answer = orders.get(f"{path}?sql={quote('select count(*) from orders')}")
@@ -74,6 +75,7 @@ def test_statements_in_the_url(orders: App) -> None:
     assert orders.refused("GET", "/query/sql")[0] == 400
 
 
+@pytest.mark.slow
 def test_grafanas_requests(orders: App) -> None:
     """Its plugin looks for /mytables, then lists tables, configs, schema and figures."""
     connection = http.client.HTTPConnection("127.0.0.1", orders.port, timeout=10)
@@ -104,6 +106,7 @@ def test_an_unknown_word_below_segments_is_a_sentence(orders: App, method: str) 
     assert orders.refused("PATCH", "/tables/orders")[0] == 405
 
 
+@pytest.mark.slow
 def test_rubys_requests(orders: App, broker: dict[str, Any]) -> None:
     """StarTree's pinot-client for Ruby: brokers of all tables, statements, documents, pages by a cursor."""
     assert orders.ok("GET", "/v2/brokers/tables?state=ONLINE", headers={"Accept": "application/json"}) == {

@@ -82,6 +82,7 @@ def read_back(fmt: ResultFormat, body: bytes) -> Any:
             return body.decode().splitlines()[2:]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fmt", ResultFormat)
 def test_every_format_is_what_a_file_has(app: App, tmp_path: Path, fmt: ResultFormat) -> None:
     status, headers, body = exported(app, {"sql": SQL, "format": fmt})
@@ -97,6 +98,7 @@ def test_every_format_is_what_a_file_has(app: App, tmp_path: Path, fmt: ResultFo
     assert unquote(headers["X-Hybrid-Revision"]) == str(app.home.query(SQL).revision)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fmt", ResultFormat)
 def test_the_format_is_negotiated(app: App, fmt: ResultFormat) -> None:
     _, headers, body = exported(app, {"sql": SQL}, Accept=f"{fmt.media_type}, */*;q=0.1")
@@ -104,12 +106,14 @@ def test_the_format_is_negotiated(app: App, fmt: ResultFormat) -> None:
     assert exported(app, {"sql": SQL}, Accept="*/*")[1].get_content_type() == "text/csv"
 
 
+@pytest.mark.slow
 def test_all_rows_are_sent_and_the_statement_may_be_in_the_url(app: App) -> None:
     assert exported(app, {"sql": MANY})[2].count(b"\n") == 4**8 + 1
     status, text = app.call("GET", f"/query/export?sql={quote('select order_id from orders order by 1')}&format=jsonl")
     assert status == 200 and [json.loads(line)["order_id"] for line in text.splitlines()] == [1, 2, 3, 4]
 
 
+@pytest.mark.slow
 def test_the_bounds_of_answers_do_not_cut_an_export(tmp_path: Path) -> None:
     made = App(tmp_path / "home", ServerLimits(query_rows=10, query_bytes=1000, query_timeout_ms=60_000))
     try:
@@ -138,6 +142,7 @@ def test_an_error_before_the_rows_has_its_status(app: App, body: Any, status: in
     assert answer[0] in {status, 400} and words in document["error"] and document["code"] == answer[0]
 
 
+@pytest.mark.slow
 def test_options_and_the_past(app: App) -> None:
     revision = str(app.home.query("select count(*) from things").revision)
     assert exported(app, {"sql": SQL, "asOf": revision})[0] == 200
@@ -148,12 +153,14 @@ def test_options_and_the_past(app: App) -> None:
     assert unquote(exported(app, {"sql": "SET numGroupsLimit = 3; select ts from things"})[1]["X-Hybrid-Warnings"])
 
 
+@pytest.mark.slow
 def test_an_error_among_the_rows_cuts_the_response(app: App) -> None:
     with pytest.raises(http.client.IncompleteRead):
         exported(app, {"sql": FAILING, "format": "csv"})
     assert_freed(app)
 
 
+@pytest.mark.slow
 def test_the_command_line_s_client_learns_the_reason(app: App, tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     with pytest.raises(QueryError, match="'a' is no number") as failed:
@@ -168,6 +175,7 @@ def received(app: App, sql: str, path: Path, fmt: ResultFormat = ResultFormat.CS
     return export_from(Client(app.url, Silent()), {"sql": sql}, open_output(path, force=False), fmt, Silent())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fmt", ResultFormat)
 def test_a_client_writes_what_the_server_would(app: App, tmp_path: Path, fmt: ResultFormat) -> None:
     report = received(app, SQL, tmp_path / "a", fmt)
@@ -232,6 +240,7 @@ def assert_freed(app: App) -> None:
     assert not is_busy()
 
 
+@pytest.mark.slow
 def test_a_client_that_leaves_frees_the_server(app: App) -> None:
     connection, _ = begun(app)
     assert app.app.state.context.exports.running == 1 and app.app.state.context.queries._running
@@ -251,6 +260,7 @@ def test_a_client_that_leaves_before_the_first_row(app: App) -> None:
     assert_freed(app)
 
 
+@pytest.mark.slow
 def test_a_client_that_stops_reading_is_left(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exports, "ByteChannel", partial(ByteChannel, stall_s=0.5))
     connection, _ = begun(app)
@@ -258,6 +268,7 @@ def test_a_client_that_stops_reading_is_left(app: App, monkeypatch: pytest.Monke
     connection.close()
 
 
+@pytest.mark.slow
 def test_an_export_is_cancelled(app: App) -> None:
     connection, _ = begun(app, window=1 << 20, **{"X-Request-Id": "mine"})
     app.ok("DELETE", "/query/mine")
@@ -267,6 +278,7 @@ def test_an_export_is_cancelled(app: App) -> None:
     assert_freed(app)
 
 
+@pytest.mark.slow
 def test_only_so_many_at_once_and_statements_go_on(app: App) -> None:
     connections = [begun(app)[0] for _ in range(4)]
     status, _, body = exported(app, {"sql": SQL})
@@ -278,6 +290,7 @@ def test_only_so_many_at_once_and_statements_go_on(app: App) -> None:
     assert exported(app, {"sql": SQL})[0] == 200
 
 
+@pytest.mark.slow
 def test_a_slow_reader_makes_the_statement_wait(app: App) -> None:
     """Its rows do not gather in memory: little more is made than was read."""
     connection, _ = begun(app)
@@ -288,6 +301,7 @@ def test_a_slow_reader_makes_the_statement_wait(app: App) -> None:
     assert_freed(app)
 
 
+@pytest.mark.slow
 def test_metrics_count_exports(app: App) -> None:
     exported(app, {"sql": SQL})
     exported(app, {"sql": "selec 1"})

@@ -241,6 +241,7 @@ def test_a_job_refers_to_no_variable_and_no_file_of_the_server(place: Place) -> 
         assert SECRET not in str(answer)
 
 
+@pytest.mark.slow
 def test_the_allowed_folder_is_read_and_read_accounts_see_no_cell(place: Place) -> None:
     with Worker(place.app.home):
         status, answer = place.app.call("POST", "/jobs?wait=true", {"spec": spec("ok.csv")}, headers=place.operate)

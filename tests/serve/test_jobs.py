@@ -127,6 +127,7 @@ def test_files_become_segments(working: App, files: Path) -> None:
     assert list((working.home.home / "uploads").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_specs_that_cannot_be_honoured(app: App, files: Path) -> None:
     table(app)
     good = spec(files)
@@ -166,6 +167,7 @@ def test_jobs_that_are_not_there(orders: App) -> None:
     assert orders.refused("POST", "/tables/orders/replacements/nothing/revert", {"reason": "x"})[0] == 404
 
 
+@pytest.mark.slow
 def test_files_that_are_refused(app: App, files: Path) -> None:
     table(app)
     as_json = quote(json.dumps({"inputFormat": "json"}))

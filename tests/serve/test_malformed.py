@@ -79,6 +79,7 @@ def test_arguments_that_no_verb_has(orders: App, verb: str) -> None:
     assert status == 400, error
 
 
+@pytest.mark.slow
 def test_documents_that_are_nearly_right(orders: App) -> None:
     """Every value of a good schema and config, one after the other, replaced by something that does not belong."""
     before = state_of(orders)
@@ -129,6 +130,7 @@ def test_names(orders: App, method: str, path: str) -> None:
     assert state_of(orders) == before
 
 
+@pytest.mark.slow
 def test_values(orders: App) -> None:
     before = state_of(orders)
     for (method, path), value in itertools.product(

@@ -80,6 +80,7 @@ def value(app: App, line: str) -> float:
     return next(float(one.rpartition(" ")[2]) for one in app.get("/metrics").splitlines() if one.startswith(line))
 
 
+@pytest.mark.slow
 def test_the_page_lists_every_metric_with_its_kind_and_labels(app: App, families: dict[str, Any]) -> None:
     own = {name: family for name, family in families.items() if name.startswith("hybrid_")}
     named = {re.sub(r"_(bucket|count|sum)$", "", name) if family.type == "histogram" else name: family
@@ -101,6 +102,7 @@ def test_conventions(families: dict[str, Any]) -> None:
         assert family.type in {"counter", "gauge", "histogram"}, name
 
 
+@pytest.mark.slow
 def test_values(app: App) -> None:
     orders = 'table="orders"'
     assert value(app, f"hybrid_ingested_rows_total{{{orders}}}") == 4

@@ -115,6 +115,7 @@ def test_few_halves_and_files_are_kept(
     assert len(opened) == (2 if is_kept else 3)
 
 
+@pytest.mark.slow
 def test_all_that_windows_poll_opens_each_half_once(orders: App, opened: list[Path]) -> None:
     opened.clear()
     for path, target in (

@@ -21,6 +21,7 @@ EXAMPLES = int(os.environ.get("HYBRID_API_EXAMPLES", "3"))
 OWN_SHAPES = {"/metrics", "/livez", "/health", "/", "/readyz", "/version"}
 
 
+@pytest.mark.slow
 def test_every_path_is_described(app: App) -> None:
     document = app.get("/openapi.json")
     assert "422" not in str(document) and "HTTPValidationError" not in document["components"]["schemas"]
@@ -39,12 +40,14 @@ def test_every_path_is_described(app: App) -> None:
                 assert "example" in body or "examples" in str(document), place
 
 
+@pytest.mark.slow
 def test_operation_ids_are_unique(app: App) -> None:
     operations = [one for item in app.get("/openapi.json")["paths"].values() for one in item.values()]
     ids = [one["operationId"] for one in operations]
     assert len(set(ids)) == len(ids)
 
 
+@pytest.mark.slow
 def test_the_list_of_paths_needs_no_other_host(app: App) -> None:
     page = app.get("/docs")
     assert not re.findall(r"(?:src|href)=[\"']?(?:https?:)?//", page) and "<script" not in page

@@ -31,6 +31,7 @@ def engine(orders: App) -> Iterator[sa.Engine]:
     made.dispose()
 
 
+@pytest.mark.slow
 def test_a_cursor(cursor: Any) -> None:
     cursor.execute("select order_id, customer, amount from orders where amount > 2 order by order_id")
     assert [one[0] for one in cursor.description] == ["order_id", "customer", "amount"]
@@ -40,6 +41,7 @@ def test_a_cursor(cursor: Any) -> None:
     assert cursor.query_stats["numServersResponded"] == 1
 
 
+@pytest.mark.slow
 def test_parameters(cursor: Any) -> None:
     cursor.execute("select count(*) from orders where customer = %(who)s and order_id in (%(ids)s)",
                    {"who": "ada", "ids": [1, 2, 9]})  # fmt: skip
@@ -57,6 +59,7 @@ def test_errors(cursor: Any) -> None:
         cursor.execute("selec")
 
 
+@pytest.mark.slow
 def test_the_asynchronous_client(orders: App) -> None:
     async def ask() -> list[Any]:
         connection = pinotdb.connect_async(host="127.0.0.1", port=orders.port, path="/query/sql")
@@ -67,6 +70,7 @@ def test_the_asynchronous_client(orders: App) -> None:
     assert [list(row) for row in asyncio.run(ask())] == [[4000]]
 
 
+@pytest.mark.slow
 def test_reflection(engine: sa.Engine) -> None:
     seen = sa.inspect(engine)
     assert seen.get_schema_names() == ["default"] and seen.get_table_names() == ["orders"]
@@ -75,6 +79,7 @@ def test_reflection(engine: sa.Engine) -> None:
     assert seen.get_pk_constraint("orders")["constrained_columns"] == []
 
 
+@pytest.mark.slow
 def test_statements_by_sqlalchemy(engine: sa.Engine) -> None:
     orders = sa.Table("orders", sa.MetaData(), autoload_with=engine)
     wanted = sa.select(orders.c.customer, sa.func.count().label("orders")).group_by(orders.c.customer)
@@ -85,6 +90,7 @@ def test_statements_by_sqlalchemy(engine: sa.Engine) -> None:
         assert connection.execute(sa.text("select 1")).scalar() == 1
 
 
+@pytest.mark.slow
 def test_ping(engine: sa.Engine) -> None:
     with engine.connect() as first:
         first.execute(sa.text("select count(*) from orders"))
@@ -120,6 +126,7 @@ def test_refusals_are_shown(orders: App, path: str) -> None:
     connection.close()
 
 
+@pytest.mark.slow
 def test_aggregates_of_big_decimals_are_numbers(cursor: Any, engine: sa.Engine) -> None:
     price = "cast(amount as big_decimal)"
     sql = f"select sum({price}), min({price}), max({price}), avg({price}), distinctsum({price}) from orders"

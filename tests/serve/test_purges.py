@@ -46,6 +46,7 @@ def test_what_is_no_purge(working: App) -> None:
     assert working.refused("POST", "/tables/orders/purges", {"why": 1})[0] in {400, 404}
 
 
+@pytest.mark.slow
 def test_the_condition_of_an_erasure_is_not_queued(app: App) -> None:
     table(app)
     body = {"tables": {"orders": "customer = 'erase-me'"}}

@@ -46,6 +46,7 @@ def client(home: Path) -> Iterator[TestClient]:
     hy.close()
 
 
+@pytest.mark.slow
 def test_the_whole_response(client: TestClient) -> None:
     answer = client.post("/query/sql", json={"sql": "select count(*) from orders"}, headers={"X-Request-Id": "mine"})
     found = answer.json()
@@ -78,6 +79,7 @@ def test_failures(client: TestClient, sql: str, code: int | None) -> None:
     assert failure["errorCode"] == code and failure["message"]
 
 
+@pytest.mark.slow
 def test_as_of_a_revision_by_the_requests_options(client: TestClient) -> None:
     def asked(as_of: str) -> dict[str, object]:
         options = f"timeoutMs=5000;asOf={as_of}"
@@ -109,6 +111,7 @@ def test_a_view_has_the_servers_time(home: Path, monkeypatch: pytest.MonkeyPatch
     hy.close()
 
 
+@pytest.mark.slow
 def test_options_of_the_request(client: TestClient) -> None:
     started = time.monotonic()
     answer = client.post("/query/sql", json={"sql": SLOW, "queryOptions": "timeoutMs=200;groupByMode=sql"}).json()
@@ -157,6 +160,7 @@ def test_a_cancel_between_two_ways_to_be_answered_holds() -> None:
     assert raised.value.pinot_code == 503
 
 
+@pytest.mark.slow
 def test_a_statement_over_files_has_so_much_memory(home: Path) -> None:
     """More than it has room for lies on disk; what cannot lie there fails with what to do."""
     home.mkdir()
@@ -173,6 +177,7 @@ def test_a_statement_over_files_has_so_much_memory(home: Path) -> None:
     assert "query_memory_bytes" in error["message"]
 
 
+@pytest.mark.slow
 def test_what_tables_take_in_memory_is_told(home: Path, client: TestClient) -> None:
     assert "hybrid_cache_bytes{" not in client.get("/metrics").text
     hy = Hybrid(load_settings(home=home), Silent())
@@ -276,6 +281,7 @@ def brief(app: App, sql: str) -> None:
     template.took_s = 0.001
 
 
+@pytest.mark.slow
 def test_a_lone_caller_is_answered_without_a_thread(remembered: App, caller: Caller, threads: list[str]) -> None:
     sql = "select sum(order_id) from orders where order_id < 20"
     caller.ask_till_it_is_known(sql)
@@ -292,6 +298,7 @@ def test_a_lone_caller_is_answered_without_a_thread(remembered: App, caller: Cal
     assert threads == ["the loop", "a thread", "a thread"]
 
 
+@pytest.mark.slow
 def test_many_rows_are_written_down_by_a_thread(remembered: App, caller: Caller, threads: list[str]) -> None:
     sql = "select order_id from orders where order_id < 150 order by order_id limit 1000"
     caller.ask_till_it_is_known(sql)
@@ -302,6 +309,7 @@ def test_many_rows_are_written_down_by_a_thread(remembered: App, caller: Caller,
     assert threads == ["a thread"]
 
 
+@pytest.mark.slow
 def test_several_callers_are_answered_by_threads(remembered: App, caller: Caller, threads: list[str]) -> None:
     sql, other = "select count(*) from orders where order_id < 20", Caller(remembered)
     caller.ask_till_it_is_known(sql)
@@ -314,6 +322,7 @@ def test_several_callers_are_answered_by_threads(remembered: App, caller: Caller
     assert "the loop" not in threads[1:]
 
 
+@pytest.mark.slow
 def test_what_takes_longer_than_before_goes_on_in_a_thread(remembered: App, caller: Caller, threads: list[str]) -> None:
     """Others are served meanwhile, and it can be cancelled."""
     sql = "select max(a.order_id + b.order_id * c.order_id + d.order_id) from orders a, orders b, orders c, orders d"
@@ -342,6 +351,7 @@ def test_who_asks_alone() -> None:
     assert callers.is_alone("a") and not callers.is_alone("b")
 
 
+@pytest.mark.slow
 def test_other_ways_to_ask(client: TestClient) -> None:
     assert client.get("/query/sql").status_code == 400
     assert client.put("/query/sql").status_code == 405

@@ -24,6 +24,7 @@ def log(app: App, query: str = "") -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.slow
 def test_every_way_to_ask_is_logged(orders: App) -> None:
     agent = {"User-Agent": "tool/1.2", "X-Request-Id": "mine"}
     orders.ok("POST", "/query/sql", {"sql": COUNT}, headers=agent)
@@ -42,6 +43,7 @@ def test_every_way_to_ask_is_logged(orders: App) -> None:
     assert export["rows"] == 2 and export["tables"] == ["orders"] and tables["tables"] == [] and tables["rows"] == 1
 
 
+@pytest.mark.slow
 def test_failures_are_logged_with_their_code(orders: App) -> None:
     orders.ok("POST", "/query/sql", {"sql": "selec 1"})
     orders.ok("POST", "/query/sql", {"sql": COUNT, "queryOptions": "timeoutMs=soon"})
@@ -62,6 +64,7 @@ def test_what_nobody_expected_is_logged(orders: App, monkeypatch: pytest.MonkeyP
     assert [(one["state"], one["error"]) for one in log(orders)] == [("FAILED", "division by zero")] * 2
 
 
+@pytest.mark.slow
 def test_a_statement_is_listed_while_it_runs_and_when_it_was_cancelled(orders: App) -> None:
     for path in ("/query/sql", "/verbs/query", "/query/export"):
         asking = threading.Thread(
@@ -89,6 +92,7 @@ def test_refused_statements(orders: App) -> None:
     assert found == [(f"select {number}", "REFUSED", 429) for number in (3, 2, 1)]
 
 
+@pytest.mark.slow
 def test_filters_of_the_path(orders: App, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(orders.home.context.query_log, "_slow_ms", 0)
     orders.ok("POST", "/query/sql", {"sql": COUNT})
@@ -100,6 +104,7 @@ def test_filters_of_the_path(orders: App, monkeypatch: pytest.MonkeyPatch) -> No
         assert orders.refused("GET", f"/query/log?{query}")[0] == 400
 
 
+@pytest.mark.slow
 def test_accounts_see_what_they_may(orders: App) -> None:
     accounts = Accounts(orders.home.home)
     secrets = {name: accounts.add(name, right)[1] for name, right in

@@ -45,6 +45,7 @@ def test_dropped_results() -> None:
     assert apply_options(result, {"dropresults": "true"}, list).rows == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", ["SET {}=true; {}", "{1} OPTION({0}=true)", "queryOptions"])
 def test_options_in_every_place(orders: App, place: str) -> None:
     sql = "select order_id from orders order by order_id"
@@ -60,6 +61,7 @@ def test_options_in_every_place(orders: App, place: str) -> None:
         assert any(name in one for one in found["warnings"]) is (name == "enableNullHandling")
 
 
+@pytest.mark.slow
 def test_parameters_of_a_request(orders: App) -> None:
     sql = "select order_id from orders where customer = :who and order_id > :n order by order_id"
     for path in ("/query/sql", "/sql"):

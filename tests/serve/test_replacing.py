@@ -135,6 +135,7 @@ def test_what_changed_since_the_start_is_refused(working: App, tmp_path: Path) -
     assert lineage(working)[entry]["state"] == "IN_PROGRESS"
 
 
+@pytest.mark.slow
 def test_what_cannot_be_started_or_ended(orders: App) -> None:
     for body, status, words in (
         ({}, 400, "both empty"),

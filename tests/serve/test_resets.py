@@ -46,6 +46,7 @@ def test_what_was_told_goes_with_the_run(orders: App, ends: dict[int, int]) -> N
     assert run.arguments["accepted"]["topic_id"] == "id-1" and offsets(run.arguments["accepted"]) == [(4, 9)]
 
 
+@pytest.mark.slow
 def test_who_says_yes_accepts_what_stands_then(orders: App, ends: dict[int, int]) -> None:
     told = orders.ok("POST", PATH, {"to": "latest", "dryRun": True})
     ends[0] = 12

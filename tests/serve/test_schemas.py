@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from tests.serve.app import OFFLINE, SCHEMA, App, form
 
 
@@ -57,6 +59,7 @@ def test_wrong_schemas(app: App) -> None:
     assert (status, sentence) == (400, "body: schemaName: it is not the schema of the path, 'orders'.")
 
 
+@pytest.mark.slow
 def test_a_schema_that_a_table_uses(orders: App) -> None:
     assert orders.get("/schemas") == ["orders"]
     assert orders.refused("DELETE", "/schemas/orders") == (
@@ -70,6 +73,7 @@ def test_a_schema_that_a_table_uses(orders: App) -> None:
     assert orders.get("/tables/orders/schema") == described == orders.get("/schemas/orders")
 
 
+@pytest.mark.slow
 def test_two_tables_of_one_schema(app: App) -> None:
     app.ok("POST", "/schemas", SCHEMA)
     for name in ("first", "second"):

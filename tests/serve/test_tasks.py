@@ -40,6 +40,7 @@ def test_what_is_not_there(orders: App) -> None:
     assert orders.refused("GET", "/tasks/task/nothing/debug")[0] == 404
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("ended", "word"), [("DONE", "COMPLETED"), ("NOTHING", "COMPLETED"), ("FAILED", "FAILED")])
 def test_states_in_pinots_words(orders: App, ended: str, word: str) -> None:
     upkeep = [RETENTION, "MergeRollupTask", "UpsertCompactionTask", OPTIMIZE, VACUUM]
@@ -74,6 +75,7 @@ def test_schedules(orders: App) -> None:
     assert orders.refused("GET", "/tasks/schedules?tableName=order")[0] == 404
 
 
+@pytest.mark.slow
 def test_retention_is_a_task_of_tables_that_have_one(orders: App) -> None:
     refused = orders.refused("POST", f"/tasks/schedule?taskType={RETENTION}&tableName=orders")
     assert refused[0] == 400 and "no config of its halves names a retentionTimeUnit" in refused[1]
@@ -93,6 +95,7 @@ def test_retention_is_a_task_of_tables_that_have_one(orders: App) -> None:
     assert (found["schedule"], found["state"]) == ("0 0 0/6 * * ?", "QUEUED")
 
 
+@pytest.mark.slow
 def test_upkeep_is_a_task_of_every_table_and_runs_when_it_is_named(orders: App) -> None:
     orders.ok("POST", "/schemas", {**SCHEMA, "schemaName": "plain"})
     orders.ok("POST", "/tables", {**OFFLINE, "tableName": "plain", "segmentsConfig": {"schemaName": "plain"}})
@@ -103,6 +106,7 @@ def test_upkeep_is_a_task_of_every_table_and_runs_when_it_is_named(orders: App) 
     assert refused[0] == 400 and "it has no REALTIME half" in refused[1]
 
 
+@pytest.mark.slow
 def test_arguments_with_secrets_are_not_answered_nor_kept(orders: App) -> None:
     secret = {
         "table": "orders",

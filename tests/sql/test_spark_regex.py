@@ -63,6 +63,7 @@ def test_letters_that_meet_without_regard_to_case(ignore_case: bool) -> None:
         check_java_pattern(pattern, ignore_case=True)
 
 
+@pytest.mark.slow
 def test_like_as_a_regular_expression() -> None:
     assert [like_regex(one) for one in ("a", "a%", "%a%", "a%b", "%a")] == [None] * 5
     chance, tried = random.Random(3), 0

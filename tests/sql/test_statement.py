@@ -97,11 +97,13 @@ def test_deep_nesting_is_an_error_and_not_a_crash(sql: str) -> None:
         parse_statement(sql)
 
 
+@pytest.mark.slow
 def test_what_stands_side_by_side_is_not_deep() -> None:
     parse_statement("select 1 where " + " and ".join(["a = 1"] * 1000))
     parse_statement("select " + "+".join(["a"] * 100))
 
 
+@pytest.mark.slow
 def test_a_statement_has_a_length() -> None:
     with pytest.raises(QueryError, match="longer than 50000 words at line 1, column"):
         parse_statement("select " + "1," * 60_000)

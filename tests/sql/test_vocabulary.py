@@ -15,6 +15,7 @@ def duckdb_keywords() -> list[str]:
         return [name for (name,) in connection.execute("SELECT keyword_name FROM duckdb_keywords()").fetchall()]
 
 
+@pytest.mark.slow
 def test_every_keyword_can_name_a_table_and_a_column() -> None:
     """Also those that are only known by position: a name that is left plain is read as a name."""
     words = {*duckdb_keywords(), *(word.lower() for word in [*RESERVED, *PinotReader.Tokenizer.KEYWORDS])}

@@ -1,5 +1,6 @@
 """The boundary (R3): what it covers, and that it never falls."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -40,6 +41,7 @@ def test_it_covers_by_time_and_by_offset(boundary, time_ms, key, offset):
     assert boundary.covers(time_ms, key, offset) == expected
 
 
+@pytest.mark.slow
 @given(KEYS, st.integers(0, 60), OFFSETS)
 def test_without_a_time_column_the_frontier_decides(key, offset, frontier):
     assert Boundary(INFINITE, frontier).covers(None, key, offset) == (offset < frontier.get(key, 0))

@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,6 +26,7 @@ def test_closed_until_is_the_last_end_that_is_past_the_buffer(now, buffer, perio
     assert end <= now - buffer < end + period
 
 
+@pytest.mark.slow
 @given(st.sets(TIMES, max_size=12), st.none() | TIMES, TIMES, PERIODS, st.none() | st.integers(0, 4))
 def test_the_next_closed_buckets_that_hold_rows(times, boundary, now, period, most):
     """Any T, also one inside a bucket, as a changed period leaves it."""

@@ -127,6 +127,7 @@ def test_partitions_share_rows_where_there_are_many(count: int, rows: int) -> No
     assert partition_rows(["b/2", "b/10", "a/1"]) == [("a/1",), ("b/2",), ("b/10",)]
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_segments_are_aggregated_in_bounded_time() -> None:
     rng = random.Random(5)
     segments = [offline(start := rng.randrange(365 * DAY), start + HOUR) for _ in range(50_000)]

@@ -185,6 +185,7 @@ def test_help(shell) -> None:
     assert shell("\\?")[1] == shell("help")[1] == out
 
 
+@pytest.mark.slow
 def test_output(shell, tmp_path: Path) -> None:
     path = tmp_path / "a b.csv"
     many = f"select t0.order_id from {NUMBERS}"

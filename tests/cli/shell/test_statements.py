@@ -107,6 +107,7 @@ def test_comments_are_cut_out() -> None:
     assert without_comments("-- x\nSET a = '--b' /* c */") == "SET a = '--b'"
 
 
+@pytest.mark.slow
 def test_many_statements_of_one_line_take_no_time() -> None:
     assert len(statements("select 1;" * 5000)) == 5000
 

@@ -28,6 +28,7 @@ from tests.lake.aged import age
 from tests.query.halves import Halves, Row, orders_spec
 
 
+@pytest.mark.slow
 def test_a_version_that_has_left_the_log_is_named(tmp_path: Path) -> None:
     halves = Halves.create(tmp_path, orders_spec(halves=[Half.OFFLINE]))
     for number in range(14):

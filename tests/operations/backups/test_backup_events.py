@@ -54,6 +54,7 @@ def ids(hy: Hybrid) -> list[int]:
     return [found[0] for found in hy.query(SQL).rows]
 
 
+@pytest.mark.slow
 def test_commits_after_the_pin_are_not_in_the_backup(
     here: Hybrid, halves: Halves, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -71,6 +72,7 @@ def test_commits_after_the_pin_are_not_in_the_backup(
     new.close()
 
 
+@pytest.mark.slow
 def test_a_move_between_the_pins_of_the_halves(
     here: Hybrid, halves: Halves, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -94,6 +96,7 @@ def test_a_move_between_the_pins_of_the_halves(
     new.close()
 
 
+@pytest.mark.slow
 def test_a_file_that_is_removed_before_it_is_copied(
     here: Hybrid, halves: Halves, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -127,6 +130,7 @@ def test_a_file_that_is_removed_before_it_is_copied(
     new.close()
 
 
+@pytest.mark.slow
 def test_a_purge_after_the_copy_comes_after_the_backup(
     here: Hybrid, store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -148,6 +152,7 @@ def test_a_purge_after_the_copy_comes_after_the_backup(
     assert [found.id for found in here.backups.list(store)] == [made[1].id, made[0].id]
 
 
+@pytest.mark.slow
 def test_a_file_that_is_missing_for_good(here: Hybrid, store: Path) -> None:
     good = here.backups.create(store).id
     shutil.rmtree(next(here.context.layout("orders").half(Half.OFFLINE).glob("_hy_segment=*")))
@@ -158,6 +163,7 @@ def test_a_file_that_is_missing_for_good(here: Hybrid, store: Path) -> None:
     assert here.runs()[0].state == "FAILED"
 
 
+@pytest.mark.slow
 def test_a_table_that_is_dropped_or_created_again(
     here: Hybrid, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -189,6 +195,7 @@ def test_a_table_that_is_dropped_or_created_again(
     new.close()
 
 
+@pytest.mark.slow
 def test_documents_and_halves_are_of_one_moment(here: Hybrid, monkeypatch: pytest.MonkeyPatch) -> None:
     root, looks = here.context.layout("orders").root, [0]
     pin = backup_source.pin_halves
@@ -213,6 +220,7 @@ def test_documents_and_halves_are_of_one_moment(here: Hybrid, monkeypatch: pytes
         pin_table(here.context, "orders")
 
 
+@pytest.mark.slow
 def test_the_log_up_to_the_version(here: Hybrid, halves: Halves, store: Path, tmp_path: Path) -> None:
     """Checkpoints and entries beyond the version, checksums and the hint are left out, and the rest can be read."""
     from hybrid.lake.checkpoint import write_checkpoint
@@ -234,6 +242,7 @@ def test_the_log_up_to_the_version(here: Hybrid, halves: Halves, store: Path, tm
     new.close()
 
 
+@pytest.mark.slow
 def test_runs_of_the_original(here: Hybrid, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What had not ended at the backup's moment is not said to be done, and not done again."""
     runs = here.context.catalog.runs
@@ -298,6 +307,7 @@ def test_arguments_of_runs_that_have_not_ended_are_never_written(
         here.backups.create(store)
 
 
+@pytest.mark.slow
 def test_work_over_several_tables_that_ends_between_two_pins(
     here: Hybrid, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -335,6 +345,7 @@ def test_work_over_several_tables_that_ends_between_two_pins(
     new.close()
 
 
+@pytest.mark.slow
 def test_only_named_tables(here: Hybrid, store: Path, tmp_path: Path) -> None:
     root = here.settings.warehouse
     shutil.copytree(root / "orders", root / "others")

@@ -34,6 +34,7 @@ def objects(store: Path) -> set[Path]:
     return {path for path in (store / "objects").rglob("*") if path.is_file()}
 
 
+@pytest.mark.slow
 def test_a_restored_home_answers_the_same(here: Hybrid, halves: Halves, store: Path, tmp_path: Path) -> None:
     report = here.backups.create(store)
     before = here.query(SQL)
@@ -53,6 +54,7 @@ def test_a_restored_home_answers_the_same(here: Hybrid, halves: Halves, store: P
     new.close()
 
 
+@pytest.mark.slow
 def test_a_second_backup_copies_only_new_files(here: Hybrid, halves: Halves, store: Path) -> None:
     first = here.backups.create(store)
     assert first.files_new == first.files == len(objects(store))
@@ -66,6 +68,7 @@ def test_a_second_backup_copies_only_new_files(here: Hybrid, halves: Halves, sto
     assert [found.id for found in here.backups.list(store)] == [third.id, again.id, first.id]
 
 
+@pytest.mark.slow
 def test_files_are_not_read_again(here: Hybrid, halves: Halves, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     here.backups.create(store)
     read = list[str]()
@@ -88,6 +91,7 @@ def test_files_are_not_read_again(here: Hybrid, halves: Halves, store: Path, mon
     assert entry.name in read and here.backups.verify(store).sound
 
 
+@pytest.mark.slow
 def test_a_backup_of_one_table_does_not_make_the_next_one_read_all(
     here: Hybrid, store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -134,6 +138,7 @@ def full(here: Hybrid, store: Path) -> str:
     return here.backups.create(store).id
 
 
+@pytest.mark.slow
 def test_damage_to_any_file_is_found(here: Hybrid, full: str, store: Path, tmp_path: Path) -> None:
     assert here.backups.verify(store).sound and here.backups.verify(store, full).findings == ()
     manifest = BackupStore(store).read(full)
@@ -169,6 +174,7 @@ def test_damage_to_any_file_is_found(here: Hybrid, full: str, store: Path, tmp_p
         (store / name).unlink()
 
 
+@pytest.mark.slow
 def test_what_cannot_be_read_is_damaged(
     here: Hybrid, full: str, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -198,6 +204,7 @@ def test_what_cannot_be_read_is_damaged(
     assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.slow
 def test_the_command_line(here: Hybrid, full: str, store: Path, tmp_path: Path, capsys: Any) -> None:
     home, new = ["--home", str(here.home)], tmp_path / "new"
     (here.home / "hybrid.toml").write_text('lock_timeout_s = 5\n[spark]\nhadoop.fs.s3a.secret.key = "s"\n')
@@ -225,6 +232,7 @@ def test_the_command_line(here: Hybrid, full: str, store: Path, tmp_path: Path, 
     assert run(["backup", "verify", str(store)]) == 3
 
 
+@pytest.mark.slow
 def test_a_deleted_backup_takes_only_its_own_files(here: Hybrid, halves: Halves, store: Path, tmp_path: Path) -> None:
     first = here.backups.create(store).id
     halves.commit_realtime([row(5, 5000, 4, CONSUMING)], offsets={KEY: 5})
@@ -245,6 +253,7 @@ def test_a_deleted_backup_takes_only_its_own_files(here: Hybrid, halves: Halves,
         opened(tmp_path / "new").backups.restore(store)
 
 
+@pytest.mark.slow
 def test_what_no_backup_needs_is_removed(
     here: Hybrid, store: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
@@ -291,6 +300,7 @@ def test_what_no_backup_needs_is_removed(
     assert "--surplus" not in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_table_without_a_definition_is_missed(here: Hybrid, store: Path) -> None:
     root = here.settings.warehouse
     shutil.copytree(root / "orders", root / "others")
@@ -310,6 +320,7 @@ def test_a_table_without_a_definition_is_missed(here: Hybrid, store: Path) -> No
     assert here.backups.create(store).tables.keys() == {"orders"}
 
 
+@pytest.mark.slow
 def test_files_with_odd_names_stand_in_nobodys_way(here: Hybrid, store: Path, tmp_path: Path, capsys: Any) -> None:
     made = here.backups.create(store).id
     text = (store / "backups" / f"{made}.json").read_text()
@@ -332,6 +343,7 @@ def test_files_with_odd_names_stand_in_nobodys_way(here: Hybrid, store: Path, tm
     assert here.backups.verify(store, second).sound
 
 
+@pytest.mark.slow
 def test_which_backup_is_restored_by_default(here: Hybrid, store: Path, tmp_path: Path) -> None:
     made = BackupStore(store)
 
@@ -362,6 +374,7 @@ def test_which_backup_is_restored_by_default(here: Hybrid, store: Path, tmp_path
     assert restore(6, backup=whole.id).id == whole.id
 
 
+@pytest.mark.slow
 def test_wrong_places_are_refused(here: Hybrid, store: Path, tmp_path: Path) -> None:
     for place in (here.home, here.home / "b", here.home.parent):
         with pytest.raises(UsageError, match="contain each other"):
@@ -407,6 +420,7 @@ def test_a_manifest_from_elsewhere_writes_nothing_outside(here: Hybrid, store: P
         BackupManifest.from_text(_sealed("[]"), "x")
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_named(here: Hybrid, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     good = here.backups.create(store).id
 
@@ -433,6 +447,7 @@ def test_a_deletion_waits_for_readers(here: Hybrid, store: Path) -> None:
     assert here.backups.list(store) == []
 
 
+@pytest.mark.slow
 def test_a_place_that_cannot_become_a_home(
     here: Hybrid, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -454,6 +469,7 @@ def test_a_place_that_cannot_become_a_home(
     new.close()
 
 
+@pytest.mark.slow
 def test_a_restore_that_fails_at_its_end_keeps_logs(
     here: Hybrid, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -54,6 +54,7 @@ def test_rows_that_a_query_sees_are_told_from_rows_that_are_stored(hy: Hybrid, o
     assert figures(hy) == (4, 4, 4, 4)
 
 
+@pytest.mark.slow
 def test_of_a_file_of_which_some_rows_have_moved_these_are_counted(hy: Hybrid, orders: Halves) -> None:
     orders.commit_offline([row(3, 3000, 2, "orders_3000_3000_0")], Boundary(3001, {KEY: 4}))
     (found,) = hy.status()
@@ -67,6 +68,7 @@ def test_of_a_file_of_which_some_rows_have_moved_these_are_counted(hy: Hybrid, o
     assert status_of_all(hy.context, late)[0].stored_twice_rows is None
 
 
+@pytest.mark.slow
 def test_moved_rows_count_by_offset_as_well_as_time(hy: Hybrid, orders: Halves) -> None:
     """A late row, beyond the frontier, has not moved though its time lies before the boundary."""
     orders.commit_realtime([row(5, 1500, 4, CONSUMING), row(6, 3000, 5, CONSUMING)], offsets={KEY: 6})
@@ -96,6 +98,7 @@ def refuse(*_: Any) -> Any:
     raise QueryError("The statement took longer than 3 s.")
 
 
+@pytest.mark.slow
 def test_committed_rows_are_counted_without_a_statement(
     hy: Hybrid, orders: Halves, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -121,6 +124,7 @@ def test_what_cannot_be_counted_is_left_open_with_the_reason(
     assert said in capsys.readouterr().err.splitlines()
 
 
+@pytest.mark.slow
 def test_a_commit_between_the_halves_is_seen(hy: Hybrid, orders: Halves) -> None:
     table = hy.context.table("orders").pinned()
     table.half(Half.OFFLINE)
@@ -129,6 +133,7 @@ def test_a_commit_between_the_halves_is_seen(hy: Hybrid, orders: Halves) -> None
     assert VisibleRows(hy.context, hy._queries).count(table, None) == RowCount(4)
 
 
+@pytest.mark.slow
 def test_all_counts_share_their_time(hy: Hybrid, orders: Halves, monkeypatch: pytest.MonkeyPatch) -> None:
     limits: list[Any] = []
     real = Queries.query

@@ -332,6 +332,7 @@ def test_it_is_a_python_file(laid: Callable[[str], Halves]) -> None:
         assert done.returncode == 0 and "amount" in done.stdout, done.stderr
 
 
+@pytest.mark.slow
 def test_what_no_view_is_made_of(tmp_path: Path, monkeypatch: Any) -> None:
     halves = upsert(tmp_path)
     table = halves.open("orders")
