@@ -15,6 +15,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from hybrid.catalog import schema
+from hybrid.catalog.changes import CatalogChanges
 from hybrid.catalog.clock import ClockRecord
 from hybrid.catalog.connectors import Connectors
 from hybrid.catalog.copies import forget_other_processes
@@ -65,6 +66,10 @@ class Catalog:
     def clock(self) -> ClockRecord:
         """The trusted readings of the machine's clock."""
         return ClockRecord(self._engine)
+
+    def changes(self) -> CatalogChanges:
+        """A new watch of what is written to the catalog."""
+        return CatalogChanges(self._engine)
 
     def forget_journal(self) -> bool:
         """Remove deleted values from SQLite's journal as well; False while others read from it.

@@ -38,8 +38,11 @@ _LOG = logging.getLogger(__name__)
 Keeper = TypeVar("Keeper", Ingester, Loader)
 ROLE = "pipeline"
 _BEAT_S = 1.0
-_TURN_S = 0.05
-_LOOK_S = 0.5
+_TURN_S = 0.1
+# How often it looks whether the JVM lives and work is late, at the tables, and at an unchanged queue.
+_WATCH_S = 0.5
+_LOOK_S = 1.0
+_QUEUE_S = 1.0
 _LOCK_S = 20.0
 _REMOVE_S = 3600.0
 _CLOCK_S = 60.0
@@ -66,6 +69,10 @@ class Pipeline:
         self._workers: dict[str, threading.Thread] = {}
         self._lanes: dict[str, Lane] = {}
         self._scheduler = Scheduler(home)
+        self._changes = home.context.catalog.changes()
+        # The queue when it was last read: beside what it was, and when.
+        self._busy_before: set[Lane] = set()
+        self._queue_read_at = -_QUEUE_S
         self._unnoted: list[str] = []
         self._removed_at = time.monotonic()
         self._clock_seen_at = -_CLOCK_S
@@ -88,13 +95,20 @@ class Pipeline:
         return 1 if self._lost else 0
 
     def _turn_until_stopped(self) -> None:
-        looked = 0.0
-        while not self._stop.is_set() and not self._is_lost():
-            if time.monotonic() - looked >= _LOOK_S:
-                looked = time.monotonic()
+        looked = watched = 0.0
+        while not self._stop.is_set() and not self._lost:
+            now = time.monotonic()
+            if now - watched >= _WATCH_S:
+                watched = now
+                if self._is_lost():
+                    return
+                self._priority.follow(self._is_late(), now)
+            if now - looked >= _LOOK_S:
+                looked = now
                 self._look()
-            self._priority.follow(self._is_late(), time.monotonic())
-            if not self._start_waiting():
+            if self._start_waiting():
+                watched = 0.0  # work that was asked for is late at once
+            else:
                 self._stop.wait(_TURN_S)
 
     def _is_late(self) -> bool:
@@ -141,7 +155,12 @@ class Pipeline:
 
     def _next_run(self, busy: set[Lane]) -> RunRecord | None:
         """Take a queued run that may start; None if there is none or the catalog is unavailable."""
+        now = time.monotonic()
         try:
+            has_changed = self._changes.are_there()
+            if not has_changed and busy == self._busy_before and now - self._queue_read_at < _QUEUE_S:
+                return None
+            self._busy_before, self._queue_read_at = busy, now
             return self._home.context.catalog.runs.claim(lambda run: may_start(run, busy))
         except sa.exc.SQLAlchemyError as error:
             self._complain("The queue cannot be read", error)

@@ -23,34 +23,33 @@ class Scheduler:
     def __init__(self, home: Hybrid) -> None:
         self._home = home
         self._since: dict[tuple[str, str], int] = {}
-        # Next due time of each task, with its start and expression; cached, as computing it dominates a look.
-        self._due: dict[tuple[str, str], tuple[int, str, int | None]] = {}
+        # When the first task of each table is due, by its definition. Computing it costs the most of a look.
+        self._due: dict[str, tuple[TableSpec, int | None]] = {}
 
     def look(self, specs: Iterable[TableSpec]) -> None:
         """Queue the due tasks of tables. A table that is dropped or damaged meanwhile is logged and skipped."""
+        now_ms = self._home.context.now_ms()
         for spec in specs:
+            known, due_ms = self._due.get(spec.name, (None, None))
+            if known is spec and (due_ms is None or due_ms > now_ms):
+                continue
             try:
-                for kind, cron in crons_of(spec).items():
-                    self._look_at_task(spec, kind, cron)
+                dues = [self._look_at_task(spec, kind, cron, now_ms) for kind, cron in crons_of(spec).items()]
             except HybridError as error:
                 _LOG.warning("The schedule of '%s' cannot be looked at: %s", spec.name, error)
+                continue
+            self._due[spec.name] = spec, min((due for due in dues if due is not None), default=None)
 
-    def _look_at_task(self, spec: TableSpec, kind: str, cron: Cron) -> None:
-        due_ms = self._due_ms(spec.name, kind, cron)
-        now_ms = self._home.context.now_ms()
+    def _look_at_task(self, spec: TableSpec, kind: str, cron: Cron, now_ms: int) -> int | None:
+        """Queue a task if it is due. Returns when it is due next; None if it never is again."""
+        due_ms = cron.next_after(self._since_ms(spec.name, kind))
         if due_ms is None or due_ms > now_ms:
-            return
+            return due_ms
         run = enqueue(self._home, "task_run", {"table": spec.name, "type": kind}, SCHEDULE)
         self._since[spec.name, kind] = now_ms
         if run is None:
             _LOG.info("'%s' is due on '%s', but its last run is still incomplete.", kind, spec.name)
-
-    def _due_ms(self, table: str, kind: str, cron: Cron) -> int | None:
-        """Return when the task is due next; None if it never is again."""
-        since_ms, cached = self._since_ms(table, kind), self._due.get((table, kind))
-        if cached is None or cached[:2] != (since_ms, cron.text):
-            cached = self._due[table, kind] = since_ms, cron.text, cron.next_after(since_ms)
-        return cached[2]
+        return cron.next_after(now_ms)
 
     def _since_ms(self, table: str, kind: str) -> int:
         """Return the time of the newest scheduled run, else the time when this scheduler first saw the table."""

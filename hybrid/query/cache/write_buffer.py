@@ -23,7 +23,7 @@ from hybrid.query.tailrows import TailRows
 
 # How long a poll of the stream lasts without rows. Rows and statements that wait end it at once; short polls cost the
 # answering process time. While rows are buffered a poll is shorter, because a statement may need a flush.
-_POLL_S, _TURN_S = 0.5, 0.005
+_POLL_S, _TURN_S = 1.0, 0.005
 
 
 class WriteBuffer:
