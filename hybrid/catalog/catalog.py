@@ -15,12 +15,12 @@ from typing import Any
 import sqlalchemy as sa
 
 from hybrid.catalog import schema
-from hybrid.catalog.changes import CatalogChanges
 from hybrid.catalog.clock import ClockRecord
 from hybrid.catalog.connectors import Connectors
 from hybrid.catalog.copies import forget_other_processes
 from hybrid.catalog.runs import Runs
 from hybrid.catalog.serving import Serving
+from hybrid.catalog.write_watch import WriteWatch
 from hybrid.runtime import durable
 from hybrid.runtime.disk import sqlite_error
 
@@ -67,9 +67,9 @@ class Catalog:
         """The trusted readings of the machine's clock."""
         return ClockRecord(self._engine)
 
-    def changes(self) -> CatalogChanges:
+    def write_watch(self) -> WriteWatch:
         """A new watch of what is written to the catalog."""
-        return CatalogChanges(self._engine)
+        return WriteWatch(self._engine)
 
     def forget_journal(self) -> bool:
         """Remove deleted values from SQLite's journal as well; False while others read from it.

@@ -69,7 +69,7 @@ class Pipeline:
         self._workers: dict[str, threading.Thread] = {}
         self._lanes: dict[str, Lane] = {}
         self._scheduler = Scheduler(home)
-        self._changes = home.context.catalog.changes()
+        self._writes = home.context.catalog.write_watch()
         # The queue when it was last read: beside what it was, and when.
         self._busy_before: set[Lane] = set()
         self._queue_read_at = -_QUEUE_S
@@ -157,8 +157,8 @@ class Pipeline:
         """Take a queued run that may start; None if there is none or the catalog is unavailable."""
         now = time.monotonic()
         try:
-            has_changed = self._changes.are_there()
-            if not has_changed and busy == self._busy_before and now - self._queue_read_at < _QUEUE_S:
+            is_written = self._writes.has_new()
+            if not is_written and busy == self._busy_before and now - self._queue_read_at < _QUEUE_S:
                 return None
             self._busy_before, self._queue_read_at = busy, now
             return self._home.context.catalog.runs.claim(lambda run: may_start(run, busy))

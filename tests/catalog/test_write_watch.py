@@ -8,27 +8,27 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from hybrid.catalog.catalog import Catalog
-from hybrid.catalog.changes import CatalogChanges
+from hybrid.catalog.write_watch import WriteWatch
 
 
 def test_what_others_write_is_seen_once(tmp_path: Path) -> None:
     catalog = Catalog.in_home(tmp_path)
-    changes = catalog.changes()
-    assert changes.are_there(), "nobody knows what was before"
-    assert not changes.are_there()
+    watch = catalog.write_watch()
+    assert watch.has_new(), "nobody knows what was before"
+    assert not watch.has_new()
     assert catalog.runs.claim() is None
-    assert not changes.are_there(), "a look is no change"
+    assert not watch.has_new(), "a look is no change"
     catalog.serving.beat("query", "ready")
-    assert changes.are_there()
-    assert not changes.are_there()
+    assert watch.has_new()
+    assert not watch.has_new()
     with sqlite3.connect(tmp_path / "catalog.db") as other:
         other.execute("update roles set state = 'gone'")
-    assert changes.are_there(), "written by another process"
+    assert watch.has_new(), "written by another process"
     assert catalog.forget_journal(), "the watch holds no transaction open"
-    changes.close()
-    assert changes.are_there(), "begun again"
+    watch.close()
+    assert watch.has_new(), "begun again"
 
 
 def test_another_database_is_always_looked_at() -> None:
-    changes = CatalogChanges(sa.create_mock_engine("postgresql://", lambda statement: None))  # type: ignore[arg-type]
-    assert changes.are_there() and changes.are_there()
+    watch = WriteWatch(sa.create_mock_engine("postgresql://", lambda statement: None))  # type: ignore[arg-type]
+    assert watch.has_new() and watch.has_new()

@@ -1,11 +1,11 @@
-"""`CatalogChanges`: whether anybody has written to the catalog, asked without a query."""
+"""`WriteWatch`: whether anybody has written to the catalog, asked without a query."""
 
 from __future__ import annotations
 
 import sqlalchemy as sa
 
 
-class CatalogChanges:
+class WriteWatch:
     """Compares the catalog with the last call. For one thread: SQLite tells each connection what others committed.
 
     SQLite answers from the header of its journal's index (https://www.sqlite.org/pragma.html#pragma_data_version). A
@@ -18,7 +18,7 @@ class CatalogChanges:
         self._connection: sa.PoolProxiedConnection | None = None
         self._version: object = None
 
-    def are_there(self) -> bool:
+    def has_new(self) -> bool:
         """Whether another connection has written since the last call; True in doubt. Raises SQLAlchemyError."""
         if self._engine.dialect.name != "sqlite":
             return True
