@@ -7,9 +7,9 @@ timeline  `hybrid serve` over a table with so many segments in a year, 60 % of t
           navigation to the first frame that shows marks, each look after a commit; what the server takes for the data;
           frame times while the timeline pans by dragging and zooms by the wheel, a step each frame.
 beside    events arrive at a steady rate in a table whose count, a look-up and its newest rows are asked for at a steady
-          pace. In turn: nobody looks; a Chromium window on this machine shows its timeline; three show its overview,
-          timeline and ingestion; a plain client polls what the three ask for, which is what browsers on other machines
-          cost the server.
+          pace. In turn: nobody looks; a plain client polls what a window with the timeline asks for, which is what a
+          browser on another machine costs the server; it polls what three windows ask for, with overview, timeline and
+          ingestion; one and three windows of Chromium on this machine.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from multiprocessing.connection import Connection
+from multiprocessing.sharedctypes import Synchronized
 from multiprocessing.synchronize import Event
 from pathlib import Path
 from statistics import median
@@ -57,8 +58,9 @@ SPAWN = multiprocessing.get_context("spawn")
 WIDE = {"width": 1280, "height": 800}
 BASE_ROWS = BASE_HOURS * HOUR_ROWS
 OFFLINE_SHARE, FRAME_MS = 0.6, 1000 / 60
-SETTLE_S, POLL_S, MOVE_S, READY_S = 4.0, 2.0, 300.0, 180.0
-NOBODY, ONE, THREE, ELSEWHERE = "nobody looks", "one window here", "three windows here", "the requests of three"
+SETTLE_S, POLL_S, MOVE_S, READY_S = 2.0, 2.0, 300.0, 180.0
+NOBODY, ONE, THREE = "nobody looks", "one window here", "three windows here"
+ONE_ELSEWHERE, THREE_ELSEWHERE = "one window elsewhere", "three windows elsewhere"
 # Notes the first frame after the one in which marks were drawn: `performance.now` counts from the navigation.
 SEEN = """
 const look = () => document.querySelector("[data-testid=bucket]")
@@ -204,32 +206,35 @@ def _statements(endpoint: Endpoint, paced: float, stop: Event, out: Connection) 
     out.send(took)
 
 
-def _polled() -> list[tuple[str, dict[str, str]]]:
-    """What the three windows ask for every two seconds: path and headers."""
+def _polled(windows: int) -> list[tuple[str, dict[str, str]]]:
+    """What so many windows ask for every two seconds: path and headers."""
     place = f"/ui/tables/{TABLE.name}"
-    return [
-        ("/", {"HX-Request": "true", "HX-Target": "main#main"}),
+    timeline = [
         (f"{place}.json", {"Accept": "application/json"}),
-        (place, {"HX-Request": "true", "HX-Target": "div#facts"}),
         (f"{place}/status", {"HX-Request": "true", "HX-Target": "div#freshness"}),
         (f"{place}/status", {"HX-Request": "true", "HX-Target": "section#stored"}),
+    ]
+    others = [
+        ("/", {"HX-Request": "true", "HX-Target": "main#main"}),
         (f"{place}/ingestion", {"HX-Request": "true", "HX-Target": "div#live"}),
     ]
+    return [*timeline, *others][: {0: 0, 1: 3, 3: 5}[windows]]
 
 
-def _poll(url: str, polls: Event, stop: Event) -> None:
-    """Asks for all of it every two seconds with the tags of the last answers, as long as `polls` is set."""
+def _poll(url: str, windows: Synchronized[int], stop: Event) -> None:
+    """Asks for what `windows` show, every two seconds, with the tags of the last answers."""
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=30)
     tags: dict[int, str] = {}
     while not stop.is_set():
-        if not polls.is_set():
+        polled = _polled(windows.value)
+        if not polled:
             connection.close()  # the server would close it; the next request opens it again
             time.sleep(0.05)
             continue
         began = time.perf_counter()
-        for number, (path, headers) in enumerate(_polled()):
-            time.sleep(max(0.0, began + number * POLL_S / len(_polled()) - time.perf_counter()))
+        for number, (path, headers) in enumerate(polled):
+            time.sleep(max(0.0, began + number * POLL_S / len(polled) - time.perf_counter()))
             tag = {"If-None-Match": tags[number]} if number in tags else {}
             connection.request("GET", path, headers={**headers, **tag})
             answer = connection.getresponse()
@@ -268,17 +273,18 @@ class Windows:
 def beside(product: Product, browser: Browser, brokers: str, asked: argparse.Namespace) -> None:
     """Prints what the statements took in each setting, and what the processes used."""
     _move(product)
-    polls, stop, (mine, theirs) = SPAWN.Event(), SPAWN.Event(), SPAWN.Pipe()
+    elsewhere, stop, (mine, theirs) = SPAWN.Value("i", 0), SPAWN.Event(), SPAWN.Pipe()
     reader = SPAWN.Process(target=_statements, args=(product.endpoint, asked.paced, stop, theirs), daemon=True)
-    poller = SPAWN.Process(target=_poll, args=(product.server.url, polls, stop), daemon=True)
+    poller = SPAWN.Process(target=_poll, args=(product.server.url, elsewhere, stop), daemon=True)
     place = f"/ui/tables/{TABLE.name}"
     one = Windows(browser, product.server.url, [place])
     windows = Windows(browser, product.server.url, ["/", place, f"{place}/ingestion"])
     settings: list[tuple[str, Callable[[], None], Callable[[], None]]] = [
         (NOBODY, lambda: None, lambda: None),
+        (ONE_ELSEWHERE, lambda: _set(elsewhere, 1), lambda: _set(elsewhere, 0)),
+        (THREE_ELSEWHERE, lambda: _set(elsewhere, 3), lambda: _set(elsewhere, 0)),
         (ONE, one.show, one.hide),
         (THREE, windows.show, windows.hide),
-        (ELSEWHERE, polls.set, polls.clear),
     ]
     blocks: list[tuple[str, float, float]] = []
     used: dict[str, list[float]] = defaultdict(list)
@@ -286,7 +292,7 @@ def beside(product: Product, browser: Browser, brokers: str, asked: argparse.Nam
     with Feeder(brokers, TABLE.topic, partial(_later, BASE_ROWS), asked.rate) as feeder:
         reader.start()
         poller.start()
-        windows.wait(2 * SETTLE_S)
+        windows.wait(4 * SETTLE_S)
         for turn in range(asked.rounds):
             for number in range(len(settings)):
                 name, begin, end = settings[(turn + number) % len(settings)]
@@ -312,6 +318,10 @@ def beside(product: Product, browser: Browser, brokers: str, asked: argparse.Nam
     _print_statements(took, blocks, used)
 
 
+def _set(elsewhere: Synchronized[int], windows: int) -> None:
+    elsewhere.value = windows
+
+
 def _later(first: int, n: int) -> tuple[int, bytes]:
     return event(first + n)
 
@@ -327,7 +337,7 @@ def _print_statements(
                 found[setting, name].append(milliseconds)
                 found[setting, "all"].append(milliseconds)
     names = ("count", "lookup", "newest", "all")
-    for setting in (NOBODY, ONE, THREE, ELSEWHERE):
+    for setting in (NOBODY, ONE_ELSEWHERE, THREE_ELSEWHERE, ONE, THREE):
         count, share = len(found[setting, "all"]), median(used[setting])
         print(f"{setting}: {count:,} statements; the process that answers used {share:.1f} % of a core")
         for name in names:
