@@ -100,6 +100,7 @@ def test_every_import_is_declared(folder: str, available: set[str]) -> None:
     assert undeclared == {}
 
 
+@pytest.mark.slow
 def test_every_dependency_is_imported() -> None:
     brought = {name for package in imports_below("hybrid") for name in distributions(package)}
     assert REQUIRED - brought == set(NOT_IMPORTED)

@@ -48,6 +48,7 @@ def test_no_warning_where_nothing_is_cut(hy: Hybrid) -> None:
         assert len(VERBS["query"].call(hy, sql=MANY, all_rows=True)["rows"]) == 16
 
 
+@pytest.mark.slow
 def test_a_warning_can_be_made_an_error_or_ignored(hy: Hybrid) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", hybrid.ResultLimitWarning)

@@ -86,6 +86,7 @@ def config(name: str) -> dict[str, Any]:
 # Queries
 
 
+@pytest.mark.slow
 def test_rows_have_exact_types(hy: Hybrid) -> None:
     result = hy.query(TYPES)
     row = dict(zip(result.column_names, result.rows[0], strict=True))
@@ -99,6 +100,7 @@ def test_rows_have_exact_types(hy: Hybrid) -> None:
     assert list(result.df()["l"]) == [9007199254740993]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sql", ["select * from orders order by ts", "select count(*) from orders", TYPES, MANY])
 def test_results_are_the_same(both: tuple[Hybrid, Hybrid], sql: str) -> None:
     local, remote = (hy.query(sql, all_rows=True) for hy in both)
@@ -109,11 +111,13 @@ def test_results_are_the_same(both: tuple[Hybrid, Hybrid], sql: str) -> None:
     assert str(local).splitlines()[0] == str(remote).splitlines()[0]
 
 
+@pytest.mark.slow
 def test_an_answer_is_repeated_by_its_revision(hy: Hybrid) -> None:
     first = hy.query("select count(*) from orders_OFFLINE")
     assert hy.query("select count(*) from orders_OFFLINE", as_of=first.revision).rows == first.rows == [(2,)]
 
 
+@pytest.mark.slow
 def test_the_default_limit_gives_a_warning(hy: Hybrid) -> None:
     with pytest.warns(hybrid.ResultLimitWarning) as found:
         assert len(hy.query(MANY)) == 10
@@ -125,6 +129,7 @@ def test_a_statement_is_awaited(hy: Hybrid) -> None:
     assert asyncio.run(hy.aquery("select count(*) from orders")).rows == [(4,)]
 
 
+@pytest.mark.slow
 def test_statements_are_logged(hy: Hybrid) -> None:
     marker = f"select order_id, '{type(hy).__name__}' from orders where order_id = 3"
     hy.query(marker)
@@ -172,6 +177,7 @@ def test_parameters(hy: Hybrid, tmp_path: Path) -> None:
         assert raised.value.pinot_code == 700
 
 
+@pytest.mark.slow
 def test_an_export(hy: Hybrid, tmp_path: Path) -> None:
     report = hy.export(MANY, tmp_path / "out.csv")
     assert report.rows == 16 and len((tmp_path / "out.csv").read_text().splitlines()) == 17
@@ -193,6 +199,7 @@ def test_tables(hy: Hybrid) -> None:
     assert "<svg" not in hy.table("plain")._repr_html_()
 
 
+@pytest.mark.slow
 def test_a_table_is_created_changed_dropped_and_restored(
     hy: Hybrid, both: tuple[Hybrid, Hybrid], tmp_path: Path
 ) -> None:
@@ -237,6 +244,7 @@ def test_an_exported_table_is_applied_again(hy: Hybrid, tmp_path: Path) -> None:
         exported.write(tmp_path / "orders")
 
 
+@pytest.mark.slow
 def test_the_state_of_a_table(hy: Hybrid) -> None:
     table = hy.table("orders")
     found = {segment.name: segment for segment in table.segments()}
@@ -385,6 +393,7 @@ def test_a_server_that_is_not_there() -> None:
         hybrid.connect("./home", token="secret")
 
 
+@pytest.mark.slow
 def test_accounts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     server = App(tmp_path / "home")
     try:

@@ -100,6 +100,7 @@ def test_a_boundary_shows_its_time(boundary: Any, shown: str) -> None:
     assert repr(boundary) == f"<{type(boundary).__name__}: {shown}>"
 
 
+@pytest.mark.slow
 def test_parts_of_a_home_and_of_a_server(tmp_path: Path) -> None:
     with hybrid.connect(tmp_path / "home") as hy:
         lay_orders(hy)

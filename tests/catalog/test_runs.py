@@ -122,6 +122,7 @@ def test_a_catalog_of_an_earlier_version_is_brought_up_to_date(home: Path) -> No
     Catalog.in_home(home).close()
 
 
+@pytest.mark.slow
 def test_processes_that_make_the_catalog_at_once(home: Path) -> None:
     failures: list[Exception] = []
 
@@ -167,6 +168,7 @@ def test_a_run_whose_process_fell_rests_before_it_is_tried_again(catalog: Catalo
     assert not rests(replace(run, attempts=0, started_at=None))
 
 
+@pytest.mark.slow
 def test_a_run_that_falls_too_often_says_so_as_an_error(catalog: Catalog) -> None:
     catalog.runs.enqueue(request(1))
     for _ in range(ATTEMPTS_MAX):

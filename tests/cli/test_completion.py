@@ -58,6 +58,7 @@ def test_commands_and_options() -> None:
     assert completed("query --ex") == ["--explain"]
 
 
+@pytest.mark.slow
 def test_names(home: Path) -> None:
     for line in ("table show or", "segment list o", "move ", "task run or", "task list or", "boundary show o"):
         assert completed(line, home) == ["orders"], line

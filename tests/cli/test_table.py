@@ -49,6 +49,7 @@ def test_its_words(orders: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "OFFLINE of 'orders' has no version 1: its newest is 0." in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_query_as_of_a_revision(orders: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["query", "select count(*) from orders", "--as-of", "orders[OFFLINE=0]", "--json", "--home", str(orders)]
     assert run(words) == 0

@@ -154,6 +154,7 @@ def test_what_ends_can_be_waited_for() -> None:
 NAMES = "abcdef"
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.sampled_from(NAMES), st.frozensets(st.sampled_from(NAMES))))
 def test_a_cycle_is_found_if_and_only_if_there_is_one(some: dict[str, frozenset[str]]) -> None:
     waits = {name: some.get(name, frozenset()) for name in NAMES}

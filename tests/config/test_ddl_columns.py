@@ -110,6 +110,7 @@ COLUMNS = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(COLUMNS, st.sampled_from([" ", "\n\t", " -- x\n", "/*,*/ "]))
 def test_what_is_written_is_what_is_read(columns: list[tuple[str, str, bool, bool]], gap: str) -> None:
     written = [

@@ -46,6 +46,7 @@ def test_transforms_come_in_the_order_of_what_they_read(parse: Any) -> None:
     assert [one.column for one in spec.ingestion[Half.REALTIME].transforms] == ["net", "gross", "tax", "amount", "ts"]
 
 
+@pytest.mark.slow
 def test_a_column_outside_the_schema_is_allowed_where_the_filter_reads_it(parse: Any) -> None:
     config = {**transforms(kind="lower(type)"), "filterConfig": {"filterFunction": "kind = 'test'"}}
     assert parse(config).ingestion[Half.REALTIME].transforms == (Transform("kind", "lower(type)"),)

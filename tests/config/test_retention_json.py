@@ -103,6 +103,7 @@ def test_what_cannot_have_one_warns() -> None:
     assert not alone.retention and "without a timeColumnName rows have no age" in alone.warnings[-1]
 
 
+@pytest.mark.slow
 def test_its_schedule() -> None:
     found = parsed(offline=pair("DAYS", "5"), schedule="0 30 2 * * ?")
     assert found.retention_schedule is not None and found.retention_schedule.text == "0 30 2 * * ?"

@@ -40,6 +40,7 @@ def test_a_page_and_its_twins_have_one_model(orders: App) -> None:
     assert headers["etag"] != part[1]["etag"] != twin[1]["etag"]
 
 
+@pytest.mark.slow
 def test_every_answer_says_what_it_took(orders: App) -> None:
     """In milliseconds of a processor, whether it was sent or had not changed."""
     for sent in (HTML, {}, {**HTML, "HX-Request": "true", "HX-Target": "main#main"}):
@@ -48,7 +49,9 @@ def test_every_answer_says_what_it_took(orders: App) -> None:
             assert re.fullmatch(r"page;dur=\d+\.\d", answered["server-timing"])
 
 
+@pytest.mark.slow
 @NEEDS_NODE
+@pytest.mark.process
 def test_the_longer_an_answer_takes_the_later_it_is_asked_for_again() -> None:
     timings = [None, "", "page;dur=3.0", "page;dur=90.5", "page;dur=5800.0", "cache;dur=900.0"]
     waits = call(script("polling.js"), *(["pollAfterMs", 2000, timing] for timing in timings))
@@ -139,6 +142,7 @@ def test_a_nonce_allows_styles_alone() -> None:
     assert policy.startswith(POLICY) and "style-src 'self' 'nonce-abc'" in policy and "script-src" not in policy
 
 
+@pytest.mark.slow
 def test_a_change_takes_a_form_from_a_page_of_this_server(orders: App) -> None:
     """Anything else is refused; then a browser goes on to a page, htmx gets a fragment, a program JSON."""
     own = {"Origin": orders.url, "Content-Type": "application/x-www-form-urlencoded"}

@@ -149,6 +149,7 @@ def test_who_may_only_read_sees_no_buttons_and_is_refused(halves: Halves, app: A
     assert queued(app) == []
 
 
+@pytest.mark.slow
 def test_where_kafka_does_not_answer_the_page_says_so(app: App) -> None:
     """The table's broker is unreachable here: positions are shown, ends and lag are not known."""
     lay_orders(app.home)

@@ -122,6 +122,7 @@ def test_a_page_shows_hostile_texts_as_texts(home: HostileHome, path: str) -> No
         assert headers["content-type"].startswith("application/json") or path == "/ui/sign-in", place
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", UNKNOWN)
 def test_a_page_of_nothing_names_it_as_a_text(home: HostileHome, path: str) -> None:
     names = {name: "%3Cimg%20src%3Dx%20onerror%3Dalert(1)%3E%22%27" for name in ("table", "run", "backfill", "entry")}

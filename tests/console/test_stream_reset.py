@@ -121,6 +121,7 @@ def test_what_was_shown_is_queued(orders: App, ends: dict[int, int]) -> None:
     assert [one["to"] for one in arguments["accepted"]["partitions"]] == [9]
 
 
+@pytest.mark.slow
 def test_a_browser_without_scripts_follows_the_run(orders: App, ends: dict[int, int]) -> None:
     form = {"topic": "orders", "to": "latest", "accepted": accepted(orders, place="latest"), "confirm": "orders"}
     sent = {"Sec-Fetch-Site": "same-origin", "Content-Type": "application/x-www-form-urlencoded", **HTML}

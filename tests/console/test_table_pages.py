@@ -38,6 +38,7 @@ def shown(body: str) -> str:
     return found[1]
 
 
+@pytest.mark.slow
 def test_a_table_is_checked_then_created(app: App) -> None:
     text = page(app, NEW)
     for label in ("Document", "Schema", "REALTIME config", "OFFLINE config", "Brokers"):
@@ -72,6 +73,7 @@ def test_a_table_may_have_any_name(app: App, name: str) -> None:
     assert "Paste what describes it" in page(app, NEW) and set(twin(app, NEW)) == {"form", "brokers"}
 
 
+@pytest.mark.slow
 def test_a_browser_without_scripts(app: App) -> None:
     """A check answers a page with the button that creates; creating leads to the table."""
     own = {"Sec-Fetch-Site": "same-origin", "Content-Type": "application/x-www-form-urlencoded", **HTML}
@@ -159,6 +161,7 @@ def test_hidden_secrets_are_named_and_never_stored(orders: App) -> None:
     assert status == 400 and "is hidden where it was shown" in body, body
 
 
+@pytest.mark.slow
 def test_accounts_are_listed_for_administrators(app: App) -> None:
     text = page(app, ACCOUNTS)
     assert "No accounts yet" in text and f"hybrid access add NAME --right admin --home {app.home.home}" in text

@@ -140,6 +140,7 @@ def test_a_page_tells_what_waits_failed_and_comes_next(tables: App) -> None:
     assert "is no row" not in text and 'method="post" action="/ui/t' not in text
 
 
+@pytest.mark.slow
 def test_an_empty_home_says_what_comes_here(app: App) -> None:
     text = page(app, PATH)
     assert "Nothing has run yet" in text and "/ui/new-table" in text and "Nothing runs or waits" in text

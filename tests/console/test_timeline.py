@@ -45,6 +45,7 @@ def test_both_halves_with_their_boundary(orders: App) -> None:
     assert model["reach"][0] <= 1000 and model["reach"][1] > 4000 and model["window"] == model["reach"]
 
 
+@pytest.mark.slow
 def test_late_rows_are_marked_until_a_move_takes_them(app: App) -> None:
     halves = lay_orders(app.home)
     assert not any(segment.is_late for segment in timeline_source(app.home.context.table("orders")).realtime)
@@ -71,6 +72,7 @@ def test_rows_that_are_read_again_after_a_reset_are_late(app: App) -> None:
     assert (found[again].is_late, found[SEALED].state) == (False, "moved")
 
 
+@pytest.mark.slow
 def test_a_definition_that_changes_without_a_commit_is_seen(orders: App) -> None:
     before = model_of(orders)["bucket_ms"]
     documents = orders.home.table("orders").export().documents()
@@ -78,6 +80,7 @@ def test_a_definition_that_changes_without_a_commit_is_seen(orders: App) -> None
     assert model_of(orders)["bucket_ms"] == 4 * 3_600_000 != before
 
 
+@pytest.mark.slow
 def test_a_segment_that_a_move_took_in_part_is_not_late(app: App) -> None:
     """Its first time is below the boundary and its last offset above, but no row is both."""
     halves = lay_orders(app.home)
@@ -118,6 +121,7 @@ def test_work_on_buckets_is_shown(orders: App) -> None:
     assert b"<b>The disk" not in fetched(orders, "GET", "/ui/tables/orders", HTML)[2]
 
 
+@pytest.mark.slow
 def test_a_preview_of_a_move_is_no_work_on_a_bucket(orders: App) -> None:
     """The form's buttons are a preview, the next bucket, and all closed buckets."""
     table = orders.home.context.table("orders")
@@ -128,6 +132,7 @@ def test_a_preview_of_a_move_is_no_work_on_a_bucket(orders: App) -> None:
     assert queued(orders)[0][1] == {"table": "orders", "max_buckets": None}
 
 
+@pytest.mark.slow
 def test_a_window_is_given_by_times_or_milliseconds(orders: App) -> None:
     window = model_of(orders, "?start=1970-01-01T00:00:01Z&end=3500")
     assert window["window"] == [1000, 3500] and window["reach"] == model_of(orders)["reach"]
@@ -149,6 +154,7 @@ def test_an_unknown_table_is_an_error_in_place(orders: App, name: str) -> None:
     assert status == 404 and b'data-testid="error"' in body and b"<script>" not in body
 
 
+@pytest.mark.slow
 def test_the_page_carries_its_model(orders: App) -> None:
     body = fetched(orders, "GET", "/ui/tables/orders", HTML)[2].decode()
     assert 'data-testid="timeline"' in body and 'type="application/json"' in body
@@ -188,6 +194,7 @@ def test_the_timeline_does_not_wait_for_the_status(orders: App) -> None:
     assert fetched(orders, "GET", "/ui/tables/none/status", HTML)[0] == 404
 
 
+@pytest.mark.slow
 def test_the_status_divides_the_lag_among_partitions(orders: App, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the timeline draws tails; without an answer of Kafka there is none."""
     place = "/ui/tables/orders/status"

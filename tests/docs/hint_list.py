@@ -11,6 +11,7 @@ import ast
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 
 from hybrid import errors
 from tests.docs.pages import ROOT
@@ -47,6 +48,7 @@ class Hint:
     hint: str
 
 
+@cache
 def hints() -> list[Hint]:
     """Every hint in the source whose text can be read there, in the order of the page."""
     found: set[Hint] = set()

@@ -58,6 +58,7 @@ def test_one_that_an_error_ended_is_noted(planned: Patient) -> None:
     assert found.severity is Severity.NOTE and found.message.endswith("buckets are corrected: segment 'a' is gone.")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("failed", "why"),
     [((), "it was never run"), (("amount is positive",), "its rows failed expectations, so it does not run")],

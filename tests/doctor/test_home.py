@@ -22,6 +22,7 @@ from tests.doctor.conftest import Patient, disk
 OLD = 1_600_000_000
 
 
+@pytest.mark.slow
 def test_nothing_wrong(orders: Patient) -> None:
     assert orders.examine() == []
 

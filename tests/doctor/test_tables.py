@@ -47,6 +47,7 @@ def error(found: Any, check: str) -> str:
 # The definition
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["{", "", "[]", "{}", "\0" * 50, '{"name": "orders"}', None])
 def test_a_definition_is_written_anew(orders: Patient, text: str | None) -> None:
     before = orders.hybrid().context.definitions.find("orders")
@@ -70,6 +71,7 @@ def test_a_definition_is_written_anew(orders: Patient, text: str | None) -> None
     assert orders.examine() == []
 
 
+@pytest.mark.slow
 def test_a_definition_whose_documents_make_no_sense(orders: Patient) -> None:
     doc = json.loads(orders.definition.read_text())
     for change in ({"schema_doc": []}, {"realtime_doc": {"tableType": 5}}, {"schema_doc": {"schemaName": "x"}}):
@@ -79,6 +81,7 @@ def test_a_definition_whose_documents_make_no_sense(orders: Patient) -> None:
     assert orders.examine() == []
 
 
+@pytest.mark.slow
 def test_the_newest_documents_are_taken(patient: Patient) -> None:
     """`table apply` added the OFFLINE half: the older act 0 knows nothing of it."""
     patient.create("orders_table.json")
@@ -135,6 +138,7 @@ def test_a_half_that_the_definition_does_not_name(patient: Patient) -> None:
     assert (found.check, found.severity) == ("leftover", Severity.WARNING) and "does not name it" in found.message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("version", "content", "says"),
     [
@@ -155,12 +159,14 @@ def test_a_damaged_log(orders: Patient, version: int, content: bytes | None, say
     assert sum(one.check == "log" for one in orders.examine()) == 1, "one finding for one log"
 
 
+@pytest.mark.slow
 def test_a_state_that_cannot_be_read(orders: Patient) -> None:
     log = orders.log(Half.REALTIME, 1)
     log.write_text(log.read_text().replace('\\"offsets\\"', '\\"ofsets\\"'))
     assert "KeyError('offsets')" in error(orders.only(), "half")
 
 
+@pytest.mark.slow
 def test_halves_that_changed_places(orders: Patient) -> None:
     realtime, offline = orders.layout.half(Half.REALTIME), orders.layout.half(Half.OFFLINE)
     realtime.rename(orders.layout.root / "x")
@@ -172,6 +178,7 @@ def test_halves_that_changed_places(orders: Patient) -> None:
     assert "is not one of the REALTIME half" in error(found[1], "state")
 
 
+@pytest.mark.slow
 def test_data_files(orders: Patient) -> None:
     (realtime,), (offline,) = orders.files(Half.REALTIME), orders.files(Half.OFFLINE)
     realtime.unlink()
@@ -184,6 +191,7 @@ def test_data_files(orders: Patient) -> None:
     assert len(found) == 2
 
 
+@pytest.mark.slow
 def test_data_files_with_names_that_are_encoded(orders: Patient) -> None:
     orders.halves().commit_offline([row(0, 5, segment="orders_a b%_0")])
     assert orders.examine() == []
@@ -192,6 +200,7 @@ def test_data_files_with_names_that_are_encoded(orders: Patient) -> None:
 # States that contradict each other
 
 
+@pytest.mark.slow
 def test_a_boundary_past_what_was_committed(orders: Patient) -> None:
     orders.halves().commit_offline([], Boundary(1500, {KEY: 3}))
     assert error(orders.only(), "state") == (
@@ -199,6 +208,7 @@ def test_a_boundary_past_what_was_committed(orders: Patient) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
@@ -236,6 +246,7 @@ def test_staged_rows_of_acts_that_died(orders: Patient) -> None:
         alive.communicate()
 
 
+@pytest.mark.slow
 def test_definitions_that_were_not_written_to_their_end(orders: Patient) -> None:
     part = orders.layout.root / "definition.0a1b2c3d.part"
     part.touch()
@@ -283,6 +294,7 @@ def test_streams(orders: Patient, kafka: Kafka, view: StreamView, severity: Seve
     assert (found.check, found.severity) == ("stream", severity) and says in found.message and found.hint
 
 
+@pytest.mark.slow
 def test_brokers_that_do_not_answer_are_asked_once(orders: Patient, kafka: Kafka) -> None:
     orders.create(name="others")
     kafka.error, kafka.asked = StreamError("Kafka does not answer.", hint="hybrid kafka start"), 0
@@ -303,6 +315,7 @@ def test_rejected_rows_are_a_note(orders: Patient) -> None:
 # What nobody thought of
 
 
+@pytest.mark.slow
 def test_a_check_that_fails_is_a_finding_and_the_others_go_on(orders: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
     def bug(*_: object) -> None:
         raise ZeroDivisionError("oh")

@@ -44,6 +44,7 @@ def test_a_line_without_end_is_refused(tmp_path: Path, form: DataFormat, compres
         read(path, form)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("form", "line"), [(DataFormat.JSON, b'{"a": 1}\n'), (DataFormat.CSV, b"a\n")])
 def test_bytes_that_stand_for_far_too_many_are_refused(tmp_path: Path, form: DataFormat, line: bytes) -> None:
     lines = (line[:-1] + b" " * 500_000 + b"\n") * 20
@@ -58,6 +59,7 @@ def test_one_json_text_is_bounded(tmp_path: Path) -> None:
         read(tmp_path / "a.json", DataFormat.JSON)
 
 
+@pytest.mark.slow
 def test_a_parquet_row_group_that_unpacks_to_far_too_much_is_refused(tmp_path: Path) -> None:
     rows = pa.table({"a": ["x" * 100_000] * 100})
     pq.write_table(rows, tmp_path / "a.parquet", compression="zstd", use_dictionary=False)
@@ -112,6 +114,7 @@ def one_value(column: str, text: str) -> Any:
     return {"text": text, "list": [text] * 10, "struct": {"a": 1, "b": text}, "map": [("k", text)]}[column]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ORC_WAYS)
 @pytest.mark.parametrize("column", COLUMNS)
 def test_a_text_that_an_orc_file_repeats_is_refused_before_it_is_unpacked(

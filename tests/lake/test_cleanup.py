@@ -164,6 +164,7 @@ def test_a_checkpoint_is_written_where_none_is_good(half: Path, has_hint: bool) 
     assert hinted(half) == (35 if has_hint else OLD) and len(ids_of(half)) == NEWEST
 
 
+@pytest.mark.slow
 def test_a_checkpoint_of_which_a_part_is_missing_is_none(half: Path) -> None:
     log = half / "_delta_log"
     whole = log / f"{CHECKPOINT:020d}.checkpoint.parquet"

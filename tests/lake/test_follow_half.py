@@ -42,6 +42,7 @@ def stored(*statistics: object) -> dict[str, object]:
     return {"low": low, "high": high}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_any_commits_of_ours(half: Path, seed: int) -> None:
     chance, followed = random.Random(seed), open_half(half)
@@ -63,6 +64,7 @@ def test_any_commits_of_ours(half: Path, seed: int) -> None:
         assert same(follow_half(followed, MANY), open_half(half))
 
 
+@pytest.mark.slow
 def test_what_asks_for_an_opened_log(half: Path) -> None:
     add(half, "a")
     first = open_half(half)

@@ -58,6 +58,7 @@ def test_a_new_half_covers_nothing(half, layout):
     assert open_half(layout.root.parent / "timeless" / "OFFLINE").offline.boundary == Boundary(INFINITE)
 
 
+@pytest.mark.slow
 def test_foreign_commits_are_stepped_over(half):
     first = open_half(half).offline
     act = next_act(first, "move-1", "move", "", {})

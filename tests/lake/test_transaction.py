@@ -86,6 +86,7 @@ def log_entry(half: Path, version: int) -> dict[str, dict[str, object]]:
     return {kind: body for line in lines for kind, body in json.loads(line).items()}
 
 
+@pytest.mark.slow
 def test_it_follows_a_foreign_commit_of_rows(half: Path) -> None:
     add(half, "a")
     transaction = LogTransaction(half, COLUMNS)
@@ -190,6 +191,7 @@ def test_a_checkpoint_that_fails_leaves_the_commit_and_is_made_up_for(
     assert module.last_checkpoint(half) == 11
 
 
+@pytest.mark.slow
 def test_the_newest_checkpoint_is_the_hinted_one_where_that_is_there(
     half: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -213,6 +215,7 @@ def test_the_newest_checkpoint_is_the_hinted_one_where_that_is_there(
     assert module.last_checkpoint(half) == 0, "a purge has deleted it"
 
 
+@pytest.mark.slow
 def test_segments_are_replaced_in_one_entry(half: Path) -> None:
     add(half, "a", 1)
     add(half, "b__2021-09-24_00.x", 2)
@@ -253,6 +256,7 @@ def test_a_half_that_takes_new_rows_only(half: Path) -> None:
         transaction.require_replaceable(["a"])
 
 
+@pytest.mark.slow
 def test_foreign_rows_since_the_plan_are_not_replaced_unseen(half: Path) -> None:
     add(half, "a")
     planned = open_half(half).version
@@ -303,6 +307,7 @@ def test_a_replacement_gives_way_to_a_foreign_removal_from_its_segments(half: Pa
     assert segments(half) == ["b"]
 
 
+@pytest.mark.slow
 def test_a_replacement_removes_what_a_foreign_rewrite_made_of_its_segments(half: Path) -> None:
     add(half, "a", 1)
     add(half, "a", 2)

@@ -35,6 +35,7 @@ def test_files_may_lack_columns_and_hold_narrower_types(grown: FileRows) -> None
         assert database.execute(placed).fetchall() == [(1, 0, 2**40)], "numbers are those among all files"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cuts", [[], [35], [8, 20, 39], [4, 5, 6, 7], [-1, 100]])
 def test_places_are_right_where_row_groups_are_skipped(tmp_path: Path, cuts: list[int]) -> None:
     """Two files with ten row groups each, of which the ranges of time need one or a few."""
@@ -88,6 +89,7 @@ def test_each_task_spills_to_a_folder_of_its_own(tmp_path: Path) -> None:
     assert list((tmp_path / "spill").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_task_that_runs_out_of_space_says_so(tmp_path: Path) -> None:
     limits = TaskLimits(16 << 20, tmp_path / "spill", 1 << 20)
     with worker_database(limits) as database, pytest.raises(Exception) as raised:

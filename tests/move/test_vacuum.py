@@ -184,6 +184,7 @@ def test_a_purge_between_look_and_clean_up_is_noticed(table: Halves) -> None:
     assert entry(half.path, 0).exists()
 
 
+@pytest.mark.slow
 def test_an_idle_table_needs_no_jvm_and_changes_nothing(table: Halves) -> None:
     only = replace(table.spec, halves=frozenset([REALTIME]))
     before = everything(table)

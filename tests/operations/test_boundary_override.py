@@ -220,6 +220,7 @@ def test_a_boundary_that_hides_all_offline_rows_has_to_be_meant(hy: Hybrid, caps
     assert decided.after is not None and decided.after.override_ms == 0
 
 
+@pytest.mark.slow
 def test_status_says_that_a_boundary_is_set_by_hand(hy: Hybrid, capsys: pytest.CaptureFixture[str]) -> None:
     hy.create_table(documents())
     push(hy, 1000, boundary=Boundary(9000, {KEY: 1}))

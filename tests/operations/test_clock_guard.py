@@ -80,6 +80,7 @@ def test_what_goes_by_a_clock_that_has_leapt_does_nothing_and_says_so(home: Hybr
     assert doubt_of(home.context) is None and not [one for one in examine(home) if one.check == "clock"]
 
 
+@pytest.mark.slow
 def test_a_person_may_believe_it(home: Hybrid, clock: Clock) -> None:
     """23: the explicit yes; from then on schedules go by it, too."""
     observe_clock(home.context)

@@ -34,6 +34,7 @@ def documents(**keys: Any) -> TableDocuments:
     return TableDocuments((schema, "schema"), [(config, "config")])
 
 
+@pytest.mark.slow
 def test_how_long_markers_stay_may_change_and_what_rows_are_compared_by_may_not(here: Hybrid) -> None:
     task = {"taskTypeConfigsMap": {COMPACTION_TASK: {"invalidRecordsThresholdCount": "1"}}}
     here.create_table(documents(upsertConfig={"mode": "FULL"}, task=task))

@@ -170,6 +170,7 @@ def test_copies_that_cannot_be_looked_at_stay(home: Hybrid, monkeypatch: pytest.
     assert damaged.exists() and not known.exists()
 
 
+@pytest.mark.slow
 def test_a_look_says_what_the_run_refuses(home: Hybrid, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same words, with the options that the run would be given; another erasure that runs refuses it too."""
     copies = [CopyWithRows(Path("orders@20210924T000000.000000Z"), 2)]
@@ -188,6 +189,7 @@ def test_a_look_says_what_the_run_refuses(home: Hybrid, monkeypatch: pytest.Monk
         home.erasures.look(begun.id, ErasureOptions(reason=f"{NAME} asked"))
 
 
+@pytest.mark.slow
 def test_a_boundary_that_is_set_by_hand_refuses_before_anything_is_deleted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

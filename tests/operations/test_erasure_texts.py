@@ -53,6 +53,7 @@ def test_a_record_keeps_its_time_and_its_names(tmp_path: Path) -> None:
     assert (plain, near) == ("11 lines", "ts **")
 
 
+@pytest.mark.slow
 def test_records_of_a_table_lose_the_constants_and_nothing_else(tmp_path: Path) -> None:
     home = Hybrid(load_settings(home=tmp_path / "home"), Silent())
     lab = new_table(home)

@@ -166,6 +166,7 @@ def test_an_export_of_the_past(hy: Hybrid, tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.csv", "home"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sql", "name", "error"),
     [

@@ -125,6 +125,7 @@ def test_the_tail_is_answered_from_the_commits_that_brought_it_up_to_its_end(mak
     assert told(ask, halves, pinned[1]) == pinned
 
 
+@pytest.mark.slow
 def test_what_is_neither_committed_nor_in_the_tail_is_refused(make: Make, ask: Ask, monkeypatch: Any) -> None:
     seconds = count()  # each look at the clock finds it a second later
     monkeypatch.setattr(time_travel, "time", SimpleNamespace(monotonic=lambda: next(seconds), sleep=lambda _: None))
@@ -140,6 +141,7 @@ def test_what_is_neither_committed_nor_in_the_tail_is_refused(make: Make, ask: A
     assert told(ask, halves, pinned[1], "select count(*) from orders_OFFLINE")[0] == [(0,)], "no tail is needed"
 
 
+@pytest.mark.slow
 def test_deletes_that_the_tail_brought_take_equal_rows_away(tmp_path: Path, ask: Ask) -> None:
     from tests.query.test_net_deletes import LIVE, STARTED, keyless, stored
     from tests.query.test_net_deletes import message as change
@@ -152,6 +154,7 @@ def test_deletes_that_the_tail_brought_take_equal_rows_away(tmp_path: Path, ask:
     assert told(ask, halves, pinned[1]) == pinned
 
 
+@pytest.mark.slow
 def test_mode_pinot_an_override_and_a_floor_as_they_were(tmp_path: Path, ask: Ask) -> None:
     halves = Halves.create(tmp_path, replace(orders_spec(), boundary_lag_ms=100), BoundaryMode.PINOT)
     halves.commit_realtime([row(n, n * 100, n, "live") for n in range(1, 6)], offsets={KEY: 6})
@@ -349,6 +352,7 @@ def test_halves_that_never_stood_together(make: Make, ask: Ask) -> None:
     assert ids(ask(halves, ALL.format("orders"), as_of="orders[OFFLINE=0 REALTIME=1]")) == [0, 1, 2, 3]
 
 
+@pytest.mark.slow
 def test_a_half_that_came_later(tmp_path: Path, ask: Ask) -> None:
     alone = Halves.create(tmp_path, orders_spec(halves=[Half.REALTIME]))
     alone.commit_realtime([row(1, 10, 0)], offsets={KEY: 1})

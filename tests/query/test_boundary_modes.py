@@ -128,6 +128,7 @@ def test_upsert_is_over_the_rows_that_the_boundary_leaves(
     assert seen(ask, halves, tail) == [(1, "new!"), (2, "again")]
 
 
+@pytest.mark.slow
 def test_files_past_the_limit_and_files_before_it_are_not_read(make: Callable[..., Halves]) -> None:
     halves = make()
     halves.commit_realtime([row(1, 100, 0, segment="orders__0__0__x")], offsets={KEY: 1})
@@ -147,6 +148,7 @@ def test_files_past_the_limit_and_files_before_it_are_not_read(make: Callable[..
     assert (stored.halves[0].files, stored.boundary_mode, stored.limit_time) == (2, None, None)
 
 
+@pytest.mark.slow
 def test_a_query_says_mode_limit_and_override(make: Callable[..., Halves], ask: Ask) -> None:
     halves = make()
     moved(halves)

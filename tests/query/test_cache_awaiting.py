@@ -149,6 +149,7 @@ def test_a_move_of_rows_that_memory_has_not_read_is_seen_once(suspended: Backlog
     assert suspended.rows() == suspended.expected() and suspended.count() == 21
 
 
+@pytest.mark.slow
 def test_a_pause_below_the_end_lets_the_stream_go_on(suspended: Backlog) -> None:
     suspended.cache.rows.table = replace(suspended.cache.opened, pause_offsets={KEY.place: 6, OTHER.place: 0})
     suspended.commit(6, 0)

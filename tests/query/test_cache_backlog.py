@@ -22,6 +22,7 @@ from tests.query.backlogs import OTHER, Backlog, message, stored
 from tests.query.halves import KEY
 
 
+@pytest.mark.slow
 def test_a_commit_far_ahead_moves_the_stream(backlog: Backlog) -> None:
     backlog.cache.step()
     backlog.cache.step()
@@ -34,6 +35,7 @@ def test_a_commit_far_ahead_moves_the_stream(backlog: Backlog) -> None:
     assert backlog.rows() == backlog.expected() and backlog.cache.rows.positions == {KEY: 12, OTHER: 8}
 
 
+@pytest.mark.slow
 def test_a_commit_behind_the_stream_moves_nothing(backlog: Backlog) -> None:
     for _ in range(3):
         backlog.cache.step()
@@ -43,6 +45,7 @@ def test_a_commit_behind_the_stream_moves_nothing(backlog: Backlog) -> None:
     assert backlog.rows() == backlog.expected()
 
 
+@pytest.mark.slow
 def test_a_commit_that_is_ahead_in_one_partition_and_behind_in_the_other(backlog: Backlog) -> None:
     for _ in range(3):
         backlog.cache.step()
@@ -52,6 +55,7 @@ def test_a_commit_that_is_ahead_in_one_partition_and_behind_in_the_other(backlog
     assert backlog.stream.positions == backlog.cache.rows.positions == {KEY: 8, OTHER: 9}
 
 
+@pytest.mark.slow
 def test_messages_polled_before_a_commit_was_followed_are_dropped(
     backlog: Backlog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -68,6 +72,7 @@ def test_messages_polled_before_a_commit_was_followed_are_dropped(
     assert backlog.rows() == backlog.expected() and backlog.cache.rows.positions == {KEY: 4, OTHER: 1}
 
 
+@pytest.mark.slow
 def test_a_commit_while_the_stream_moves_leaves_no_gap(backlog: Backlog, monkeypatch: pytest.MonkeyPatch) -> None:
     backlog.cache.step()
     move_to = backlog.stream.move_to
@@ -84,6 +89,7 @@ def test_a_commit_while_the_stream_moves_leaves_no_gap(backlog: Backlog, monkeyp
     assert backlog.cache.rows.positions[KEY] >= 12
 
 
+@pytest.mark.slow
 def test_a_stale_message_is_not_taken_twice(backlog: Backlog, monkeypatch: pytest.MonkeyPatch) -> None:
     backlog.cache.step()
     backlog.commit(10, 0)
@@ -94,6 +100,7 @@ def test_a_stale_message_is_not_taken_twice(backlog: Backlog, monkeypatch: pytes
     assert backlog.rows() == backlog.expected() == list(range(11))
 
 
+@pytest.mark.slow
 def test_a_gap_in_the_stream_is_an_error_and_no_loss(backlog: Backlog) -> None:
     """A mistake in moving the stream: the rows are built from the files, and the stream is read again."""
     backlog.cache.step()
@@ -114,6 +121,7 @@ def test_a_gap_is_found_below_the_offsets_of_a_pause_only(tmp_path: Path) -> Non
     assert backlog.rows() == backlog.expected() == [0, 1, 2]
 
 
+@pytest.mark.slow
 def test_readers_of_a_moved_stream_see_one_revision(backlog: Backlog, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows and positions of a commit that overtakes the stream appear together."""
     backlog.cache.step()
@@ -145,6 +153,7 @@ def test_behind_without_trust_memory_answers_too(backlog: Backlog) -> None:
     assert backlog.follower.fresh_ms > 0, "the end was reached"
 
 
+@pytest.mark.slow
 def test_behind_without_trust_memory_answers_once_it_holds_what_was_shown(backlog: Backlog) -> None:
     backlog.follower.mode.decoded(1000, 1000.0)
     backlog.cache.answers.note(backlog.cache.opened, {KEY: 5})
@@ -178,6 +187,7 @@ def test_only_ingestion_is_measured(backlog: Backlog, kind: str) -> None:
     assert not backlog.follower.mode._has_committed
 
 
+@pytest.mark.slow
 def test_commits_that_are_followed_in_one_step_count_together(backlog: Backlog) -> None:
     backlog.cache.step()
     backlog.commit(3, 0)

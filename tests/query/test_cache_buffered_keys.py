@@ -54,15 +54,9 @@ HISTORIES: dict[str, Sequence[dict[str, Any]]] = {
 }
 
 
-def _look_ups() -> Iterator[Any]:
-    """Each statement with each history; `make unit` tries each statement once, and each history."""
-    for place, history in enumerate(HISTORIES):
-        for number, sql in enumerate(LOOK_UPS):
-            is_slow = number % len(HISTORIES) != place
-            yield pytest.param(history, sql, marks=[pytest.mark.slow] if is_slow else [])
-
-
-@pytest.mark.parametrize(("history", "sql"), list(_look_ups()))
+@pytest.mark.slow
+@pytest.mark.parametrize("sql", LOOK_UPS)
+@pytest.mark.parametrize("history", HISTORIES)
 def test_look_ups_resolve_buffered_rows_with_stored_ones(tmp_path: Path, history: str, sql: str) -> None:
     table = Table(tmp_path, upsert=True, deletes=True)
     for order in (3, 40):  # a stored key and a new one
@@ -82,6 +76,7 @@ def test_look_ups_resolve_buffered_rows_with_stored_ones(tmp_path: Path, history
         table.ask(sql.format(asked))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sql", OTHERS)
 def test_anything_but_a_look_up_of_keys_has_the_buffer_flushed(tmp_path: Path, sql: str) -> None:
     table = Table(tmp_path, upsert=True)
@@ -91,6 +86,7 @@ def test_anything_but_a_look_up_of_keys_has_the_buffer_flushed(tmp_path: Path, s
     assert (table.waits, table.laid) == (0, COUNT + 1)
 
 
+@pytest.mark.slow
 def test_a_column_with_an_index_that_is_no_key_has_the_buffer_flushed(tmp_path: Path) -> None:
     """A buffered row may replace the stored one that such a look-up finds."""
     table = Table(tmp_path, upsert=True, tuning=NEVER_DUE)
@@ -103,6 +99,7 @@ def test_a_column_with_an_index_that_is_no_key_has_the_buffer_flushed(tmp_path: 
     assert table.waits == 0
 
 
+@pytest.mark.slow
 def test_versions_of_one_key_count_as_one_row(tmp_path: Path) -> None:
     table = Table(tmp_path, upsert=True)
     for number in range(5 * NEVER_DUE.appended_rows_max):
@@ -111,6 +108,7 @@ def test_versions_of_one_key_count_as_one_row(tmp_path: Path) -> None:
     assert table.waits == 5 * NEVER_DUE.appended_rows_max
 
 
+@pytest.mark.slow
 def test_versions_that_python_may_order_otherwise_are_left_to_duckdb(tmp_path: Path) -> None:
     """A NaN is greater than any number for DuckDB, and unordered for Python."""
     table = Table(tmp_path, upsert=True)
@@ -191,6 +189,7 @@ def test_random_rows_are_shown_as_the_files_show_them(
     table.ask("select order_id, customer, amount, ts from orders order by order_id, customer, ts limit 1000")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("upsert", [False, True])
 def test_rows_are_buffered_while_a_rebuild_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, upsert: bool
@@ -216,6 +215,7 @@ def test_rows_are_buffered_while_a_rebuild_goes_on(
     table.ask("select order_id, customer, ts from orders order by order_id, ts limit 1000")
 
 
+@pytest.mark.slow
 def test_a_boundary_that_covers_rows_to_come_has_them_inserted(tmp_path: Path) -> None:
     table = Table(tmp_path, upsert=True)
     table.halves.commit_offline([], Boundary(2000, {KEY: COUNT + 2}))  # history up to there

@@ -62,6 +62,7 @@ def counted(cache: SteppedCache) -> int | None:
     return None if found is None else int(found.rows[0][0])
 
 
+@pytest.mark.slow
 def test_it_answers_and_tells_how_old_its_rows_are(behind: SteppedCache) -> None:
     found = behind.answers.answer("select count(*) from orders", NOW_MS, Limits(), lambda interrupt: None)
     assert found is not None
@@ -73,11 +74,13 @@ def test_who_takes_no_steps_any_more_does_not_answer(tmp_path: Path) -> None:
     assert counted(seen_two(tmp_path, replace(BEHIND, step_s_max=0.0))) is None
 
 
+@pytest.mark.slow
 def test_nobody_answers_who_has_never_been_fresh(behind: SteppedCache) -> None:
     behind.followed.follower.lose()
     assert counted(behind) is None
 
 
+@pytest.mark.slow
 def test_what_is_committed_is_awaited(behind: SteppedCache) -> None:
     behind.source.commit_realtime([stored(number) for number in range(5)], offsets={KEY: 5})
     assert table_of(behind).meet() is None
@@ -113,6 +116,7 @@ def from_files(cache: SteppedCache, sql: str, **options: Any) -> QueryResult:
     return run(sql, cache.source, replace(given, **options))
 
 
+@pytest.mark.slow
 def test_what_the_files_have_shown_is_awaited(shown_less: SteppedCache) -> None:
     """They read the stream to its end, and who asks both sees no rows go away."""
     table = table_of(shown_less)
@@ -124,6 +128,7 @@ def test_what_the_files_have_shown_is_awaited(shown_less: SteppedCache) -> None:
     assert table.meet() is None
 
 
+@pytest.mark.slow
 def test_behind_a_flood_what_the_files_have_shown_is_awaited_and_no_more(tmp_path: Path) -> None:
     """Memory answers again as soon as it has that, however much the stream holds beyond it."""
     cache = shown_one_less(tmp_path, BEHIND)
@@ -134,6 +139,7 @@ def test_behind_a_flood_what_the_files_have_shown_is_awaited_and_no_more(tmp_pat
     assert table.meet() is not None and counted(cache) == 2
 
 
+@pytest.mark.slow
 def test_what_was_shown_survives_a_build_from_the_files(tmp_path: Path) -> None:
     """The build has only what is committed; neither the files nor memory may show less than before."""
     cache = seen_two(tmp_path, BEHIND)
@@ -147,6 +153,7 @@ def test_what_was_shown_survives_a_build_from_the_files(tmp_path: Path) -> None:
     assert not follower._noted
 
 
+@pytest.mark.slow
 def test_what_the_files_have_shown_survives_a_build_too(shown_less: SteppedCache) -> None:
     follower = shown_less.followed.follower
     follower.start()
@@ -205,6 +212,7 @@ def test_rows_that_were_never_complete_were_not_shown(tmp_path: Path) -> None:
     assert not cache.followed.follower._noted
 
 
+@pytest.mark.slow
 def test_answers_that_show_less_do_not_end_the_wait(shown_less: SteppedCache) -> None:
     table = table_of(shown_less)
     from_files(shown_less, "select count(*) from orders_OFFLINE")
@@ -281,6 +289,7 @@ def test_what_the_stream_does_not_bring_is_awaited_by_fresh_readers_too(tmp_path
     assert table.meet() is not None
 
 
+@pytest.mark.slow
 def test_a_commit_beyond_the_stream_is_awaited_by_fresh_readers_too(tmp_path: Path) -> None:
     """Many rows may arrive and be committed within the seconds in which rows are fresh."""
     cache = seen_two(tmp_path, CacheTuning())
@@ -300,6 +309,7 @@ def test_a_commit_of_delivered_rows_needs_no_wait_behind_a_flood_either(behind: 
     assert table_of(behind).meet() is None
 
 
+@pytest.mark.slow
 def test_a_commit_that_is_being_taken_in_is_not_there_yet(
     behind: SteppedCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:

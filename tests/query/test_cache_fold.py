@@ -270,6 +270,7 @@ def test_rows_that_somebody_else_wrote(
     assert table.room != before
 
 
+@pytest.mark.slow
 def test_it_ends_behind_a_flood_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Or what is left for the stream to wait for would be as long as the flood."""
     table = Table(tmp_path)

@@ -80,6 +80,7 @@ def test_a_statement_that_finds_no_room_is_asked_of_the_files(halves: Halves, tm
     assert bound.ask(HEAVY) is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("error", [duckdb.OutOfMemoryException, duckdb.IOException, duckdb.FatalException])
 @pytest.mark.parametrize("is_told", [True, False])
 def test_when_memory_or_disk_fail_the_files_answer(

@@ -149,6 +149,7 @@ def test_look_ups_take_waiting_rows_along(
     assert (table.waits, table.laid) == (5, COUNT)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("indexed", [pytest.param(False, marks=pytest.mark.slow), True])
 @pytest.mark.parametrize("sql", SCANS)
 def test_anything_else_has_them_laid_first(
@@ -163,6 +164,7 @@ def test_anything_else_has_them_laid_first(
     table.ask(sql.format(40))
 
 
+@pytest.mark.slow
 def test_one_that_would_take_many_along_has_them_laid(table: Table) -> None:
     table.send(*[3] * NEVER_DUE.appended_rows_max)
     table.ask("select * from orders where order_id = 3 limit 100")
@@ -172,6 +174,7 @@ def test_one_that_would_take_many_along_has_them_laid(table: Table) -> None:
     assert table.waits == 0
 
 
+@pytest.mark.slow
 def test_one_whose_rows_are_wide_has_them_laid(tmp_path: Path) -> None:
     table = Table(tmp_path, tuning=replace(NEVER_DUE, appended_values_max=8))
     table.send(3, 3)
@@ -191,6 +194,7 @@ def test_a_text_that_looks_like_a_mark_is_found_as_it_is(table: Table) -> None:
     assert table.waits == 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", DataType)
 @pytest.mark.parametrize("single", [True, False], ids=["one", "many"])
 def test_every_type_is_shown_as_when_it_is_laid(tmp_path: Path, kind: DataType, single: bool) -> None:
@@ -343,6 +347,7 @@ def test_rows_that_are_lost_and_laid_anew_come_once(table: Table) -> None:
     table.ask("select order_id from orders order by order_id limit 100")
 
 
+@pytest.mark.slow
 def test_what_is_answered_at_once(tmp_path: Path) -> None:
     table = Table(tmp_path, tuning=replace(NEVER_DUE, optimistic_s_max=math.inf, optimistic_gap_share=math.inf))
     sql, scan = "select count(*) from orders where order_id = 40", "select count(*) from orders"
@@ -385,6 +390,7 @@ def test_a_statement_waits_for_their_writer(table: Table) -> None:
         thread.join()
 
 
+@pytest.mark.slow
 def test_nobody_waits_long_for_a_writer_that_is_gone(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     del table.cache.followed.follower.await_laid  # nobody steps
     table.send(40)
@@ -410,6 +416,7 @@ def test_a_loss_ends_the_wait(table: Table, loss: Any) -> None:
     timer.join()
 
 
+@pytest.mark.slow
 def test_rows_that_were_laid_are_read_though_their_writer_goes_on(
     table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -137,6 +137,7 @@ def test_a_commit_that_goes_on_is_not_waited_for(cache: SteppedCache) -> None:
     pytest.fail("nothing is answered at once after the commit")
 
 
+@pytest.mark.slow
 def test_an_answer_that_a_commit_came_between_is_not_given(
     cache: SteppedCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -181,6 +182,7 @@ def test_what_takes_too_long_now_is_interrupted_and_not_tried_again(cache: Stepp
     assert whole is not None and whole.rows == [(COUNT**8,)]
 
 
+@pytest.mark.slow
 def test_what_fails_is_told_by_who_runs_it_next(cache: SteppedCache) -> None:
     few = Limits(rows_max=3)
     sql = "select order_id from orders limit 100"

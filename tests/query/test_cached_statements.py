@@ -174,6 +174,7 @@ def test_no_value_gets_out_of_its_place(cache: SteppedCache, call: str, text: st
     assert cache.ask("select count(*) from orders").rows == [(len(NAMES),)]  # type: ignore[union-attr]
 
 
+@pytest.mark.slow
 def test_more_rows_than_allowed_are_refused(cache: SteppedCache) -> None:
     sql = "select order_id from orders limit 100"
     cache.step()
@@ -302,6 +303,7 @@ def test_rows_are_laid_anew_beside_those_that_are_read(cache: SteppedCache, monk
     assert cache.ask(count).rows == [(len(NAMES),)]  # type: ignore[union-attr]
 
 
+@pytest.mark.slow
 def test_rows_that_cannot_be_laid_anew_stay(cache: SteppedCache, monkeypatch: pytest.MonkeyPatch) -> None:
     cache.step()
     with monkeypatch.context() as broken:
@@ -331,6 +333,7 @@ def test_threads_run_one_parsed_statement_at_once(tmp_path: Path) -> None:
     database.close()
 
 
+@pytest.mark.slow
 def test_what_is_gone_is_left_to_the_files(cache: SteppedCache) -> None:
     assert cache.ask("select count(*) from orders") is not None
     cache.rows.forget()
@@ -350,6 +353,7 @@ def test_the_relations_of_the_cache_are_out_of_reach(cache: SteppedCache, sql: s
         cache.ask(sql)
 
 
+@pytest.mark.slow
 def test_a_reader_cannot_write(cache: SteppedCache) -> None:
     import duckdb
 
@@ -385,6 +389,7 @@ def test_a_commit_that_comes_between_has_the_statement_run_again(
     assert found.rows == [(count + 1,)] and found.revision.tables[0].tail == {KEY: count + 1}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("upsert", [False, True])
 @pytest.mark.parametrize("part", ["_served", "_insert"])
 def test_a_commit_that_fails_leaves_rows_and_label_as_they_were(
@@ -409,6 +414,7 @@ def test_a_commit_that_fails_leaves_rows_and_label_as_they_were(
     assert found is not None and found.rows == [(1,)]
 
 
+@pytest.mark.slow
 def test_a_statement_waits_for_the_commit_that_goes_on(
     optimistic: SteppedCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -245,6 +245,7 @@ def test_a_query_that_takes_too_long_is_stopped(make: Make, ask: Ask) -> None:
     assert raised.value.pinot_code == 250
 
 
+@pytest.mark.slow
 def test_the_default_limit_says_when_there_is_more(make: Make, ask: Ask) -> None:
     halves = make()
     halves.commit_realtime([row(n, n, n) for n in range(20)], offsets={KEY: 20})

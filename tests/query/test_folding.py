@@ -188,6 +188,7 @@ def test_after_a_reset_rows_arrive_after_those_from_before_it(tmp_path: Path) ->
     assert BothWays()(halves, "select ts, n, m from orders").rows == [(30, 41, 1)]
 
 
+@pytest.mark.slow
 def test_a_later_replay_that_brings_lower_offsets_is_a_stream_of_its_own(tmp_path: Path) -> None:
     """What it brings has the timestamps of its origin, which nothing of the replay before it delays."""
     spec = folding(("n", DataType.LONG, Strategy.INCREMENT, True))
@@ -198,6 +199,7 @@ def test_a_later_replay_that_brings_lower_offsets_is_a_stream_of_its_own(tmp_pat
     assert BothWays()(halves, "select ts, n from orders").rows == [(30, 60)]
 
 
+@pytest.mark.slow
 def test_equal_values_count_in_the_order_in_which_they_arrive(tmp_path: Path) -> None:
     spec = folding(("last", DataType.STRING, Strategy.OVERWRITE, True), ("all", DataType.LONG, Strategy.APPEND, False))
     rows = rows_of({"ts": 5, "last": "a", "all": [2, 1]}, {"ts": 5, "last": None, "all": None}, {"ts": 5, "all": [1]})
@@ -228,6 +230,7 @@ def test_a_list_that_nothing_was_united_with_stays_as_it_came(tmp_path: Path) ->
     assert BothWays()(both, "select u from orders").rows == [(["a", "b", "c"],)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [DataType.INT, DataType.LONG, DataType.BIG_DECIMAL])
 def test_a_sum_that_does_not_fit_its_column_is_an_error(tmp_path: Path, kind: DataType) -> None:
     """Pinot wraps it around."""

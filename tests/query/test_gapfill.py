@@ -69,6 +69,7 @@ def parking(tmp_path_factory: pytest.TempPathFactory) -> Halves:
     return halves
 
 
+@pytest.mark.slow
 def test_aggregate_gapfill_aggregate(ask: Ask, parking: Halves) -> None:
     sql = f"""SELECT time_col, SUM(status) AS occupied FROM (
         SELECT GAPFILL(time_col, {SPAN}, FILL(status, 'FILL_PREVIOUS_VALUE'), TIMESERIESON(lotId)), lotId, status
@@ -88,6 +89,7 @@ def test_aggregate_gapfill(ask: Ask, parking: Halves) -> None:
     assert found.rows == rows_of(FILLED)
 
 
+@pytest.mark.slow
 def test_select_gapfill(ask: Ask, parking: Halves) -> None:
     sql = f"""SELECT GAP_FILL({BUCKET}, {SPAN}, FILL(order_id, 'FILL_PREVIOUS_VALUE'), TIMESERIESON(customer))
         AS time_col, customer, order_id FROM orders {WHERE} ORDER BY 1, 2, 3 LIMIT 100"""
@@ -95,6 +97,7 @@ def test_select_gapfill(ask: Ask, parking: Halves) -> None:
     assert len(ask(parking, sql.replace("LIMIT 100", "")).rows) == 10
 
 
+@pytest.mark.slow
 def test_gapfill_aggregate(ask: Ask, parking: Halves) -> None:
     sql = f"""SELECT time_col, SUM(order_id) AS n FROM (
         SELECT GAPFILL({BUCKET}, {SPAN}, FILL(order_id, 'FILL_PREVIOUS_VALUE'), TIMESERIESON(customer)) AS time_col,
@@ -105,6 +108,7 @@ def test_gapfill_aggregate(ask: Ask, parking: Halves) -> None:
     assert [(time, int(total)) for time, total in ask(parking, sql).rows] == sorted(totals.items())
 
 
+@pytest.mark.slow
 def test_defaults_by_type_and_epochs(ask: Ask, parking: Halves) -> None:
     hour = 3_600_000
     span = f"'1:MILLISECONDS:EPOCH', '{instant('08:00')}', '{instant('10:00')}', '1:HOURS'"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -17,11 +16,11 @@ from tests.query.stepped import SteppedCache
 NOW_MS = 1_632_700_000_000
 
 
-@pytest.fixture
-def cache(tmp_path: Path) -> SteppedCache:
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> SteppedCache:
     """Values 1, null, 2 in a table with null handling; `g` groups them into 1, 1, null."""
     extra = [FieldSpec(name, DataType.INT, FieldKind.DIMENSION) for name in ("v", "g")]
-    halves = Halves.create(tmp_path, replace(orders_spec(extra=extra), null_handling=True))
+    halves = Halves.create(tmp_path_factory.mktemp("nulls"), replace(orders_spec(extra=extra), null_handling=True))
     found = [
         Row({"order_id": n, "customer": "ada", "amount": 1.0, "ts": n * 100, "v": v, "g": g}, n * 100, n)
         for n, (v, g) in enumerate([(1, 1), (None, 1), (2, None)])

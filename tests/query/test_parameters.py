@@ -114,6 +114,7 @@ def test_large_values_have_no_template(cache: SteppedCache) -> None:
     assert len(cache.answers._templates._known) == before
 
 
+@pytest.mark.slow
 def test_files_are_pruned_by_parameters(tmp_path: Path) -> None:
     halves = Halves.create(tmp_path, orders_spec())
     for n in range(4):

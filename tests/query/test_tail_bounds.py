@@ -182,6 +182,7 @@ def test_only_the_newest_rows_of_a_server_are_limited(tmp_path: Path) -> None:
     assert KafkaTail()._limit_of("orders") is None
 
 
+@pytest.mark.slow
 def test_the_limit_lasts_as_long_as_somebody_follows(tmp_path: Path) -> None:
     cache = SteppedCache(Halves.create(tmp_path, orders_spec()), NOW_MS, ListTail([message(0)]))
     follower = cache.followed.follower

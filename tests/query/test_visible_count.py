@@ -92,6 +92,7 @@ def test_keys_and_deletes_are_read(make: Make, ask: Ask, tmp_path: Path) -> None
     assert counts(nets, tmp_path) == (None, 1) and queried(ask, nets) == 1
 
 
+@pytest.mark.slow
 def test_a_count_that_fails_is_none(make: Make, tmp_path: Path) -> None:
     halves = make()
     moved(halves)

@@ -129,12 +129,14 @@ def test_records_are_read_by_the_schema_they_were_written_with(registry: Registr
     assert len(registry.asked) == 1  # what an id stands for never changes
 
 
+@pytest.mark.slow
 def test_a_readers_schema_is_resolved_as_avro_says(registry: Registry) -> None:
     messages = RegistryMessages(registry.url, reader=json.dumps(READER))
     payload = framed(1, {"id": 7, "old": "a", "gone": "b"}, WRITER)
     assert records_of(payload, messages) == [{"id": 7, "new": "a", "extra": "x"}]
 
 
+@pytest.mark.slow
 def test_references(registry: Registry) -> None:
     whole = {**REFERS, "fields": [REFERS["fields"][0], {"name": "at", "type": PLACE}]}
     payload = framed(3, {"id": 1, "at": {"city": "Bern"}}, whole)
@@ -153,6 +155,7 @@ def test_json_schema(registry: Registry) -> None:
     assert "is no JSON" in reason(framed(2, {})[:5] + b"\xff", messages)
 
 
+@pytest.mark.slow
 def test_what_belongs_to_the_message_rejects_it(registry: Registry) -> None:
     messages = RegistryMessages(registry.url)
     assert "no value" in reason(None, messages)
@@ -177,6 +180,7 @@ def test_an_id_that_becomes_known(registry: Registry, monkeypatch: pytest.Monkey
     assert records_of(payload, messages) == [{"id": 7, "old": "a", "gone": "b"}]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("status", "words"), [(401, "refuses the table's credentials"), (500, "does not answer")])
 def test_a_registry_that_fails_stops_the_reader(registry: Registry, status: int, words: str) -> None:
     registry.status = status
@@ -184,6 +188,7 @@ def test_a_registry_that_fails_stops_the_reader(registry: Registry, status: int,
         records_of(framed(1, {"id": 7, "old": "a", "gone": "b"}, WRITER), RegistryMessages(registry.url))
 
 
+@pytest.mark.slow
 def test_a_registry_that_is_not_there(registry: Registry) -> None:
     registry.close()
     decoder = Decoder(with_codec(RegistryMessages(registry.url), {"id": "INT"}))
@@ -191,6 +196,7 @@ def test_a_registry_that_is_not_there(registry: Registry) -> None:
         decoder.decode_batch([framed(1, {"id": 7, "old": "a", "gone": "b"}, WRITER)])
 
 
+@pytest.mark.slow
 def test_rows(registry: Registry) -> None:
     spec = with_codec(RegistryMessages(registry.url), {"id": "INT"}, time_column=None)
     decoder = pickle.loads(pickle.dumps(Decoder(spec)))

@@ -103,6 +103,7 @@ def test_runs_of_one_millisecond_have_ids_of_their_own(here: Hybrid, monkeypatch
     assert len({run.id for run in runs if run is not None}) == 8
 
 
+@pytest.mark.slow
 def test_what_a_surviving_jvm_commits_is_not_done_again(here: Hybrid) -> None:
     run = claimed(here, attempts=2)
     done: list[Mapping[str, Any]] = []
@@ -161,6 +162,7 @@ def test_commits_from_before_the_queueing_are_not_looked_at(here: Hybrid) -> Non
     assert workqueue.committed(here, replace(run, queued_version=None)) is not None
 
 
+@pytest.mark.slow
 def test_the_queue_is_bounded(here: Hybrid) -> None:
     for _ in range(2):
         assert enqueue(here, "revert", {"table": "one", **REVERT}, "http:ada", 2) is not None

@@ -103,6 +103,7 @@ def listed(here: Hybrid) -> list[str]:
     return [run.state for run in here.runs("one")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", HEAVY)
 def test_a_wrong_request_is_no_run_of_the_table(here: Hybrid, verb: str) -> None:
     for error in WRONG:
@@ -114,6 +115,7 @@ def test_a_wrong_request_is_no_run_of_the_table(here: Hybrid, verb: str) -> None
     assert here.context.catalog.runs.counts() == {} == here.context.catalog.runs.ended_counts()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", HEAVY)
 def test_work_that_fails_is_a_failed_run(here: Hybrid, verb: str) -> None:
     for error in FAILURES:
@@ -123,6 +125,7 @@ def test_work_that_fails_is_a_failed_run(here: Hybrid, verb: str) -> None:
     assert sum(here.context.catalog.runs.ended_counts().values()) == len(FAILURES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", HEAVY)
 def test_a_dry_run_is_marked_and_no_run_of_the_table(here: Hybrid, verb: str) -> None:
     done = carried(here, verb, {"sentence": "Would move 7 rows."}, dry_run=True)
@@ -138,6 +141,7 @@ def test_a_dry_run_is_marked_and_no_run_of_the_table(here: Hybrid, verb: str) ->
     assert last is not None and "Moved 7 rows." in last
 
 
+@pytest.mark.slow
 def test_a_scheduled_run_is_never_a_wrong_request(here: Hybrid) -> None:
     for error in WRONG:
         assert carried(here, "task_run", error, source=SCHEDULE).state == "FAILED"
@@ -205,6 +209,7 @@ def test_an_account_that_may_only_read_sees_no_error_of_a_dry_run(here: Hybrid) 
         ASKING_RIGHT.reset(token)
 
 
+@pytest.mark.slow
 def test_old_dry_runs_go_and_keep_no_run_of_the_table(here: Hybrid) -> None:
     """A schedule needs the newest run of its type, which no dry run displaces."""
     runs = here.context.catalog.runs

@@ -8,6 +8,8 @@ import threading
 import time
 from pathlib import Path
 
+import pytest
+
 from hybrid.runtime.rotated_file import RotatedFile, RotatedReader, Rotation, rotation_paused
 
 DAY_S = 86_400
@@ -36,6 +38,7 @@ def test_it_is_read_from_its_newest_line_back(tmp_path: Path) -> None:
     assert numbers(path) == list(range(19, -1, -1))
 
 
+@pytest.mark.slow
 def test_all_files_together_are_bounded(tmp_path: Path) -> None:
     path = tmp_path / "logs" / "a.log"
     file = RotatedFile(path, Rotation(size_max=200, bytes_max=1000))
@@ -82,6 +85,7 @@ def test_a_pause_keeps_the_names_and_loses_no_line(tmp_path: Path) -> None:
     assert numbers(path) == list(range(9, -1, -1)) and path.with_name("a.log.1").exists()
 
 
+@pytest.mark.slow
 def test_several_writers_rotate_and_lose_nothing(tmp_path: Path) -> None:
     path = tmp_path / "logs" / "a.log"
 

@@ -233,6 +233,7 @@ def test_without_accounts_everybody_is_let_in_on_loopback(client: TestClient) ->
     assert client.get("/tables").status_code == 200
 
 
+@pytest.mark.slow
 def test_without_accounts_nobody_is_let_in_elsewhere(hy: Hybrid) -> None:
     client = TestClient(build_app(hy, ServerLimits(), "http://x", hosts=None, closed=True, accounts_look_s=-1.0))
     assert client.get("/tables").status_code == client.post("/query/sql", json=COUNT).status_code == 401

@@ -61,6 +61,7 @@ def test_the_verb_query_keeps_the_server_s_bounds(home: Path) -> None:
     assert took < 20 and len(few.json()["rows"]) == 5
 
 
+@pytest.mark.slow
 def test_the_verb_query_can_be_cancelled(home: Path) -> None:
     hy, client = _client(home)
     with client:

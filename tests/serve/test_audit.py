@@ -47,6 +47,7 @@ def test_what_was_changed_is_kept_apart(app: App) -> None:
     assert [one["message"] for one in read_logs(logs) if one["role"] == "audit"] == [one["message"] for one in found]
 
 
+@pytest.mark.slow
 def test_a_requests_right_is_found_once(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
     """The one that let it in decides in which log it is written down."""
     found: list[str] = []

@@ -25,18 +25,21 @@ def test_pause_and_resume(orders: App) -> None:
     assert again["description"] == "Table 'orders' was not paused; nothing to resume."
 
 
+@pytest.mark.slow
 def test_the_same_by_verbs(orders: App) -> None:
     assert VERBS["pause"].call(orders.home, table="orders", comment="why")["paused"] is True
     assert VERBS["pause_status"].call(orders.home, table="orders")["comment"] == "why"
     assert VERBS["resume"].call(orders.home, table="orders")["sentence"] == "Table 'orders' is resumed."
 
 
+@pytest.mark.slow
 def test_resuming_elsewhere_is_refused(orders: App) -> None:
     orders.ok("POST", "/tables/orders/pauseConsumption")
     assert "lose or double rows" in orders.refused("POST", "/tables/orders/resumeConsumption?consumeFrom=largest")[1]
     assert orders.get("/tables/orders/pauseStatus")["pauseFlag"] is True
 
 
+@pytest.mark.slow
 def test_tables_that_consume_nothing(app: App) -> None:
     app.ok("POST", "/schemas", SCHEMA)
     app.ok("POST", "/tables", OFFLINE)
@@ -64,6 +67,7 @@ def test_force_commit(orders: App) -> None:
     assert (done["tableName"], done["state"], done["result"]) == ("orders_REALTIME", "DONE", "Sealed it.")
 
 
+@pytest.mark.slow
 def test_force_commit_of_one(orders: App) -> None:
     orders.ok("POST", f"/tables/orders/forceCommit?segments={CONSUMING}")
     assert orders.home.runs()[0].arguments["name"] == CONSUMING
@@ -139,6 +143,7 @@ def test_consuming_segments_with_kafka(working: App, broker: str) -> None:
     assert answer["resultTable"]["rows"] == [[1], [2], [3]]
 
 
+@pytest.mark.slow
 def test_rejected_by_the_verb_has_the_verbs_own_defaults(orders: App, monkeypatch: pytest.MonkeyPatch) -> None:
     defaults = inspect.signature(VERBS["rejected"].call).parameters
     asked = []

@@ -14,6 +14,7 @@ def broker(orders: App) -> dict[str, Any]:
     return {"host": "127.0.0.1", "port": orders.port, "instanceName": f"Broker_127.0.0.1_{orders.port}"}
 
 
+@pytest.mark.slow
 def test_discovery_by_table_and_tenant(orders: App, broker: dict[str, Any]) -> None:
     assert orders.get("/v2/brokers/tables?state=ONLINE") == {"orders": [broker]}
     assert orders.get("/v2/brokers/tables/orders_OFFLINE") == [broker]
@@ -48,6 +49,7 @@ def test_instances(orders: App) -> None:
     assert orders.get("/databases") == ["default"]
 
 
+@pytest.mark.slow
 def test_trinos_requests(orders: App) -> None:
     """Its coordinator asks for tables, instances, schema, routing and time boundary, then sends statements."""
     assert orders.get("/tables") == {"tables": ["orders"]}
@@ -88,6 +90,7 @@ def test_grafanas_requests(orders: App) -> None:
     assert answer["exceptions"] == [] and answer["resultTable"]["rows"] == [[4]]
 
 
+@pytest.mark.slow
 def test_segments_as_the_consoles_ask(orders: App) -> None:
     shown = orders.get("/segments/orders/metadata")
     assert shown["orders_1000_2000_0"]["segment.total.docs"] == "2" and len(shown) == 3

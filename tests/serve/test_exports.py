@@ -123,6 +123,7 @@ def test_the_bounds_of_answers_do_not_cut_an_export(tmp_path: Path) -> None:
         made.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("body", "status", "words"),
     [
@@ -248,6 +249,7 @@ def test_a_client_that_leaves_frees_the_server(app: App) -> None:
     assert_freed(app)
 
 
+@pytest.mark.slow
 def test_a_client_that_leaves_before_the_first_row(app: App) -> None:
     connection = socket.create_connection(("127.0.0.1", app.port))
     body = json.dumps({"sql": NEVER}).encode()
@@ -335,6 +337,7 @@ def channel_run(work: Callable[[ByteChannel], None], read: Callable[[ByteChannel
     return asyncio.run(main())
 
 
+@pytest.mark.slow
 def test_a_channel_passes_all_bytes_in_order() -> None:
     def work(channel: ByteChannel) -> None:
         for number in range(1000):

@@ -256,6 +256,7 @@ def test_the_allowed_folder_is_read_and_read_accounts_see_no_cell(place: Place) 
         assert hidden["error"]["error"] == HIDDEN_ERROR and hidden["error"]["kind"] == "data"
 
 
+@pytest.mark.slow
 def test_an_upload_of_an_account_needs_no_folder(place: Place) -> None:
     from tests.serve.app import form
 

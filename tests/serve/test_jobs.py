@@ -156,6 +156,7 @@ def test_specs_that_cannot_be_honoured(app: App, files: Path) -> None:
     assert app.home.runs() == []
 
 
+@pytest.mark.slow
 def test_jobs_that_are_not_there(orders: App) -> None:
     assert orders.get("/jobs") == []
     orders.ok("POST", "/tables/orders/forceCommit")
@@ -212,6 +213,7 @@ def test_files_that_are_refused(app: App, files: Path) -> None:
     assert not list((app.home.home / "uploads").glob("*"))
 
 
+@pytest.mark.slow
 def test_a_run_that_outlives_its_request(tmp_path: Path, files: Path) -> None:
     app = table(App(tmp_path / "home", ServerLimits(run_wait_s=0.1)))
     try:

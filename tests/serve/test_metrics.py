@@ -93,6 +93,7 @@ def test_the_page_lists_every_metric_with_its_kind_and_labels(app: App, families
                 assert set(sample.labels) - {"le"} == set(spans(DOCUMENTED[name][2])), name
 
 
+@pytest.mark.slow
 def test_conventions(families: dict[str, Any]) -> None:
     """As `promtool check metrics`: a sentence of help, base units, `_total` for counters only."""
     for name, family in families.items():

@@ -52,6 +52,7 @@ def test_parameters(cursor: Any) -> None:
     assert list(cursor) == [[4]]
 
 
+@pytest.mark.slow
 def test_errors(cursor: Any) -> None:
     with pytest.raises(DatabaseError, match="'ordes' does not exist"):
         cursor.execute("select * from ordes")

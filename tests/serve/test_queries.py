@@ -120,6 +120,7 @@ def test_options_of_the_request(client: TestClient) -> None:
     assert answer["exceptions"][0]["errorCode"] == 700
 
 
+@pytest.mark.slow
 def test_a_statement_is_cancelled(client: TestClient) -> None:
     assert client.delete("/query/nobody").status_code == 404
     found: list[dict] = []
@@ -137,6 +138,7 @@ def test_a_statement_is_cancelled(client: TestClient) -> None:
     assert found[0]["exceptions"] == [{"errorCode": 503, "message": "The query was cancelled."}]
 
 
+@pytest.mark.slow
 def test_arrow(client: TestClient) -> None:
     answer = client.post("/query/sql", json={"sql": "select count(*) c from orders"}, headers={"Accept": ARROW})
     assert answer.headers["content-type"] == ARROW

@@ -57,6 +57,7 @@ def test_failures_are_logged_with_their_code(orders: App) -> None:
     assert 'hybrid_errors_total{code="700",kind="query"} 2.0' in text
 
 
+@pytest.mark.slow
 def test_what_nobody_expected_is_logged(orders: App, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(orders.home._queries, "query", lambda *_, **__: 1 / 0)
     orders.refused("POST", "/query/sql", {"sql": COUNT})

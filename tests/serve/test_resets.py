@@ -36,6 +36,7 @@ def offsets(report: Any) -> list[tuple[int, int]]:
     return [(one["position"], one["to"]) for one in report["partitions"]]
 
 
+@pytest.mark.slow
 def test_what_was_told_goes_with_the_run(orders: App, ends: dict[int, int]) -> None:
     told = orders.ok("POST", PATH, {"to": "latest", "dryRun": True})
     assert told["dry_run"] and told["skipped"] == 5 and offsets(told) == [(4, 9)]
@@ -67,6 +68,7 @@ def accepted(orders: App, body: dict[str, Any]) -> list[tuple[int, int]]:
     return offsets(seen[0].arguments["accepted"])
 
 
+@pytest.mark.slow
 def test_what_is_no_report_is_refused(orders: App, ends: dict[int, int]) -> None:
     with Worker(orders.home):
         status, sentence = orders.refused("POST", PATH, {"to": "latest", "yes": True, "accepted": {"topic_id": 1}})

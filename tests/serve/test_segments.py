@@ -1,8 +1,11 @@
 """`/segments`: names, metadata and lineage in Pinot's shapes."""
 
+import pytest
+
 from tests.serve.app import CONSUMING, MOVED, SEALED, App
 
 
+@pytest.mark.slow
 def test_lists(orders: App) -> None:
     assert orders.get("/segments/orders") == [{"OFFLINE": [MOVED]}, {"REALTIME": [SEALED, CONSUMING]}]
     assert orders.get("/segments/orders?type=OFFLINE") == [{"OFFLINE": [MOVED]}]

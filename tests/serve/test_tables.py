@@ -5,6 +5,7 @@ import pytest
 from tests.serve.app import CONSUMING, MOVE, MOVED, OFFLINE, REALTIME, SCHEMA, SEALED, App
 
 
+@pytest.mark.slow
 def test_a_table_of_one_half_comes_changes_and_goes(app: App) -> None:
     app.ok("POST", "/schemas", SCHEMA)
     added = app.ok("POST", "/tables?validationTypesToSkip=ALL", {**OFFLINE, "colour": "red"})
@@ -73,6 +74,7 @@ def test_wrong_configs(app: App) -> None:
     assert app.get("/tables") == {"tables": []}
 
 
+@pytest.mark.slow
 def test_updates_that_are_refused(orders: App) -> None:
     for config, said in (
         ({**OFFLINE, "tableName": "others"}, "is not the table of the path, 'orders'"),
@@ -83,6 +85,7 @@ def test_updates_that_are_refused(orders: App) -> None:
     assert orders.refused("PUT", "/tables/ordes", OFFLINE)[1].endswith("Did you mean 'orders'?")
 
 
+@pytest.mark.slow
 def test_lists_and_halves(orders: App) -> None:
     assert orders.get("/tables?type=realtime") == {"tables": ["orders_REALTIME"]}
     assert orders.get("/tables?type=OFFLINE") == {"tables": ["orders_OFFLINE"]}
@@ -97,6 +100,7 @@ def test_lists_and_halves(orders: App) -> None:
     assert orders.refused("GET", "/tables/ordes")[1] == "Table 'ordes' does not exist. Did you mean 'orders'?"
 
 
+@pytest.mark.slow
 def test_a_half_alone_is_not_dropped(orders: App) -> None:
     for path in ("/tables/orders_OFFLINE", "/tables/orders?type=REALTIME"):
         status, sentence = orders.refused("DELETE", path)
@@ -107,6 +111,7 @@ def test_a_half_alone_is_not_dropped(orders: App) -> None:
     assert orders.refused("DELETE", "/tables/orders")[0] == 404
 
 
+@pytest.mark.slow
 def test_size_and_metadata(orders: App) -> None:
     size = orders.get("/tables/orders/size")
     halves = (size["offlineSegments"], size["realtimeSegments"])

@@ -11,6 +11,7 @@ from hybrid.config.task_schedules import VACUUM_TASK as VACUUM
 from tests.serve.app import MOVE, OFFLINE, SCHEMA, App
 
 
+@pytest.mark.slow
 def test_a_task_is_scheduled_once(orders: App) -> None:
     answer = orders.ok("POST", f"/tasks/schedule?taskType={MOVE}&tableName=orders_REALTIME")
     assert list(answer) == [MOVE] and re.fullmatch(rf"Task_{MOVE}_\d{{13}}", answer[MOVE])
@@ -21,6 +22,7 @@ def test_a_task_is_scheduled_once(orders: App) -> None:
     assert len(orders.home.runs()) == 1
 
 
+@pytest.mark.slow
 def test_all_tables_and_types(orders: App) -> None:
     orders.ok("POST", "/schemas", {**SCHEMA, "schemaName": "plain"})
     orders.ok("POST", "/tables", {**OFFLINE, "tableName": "plain", "segmentsConfig": {"schemaName": "plain"}})
@@ -31,6 +33,7 @@ def test_all_tables_and_types(orders: App) -> None:
     assert orders.ok("POST", "/tasks/schedule") == {MOVE: None, "schedulingErrors": f"No table has a {MOVE}."}
 
 
+@pytest.mark.slow
 def test_what_is_not_there(orders: App) -> None:
     assert orders.refused("POST", "/tasks/schedule?tableName=order")[1].endswith("Did you mean 'orders'?")
     assert orders.refused("POST", f"/tasks/schedule?taskType={MOVE[:-1]}")[1].endswith(f"Did you mean '{MOVE}'?")
@@ -63,6 +66,7 @@ def test_states_in_pinots_words(orders: App, ended: str, word: str) -> None:
     assert orders.ok("POST", "/tasks/schedule")[MOVE] not in {None, task}
 
 
+@pytest.mark.slow
 def test_schedules(orders: App) -> None:
     told = {found["type"]: found["schedule"] for found in orders.get("/tasks/schedules")}
     assert told == {OPTIMIZE: "0 41 * * * ?", VACUUM: "0 17 0/6 * * ?"}
@@ -132,6 +136,7 @@ def test_arguments_with_secrets_are_not_answered_nor_kept(orders: App) -> None:
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_an_unknown_type_is_refused_before_it_is_queued(orders: App) -> None:
     status, refused = orders.call("POST", "/verbs/task_run", {"table": "orders", "type": "MoveTask"})
     assert status == 404 and "Types are: RealtimeToOfflineSegmentsTask" in refused["hint"]

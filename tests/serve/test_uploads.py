@@ -52,6 +52,7 @@ def test_a_second_file_ends_the_form(table: App) -> None:
     assert len(opened) == 1 and kept(table) == []
 
 
+@pytest.mark.slow
 def test_only_some_are_received_at_a_time(table: App) -> None:
     """19: the one too many is told to come later, and the others are received."""
     go, started = threading.Event(), threading.Semaphore(0)

@@ -80,6 +80,7 @@ def test_a_hostile_text_stays_one_literal(value: str) -> None:
     assert parse_statement(tree.sql("duckdb")).tree.sql("duckdb") == tree.sql("duckdb")
 
 
+@pytest.mark.slow
 @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")))
 def test_any_text_arrives_as_it_is(value: str) -> None:
     sql = "select a from t where a = :x"
@@ -87,6 +88,7 @@ def test_any_text_arrives_as_it_is(value: str) -> None:
     assert literal.is_string and literal.this == value
 
 
+@pytest.mark.slow
 def test_lists_are_the_values_of_in() -> None:
     sql = "select a from t where a in (:x) and not b in (1, $x, 9) and c in :x"
     assert written(sql, {"x": [2, -3]}).endswith("a IN (2, -3) AND NOT b IN (1, 2, -3, 9) AND c IN (2, -3)")

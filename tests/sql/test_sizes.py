@@ -86,6 +86,7 @@ def test_plain_uses_pass(sql: str) -> None:
     check_sizes(parse_statement(sql).tree)
 
 
+@pytest.mark.slow
 def test_many_long_values_of_one_row_are_refused() -> None:
     sql = "select " + ", ".join(f"repeat(s, 10000) as c{n}" for n in range(200)) + " from t"
     with pytest.raises(QueryError, match="for one row"):

@@ -35,6 +35,7 @@ def test_neither_part_falls(before, time_ms, offsets):
     assert (after.mode, after.override_ms) == (before.mode, before.override_ms), "a move changes neither"
 
 
+@pytest.mark.slow
 @given(BOUNDARIES, TIMES, KEYS, st.integers(0, 60))
 def test_it_covers_by_time_and_by_offset(boundary, time_ms, key, offset):
     expected = boundary.time_ms is not None and time_ms < boundary.time_ms and offset < boundary.frontier.get(key, 0)

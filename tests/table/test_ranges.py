@@ -1,5 +1,6 @@
 """Planning the next offsets to read."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -32,6 +33,7 @@ def test_batches_until_the_end_read_every_offset_once(committed, ends, most):
     assert all(position.get(key, 0) == max(end, committed.get(key, 0)) for key, end in ends.items())
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.sampled_from(KEYS), st.integers(0, 40)), st.integers(0, 100))
 def test_shares_waste_nothing_and_starve_nobody(wanted, total):
     shares = share_evenly(wanted, total)

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -39,6 +40,7 @@ OFFLINE = st.builds(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @given(REALTIME | OFFLINE)
 def test_a_state_comes_back_from_its_text(state):
     text = to_user_metadata(state)
@@ -46,6 +48,7 @@ def test_a_state_comes_back_from_its_text(state):
     assert text.isascii() and "\n" not in text, "it stands on one line of the log"
 
 
+@pytest.mark.slow
 @given(REALTIME | OFFLINE)
 def test_the_next_act_counts_on(state):
     act = next_act(state, "id", "seal", "now", {})

@@ -56,6 +56,7 @@ def piped(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
 # Statements
 
 
+@pytest.mark.slow
 def test_statements_run_one_by_one(shell) -> None:
     code, out, err = shell(f"{SQL}; select count(*) n from orders_OFFLINE", options=("--format", "csv"))
     assert (code, out, err) == (0, "order_id,customer\n1,ada\n2,ada\nn\n2\n", "")
@@ -94,6 +95,7 @@ def test_a_home_that_does_not_exist(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "does not exist" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_set_holds_for_the_statements_after_it(shell) -> None:
     code, _, err = shell("-- why\nSET timeoutMs = 0 -- ms\n;", "select nope -- x")
     assert code == 1 and "timeoutMs must be" in err
@@ -145,6 +147,7 @@ def test_explain(shell) -> None:
     assert code == 2 and "no statement to explain" in err
 
 
+@pytest.mark.slow
 def test_revision_and_as_of(shell) -> None:
     code, out, err = shell(SQL, ".revision", ".revision on", SQL)
     revision = out.splitlines()[4]
@@ -201,6 +204,7 @@ def test_output(shell, tmp_path: Path) -> None:
     assert shell(".output nosuffix")[0] == shell(".output a.csv b.csv")[0] == shell(".output 'a")[0] == 2
 
 
+@pytest.mark.slow
 def test_a_failed_statement_leaves_the_output_for_the_next(home: Path, tmp_path: Path) -> None:
     cli = Cli()
     cli.given["home"], cli.progress = str(home), Silent()

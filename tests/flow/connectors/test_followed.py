@@ -83,6 +83,7 @@ def test_columns_that_change_where_rows_are_counted(tmp_path: Path) -> None:
     source.check(netted, "lake")
 
 
+@pytest.mark.slow
 def test_a_table_that_folds_takes_only_new_rows(tmp_path: Path) -> None:
     """A changed row would be summed up with the row that it is to replace."""
     config = DeltaInput(uri=str(tmp_path / "lake"), mode=DeltaMode.SNAPSHOT_AND_FOLLOW)

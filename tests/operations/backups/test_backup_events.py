@@ -277,6 +277,7 @@ def test_runs_of_the_original(here: Hybrid, store: Path, tmp_path: Path, monkeyp
     new.close()
 
 
+@pytest.mark.slow
 def test_arguments_of_runs_that_have_not_ended_are_never_written(
     here: Hybrid, store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

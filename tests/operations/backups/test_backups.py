@@ -493,6 +493,7 @@ def test_a_restore_that_fails_at_its_end_keeps_logs(
     new.close()
 
 
+@pytest.mark.slow
 def test_logs_of_a_failed_restore_do_not_stand_in_the_way(here: Hybrid, store: Path, tmp_path: Path) -> None:
     here.backups.create(store)
     (tmp_path / "new" / "logs").mkdir(parents=True)

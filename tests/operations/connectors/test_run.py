@@ -116,6 +116,7 @@ def test_a_history_without_offsets_beside_one_with_them_does_not_tell_all(
     assert not connectors._tells_all(live)
 
 
+@pytest.mark.slow
 def test_a_stream_that_goes_on_is_not_held(stream: Stream) -> None:
     stream.reset(p0=(4, 9))
     assert stream.at_commit is None and stream.held() is None

@@ -534,6 +534,7 @@ def test_options_that_are_refused(tmp_path: Path, options: dict[str, Any], words
 # The command
 
 
+@pytest.mark.slow
 def test_the_command_prints_documents_and_what_to_check(
     home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -193,6 +193,7 @@ def test_other_brokers_are_asked_before_anything_changes(reads: Hybrid) -> None:
     reads.apply_table(with_kafka("config:1"))  # what did not change is not asked
 
 
+@pytest.mark.slow
 def test_other_doors_keep_the_brokers_too(reads: Hybrid) -> None:
     config = with_kafka("config:1").configs[0][0]
     configs.update_config(reads.context, "orders", {**config, "query": {"timeoutMs": 1}}, "body")
@@ -205,6 +206,7 @@ def test_other_doors_keep_the_brokers_too(reads: Hybrid) -> None:
     assert brokers_of(reads) == "edited:1"
 
 
+@pytest.mark.slow
 def test_the_command_asks_when_a_config_names_other_brokers(
     reads: Hybrid, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

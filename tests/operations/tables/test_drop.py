@@ -32,6 +32,7 @@ def twice(home: Path) -> Hybrid:
     return found
 
 
+@pytest.mark.slow
 def test_purge_removes_all_copies(twice: Hybrid) -> None:
     copies = [path.name for path in dropped_copies(twice.context, "orders")]
     assert len(copies) == 2
@@ -78,6 +79,7 @@ def test_other_tables_stay(twice: Hybrid) -> None:
 # Lists, and single copies
 
 
+@pytest.mark.slow
 def test_dropped_tables_are_listed(twice: Hybrid, capsys: pytest.CaptureFixture[str]) -> None:
     twice.drop_table("orders", purge=False)
     twice.undrop_table(dropped_copies(twice.context, "orders")[0].name)  # its order_id is an INT
@@ -122,6 +124,7 @@ def test_the_question_about_copies_alone_names_no_table_that_is_gone(
     assert f"Delete these dropped copies of table 'orders' for good: {copies}?" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_purge_that_crashes_leaves_nothing_to_restore(twice: Hybrid, monkeypatch: pytest.MonkeyPatch) -> None:
     real = shutil.rmtree
 

@@ -76,6 +76,7 @@ def hy(home: Path, monkeypatch: pytest.MonkeyPatch) -> Hybrid:
     return hybrid.connect(home)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_apply_of_an_export_changes_nothing(
     kind: str, hy: Hybrid, tmp_path: Path, capsys: pytest.CaptureFixture[str]

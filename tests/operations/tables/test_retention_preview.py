@@ -63,6 +63,7 @@ def preview(home: Hybrid, **retention: Any) -> str:
     return words.strip()
 
 
+@pytest.mark.slow
 def test_segments_rows_and_times(home: Hybrid) -> None:
     assert preview(home, days=3) == (
         "Retention of OFFLINE (3d) will drop 2 of 3 segments with 2 rows, in 2 runs from 1970-01-11T06:00:00Z to "
@@ -73,6 +74,7 @@ def test_segments_rows_and_times(home: Hybrid) -> None:
     )
 
 
+@pytest.mark.slow
 def test_nothing_is_expired_yet(home: Hybrid) -> None:
     assert preview(home, days=30) == (
         "Retention of OFFLINE (30d) drops nothing now; the first of 3 segments, of 1 row, expires at "
@@ -80,6 +82,7 @@ def test_nothing_is_expired_yet(home: Hybrid) -> None:
     )
 
 
+@pytest.mark.slow
 def test_realtime_rows_that_have_not_moved_wait(home: Hybrid) -> None:
     words = preview(home, live=3)
     assert words.startswith("Retention of REALTIME (3d) will drop 2 of 3 segments with 2 rows, at 1970-01-11T06:00:00Z")
@@ -88,11 +91,13 @@ def test_realtime_rows_that_have_not_moved_wait(home: Hybrid) -> None:
     assert SEALED in {segment.name for segment in home.table("orders").segments()}
 
 
+@pytest.mark.slow
 def test_both_halves_and_no_schedule(home: Hybrid) -> None:
     words = preview(home, days=3, live=3, schedule="never")
     assert words.count(f"when somebody runs: {BY_HAND}.") == 2 and "OFFLINE" in words and "REALTIME" in words
 
 
+@pytest.mark.slow
 def test_a_retention_that_goes_and_what_is_no_retention(home: Hybrid) -> None:
     changed = home.apply_table(*documents(days=3))
     assert changed.sentence.startswith("Changed table 'orders': 2 changes. Retention of OFFLINE (3d) will drop 2 of 3")
@@ -103,6 +108,7 @@ def test_a_retention_that_goes_and_what_is_no_retention(home: Hybrid) -> None:
     assert home.table("orders").segments(), "nothing is dropped by it"
 
 
+@pytest.mark.slow
 def test_it_is_said_through_a_server_and_on_the_command_line(
     home: Hybrid, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -115,6 +121,7 @@ def test_it_is_said_through_a_server_and_on_the_command_line(
     assert "Retention of OFFLINE (3d) will drop 3 of 3 segments with 3 rows" in capsys.readouterr().err, "as of today"
 
 
+@pytest.mark.slow
 def test_segments_without_times(home: Hybrid, monkeypatch: pytest.MonkeyPatch) -> None:
     real: Callable[..., Any] = expiry.segments_by_age
 

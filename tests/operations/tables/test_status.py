@@ -46,6 +46,7 @@ def figures(hy: Hybrid) -> tuple[int | None, int, int, int]:
     return found.visible_rows, found.offline_rows, found.realtime_rows, found.stored_twice_rows
 
 
+@pytest.mark.slow
 def test_rows_that_a_query_sees_are_told_from_rows_that_are_stored(hy: Hybrid, orders: Halves) -> None:
     assert figures(hy) == (4, 2, 4, 2)
     assert hy.query("select count(*) from orders").rows[0][0] == 4
@@ -110,6 +111,7 @@ def test_committed_rows_are_counted_without_a_statement(
     assert figures(hy) == (4, 3, 4, 3)
 
 
+@pytest.mark.slow
 def test_what_cannot_be_counted_is_left_open_with_the_reason(
     hy: Hybrid, orders: Halves, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -297,6 +297,7 @@ def _same_type(found: pa.DataType, wanted: pa.DataType) -> None:
         assert str(found).removeprefix("large_").removesuffix("_view") == str(wanted)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TABLES)
 @pytest.mark.parametrize("engine", ["duckdb", "polars"])
 def test_the_code_gives_the_products_rows(laid: Callable[[str], Halves], engine: str, name: str) -> None:
