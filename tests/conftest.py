@@ -49,8 +49,9 @@ settings.register_profile("any machine", deadline=None, suppress_health_check=[H
 settings.load_profile("any machine")
 settings.register_profile("unit", settings.get_profile("any machine"), max_examples=UNIT)
 
-# What a test takes, in seconds, by its marks: enough to put the long files first.
-_SECONDS = {"slow": 20.0, "spark": 5.0, "kafka": 4.0, "process": 3.0, "browser": 2.0}
+# What a test takes, in seconds, by its marks: enough to put the long files first. Slow ones with a process are longer.
+_SECONDS = {"slow": 1.0, "spark": 5.0, "kafka": 4.0, "process": 3.0, "browser": 2.0}
+_SLOW_WITH_PROCESS = 20.0
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -118,8 +119,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item not in others]
     seconds: dict[Path, float] = {}
     for item in items:
-        marked = sum(_SECONDS.get(mark.name, 0.0) for mark in item.iter_markers())
-        seconds[item.path] = seconds.get(item.path, 0.0) + marked + 0.03
+        names = {mark.name for mark in item.iter_markers()}
+        marked = sum(_SECONDS.get(name, 0.0) for name in names)
+        more = _SLOW_WITH_PROCESS if "slow" in names and not names.isdisjoint(_WITH_PROCESS) else 0.0
+        seconds[item.path] = seconds.get(item.path, 0.0) + marked + more + 0.03
     place = {path: number for number, path in enumerate(seconds)}
     items.sort(key=lambda item: (-seconds[item.path], place[item.path]))
 
