@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -49,8 +50,10 @@ def show(cli: Cli, table: str, entry: str) -> None:
 @pass_cli
 def revert(cli: Cli, table: str, entry: str, reason: str | None, dry_run: bool, yes: bool) -> None:
     """Revert a replacement, as a new commit. If IN_PROGRESS: discard what was pushed to it."""
-    ask(cli, "replacement", table=table, entry=entry)  # a wrong name or id is said before anything is asked
+    ask(cli, "table_show", table=table)  # a name that is wrong is said before anything is asked
     if not dry_run:
+        if sys.stdin.isatty() and not yes:
+            ask(cli, "replacement", table=table, entry=entry)  # and so is a wrong id
         confirm(f"Revert {entry} of table '{table}'?", yes)
     tell_job(cli, ask(cli, "revert", table=table, entry=entry, dry_run=dry_run, reason=reason, user=os_user()))
 

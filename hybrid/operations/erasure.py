@@ -6,6 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from hybrid.progress import counted
+from hybrid.runtime.sentence_repr import shown_as
+
 ERASE = "erase"  # the type of an erasure's runs
 
 
@@ -30,11 +33,18 @@ class Refusal(NamedTuple):
     hint: str
 
 
-class ErasurePreview(NamedTuple):
+@shown_as("{0.count_words}")
+@dataclass(frozen=True)
+class ErasurePreview:
     """What an erasure would find, place by place, and why it would be refused before it removes anything."""
 
     readings: Sequence[Mapping[str, Any]]
     refusals: Sequence[Refusal]
+
+    @property
+    def count_words(self) -> str:
+        """The numbers of both."""
+        return f"{counted(len(self.readings), 'reading')}, {counted(len(self.refusals), 'refusal')}"
 
 
 @dataclass(frozen=True)
