@@ -174,7 +174,7 @@ class Simulation:
 
 
 @pytest.mark.parametrize("mode", BoundaryMode)
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", [*range(3), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 12))])
 @pytest.mark.parametrize("rounds", [False, True])
 def test_every_row_is_seen_once_whatever_happens(seed, mode, rounds):
     simulation = Simulation(seed, mode, rounds=rounds)
