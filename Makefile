@@ -39,7 +39,7 @@ PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n $(WORKERS) -
 # schemathesis is for one slow test: as a plug-in it would be imported by each process.
 UNIT := $(PYTEST) --unit -p no:schemathesis
 
-unit: $(STAMP) ## Tests that start no JVM, broker or other process: about a minute
+unit: $(STAMP) ## Tests that start no JVM, broker or other process: a minute or two
 	@$(UNIT)
 
 coverage: $(STAMP) ## `unit`, and which lines it runs; fails below the floor in pyproject.toml
