@@ -42,8 +42,8 @@ UNIT := $(PYTEST) --unit -p no:schemathesis
 unit: $(STAMP) ## Tests that start no JVM, broker or other process: a minute or two
 	@$(UNIT)
 
-coverage: $(STAMP) ## `unit`, and which lines it runs; fails below the floor in pyproject.toml
-	@$(UNIT) --cov --cov-report=term:skip-covered
+coverage: $(STAMP) ## `unit` with its slow tests, and which lines they run; fails below the floor in pyproject.toml
+	@$(UNIT) --slow --cov --cov-report=term:skip-covered
 
 test: setup ## The whole test suite
 	@$(PYTEST)

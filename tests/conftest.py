@@ -38,7 +38,6 @@ lake_spark._configuration = lambda settings: {**_product_configuration(settings)
 # What `--unit` leaves out, and `--integration` runs. A module that has one of these marks as a whole is not imported.
 _WITH_PROCESS = ("spark", "kafka", "browser", "process")
 _NOT_UNIT = (*_WITH_PROCESS, "slow")
-_WHOLE_MODULE = re.compile(rf"^pytestmark = .*\bmark\.(?:{'|'.join(_NOT_UNIT)})\b", re.MULTILINE)
 
 # What the user has in the environment must not change what a test sees (the jar cache is shared on purpose).
 for _name in ("HYBRID_HOME", "HYBRID_SERVER", "HYBRID_TOKEN", "HYBRID_KAFKA"):
@@ -55,9 +54,10 @@ _SLOW_WITH_PROCESS = 20.0
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Adds `--unit` and `--integration`, which halve the suite, and `--rewrite-snapshots`."""
+    """Adds `--unit`, `--slow` and `--integration`, which divide the suite, and `--rewrite-snapshots`."""
     marks = ", ".join(_NOT_UNIT)
     parser.addoption("--unit", action="store_true", help=f"only tests marked none of {marks}")
+    parser.addoption("--slow", action="store_true", help="with --unit: also the slow tests that start no process")
     parser.addoption("--integration", action="store_true", help=f"only tests marked one of {marks}")
     rewrite = "write what commands print to tests/cli/snapshots, instead of comparing it"
     parser.addoption("--rewrite-snapshots", action="store_true", help=rewrite)
@@ -67,7 +67,13 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     """With `--unit`, skips modules that have no such test: importing them takes a third of the time."""
     if not config.getoption("--unit") or collection_path.suffix != ".py":
         return None
-    return True if _WHOLE_MODULE.search(collection_path.read_text(encoding="utf-8")) else None
+    whole_module = rf"^pytestmark = .*\bmark\.(?:{'|'.join(_left_out(config))})\b"
+    return True if re.search(whole_module, collection_path.read_text(encoding="utf-8"), re.MULTILINE) else None
+
+
+def _left_out(config: pytest.Config) -> Sequence[str]:
+    """The marks of tests that are not unit tests, or that `--unit --slow` leaves out."""
+    return _WITH_PROCESS if config.getoption("--slow") else _NOT_UNIT
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -113,7 +119,7 @@ def _refuse_process(event: str, arguments: Sequence[object]) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Long files first: the short ones then fill up both processes, and none is left alone with a long one."""
     if config.getoption("--unit") or config.getoption("--integration"):
-        marked = {item for item in items if any(item.get_closest_marker(name) for name in _NOT_UNIT)}
+        marked = {item for item in items if any(item.get_closest_marker(name) for name in _left_out(config))}
         others = marked if config.getoption("--unit") else {*items} - marked
         config.hook.pytest_deselected(items=list(others))
         items[:] = [item for item in items if item not in others]

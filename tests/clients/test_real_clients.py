@@ -15,7 +15,7 @@ from tests.serve.app import OFFLINE, SCHEMA, App
 
 HERE = Path(__file__).resolve().parent
 INSTALLED = Path(sys.prefix) / "clients"
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.process, pytest.mark.slow]
 
 
 def client(name: str, path: Path) -> Path:

@@ -80,6 +80,7 @@ def ids_of(path: Path, version: int | None = None) -> list[str]:
 def test_the_checkpoint_is_stored_before_the_entries_that_it_stands_for_go(
     half: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    durable.configure(half, True)
     steps: list[str] = []
     sync, delete = durable.sync, cleanup.delete_file
     monkeypatch.setattr(durable, "sync", lambda path: (steps.append(f"store {path.name}"), sync(path)))
