@@ -462,7 +462,8 @@ def test_a_place_that_cannot_become_a_home(
     monkeypatch.setattr(os.path, "ismount", lambda path: Path(path) == volume)
     with pytest.raises(UsageError, match="is a mount point") as refused:
         opened(volume).backups.restore(store)
-    assert read == [] and refused.value.hint == f"Name a folder in it: hybrid backup restore ... --home {volume / 'home'}"
+    hint = f"Name a folder in it: hybrid backup restore ... --home {volume / 'home'}"
+    assert read == [] and refused.value.hint == hint
     monkeypatch.undo()
     new = restored(here, store, volume / "home")
     assert len(new.query(SQL).rows) == 4
