@@ -309,10 +309,10 @@ def test_a_bucket_that_no_document_has_is_not_named(tmp_path: Path) -> None:
 
 def test_a_path_is_written_without_dots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write_rides(tmp_path / "data", ".jsonl")
-    (tmp_path / "work").mkdir()
+    (tmp_path / "files").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "data")
-    monkeypatch.chdir(tmp_path / "work")
-    for given in ("../data/rides.jsonl", "./../work/../data/rides.jsonl"):
+    monkeypatch.chdir(tmp_path / "files")
+    for given in ("../data/rides.jsonl", "./../files/../data/rides.jsonl"):
         found = infer(Path(given), ddl=True)
         assert f'inputDirURI: "{path}"' in str(found.job) and f'"path": "{path}"' in str(found.ddl)
     kept = tmp_path / "link" / "rides.jsonl"
