@@ -207,7 +207,9 @@ def _statements(endpoint: Endpoint, paced: float, stop: Event, out: Connection) 
 
 
 def _polled(windows: int) -> list[tuple[str, dict[str, str]]]:
-    """What so many windows ask for every two seconds: path and headers."""
+    """What no window, one with the timeline, or three ask for every two seconds: path and headers."""
+    if not windows:
+        return []
     place = f"/ui/tables/{TABLE.name}"
     timeline = [
         (f"{place}.json", {"Accept": "application/json"}),
@@ -218,7 +220,7 @@ def _polled(windows: int) -> list[tuple[str, dict[str, str]]]:
         ("/", {"HX-Request": "true", "HX-Target": "main#main"}),
         (f"{place}/ingestion", {"HX-Request": "true", "HX-Target": "div#live"}),
     ]
-    return [*timeline, *others][: {0: 0, 1: 3, 3: 5}[windows]]
+    return timeline if windows == 1 else [*timeline, *others]
 
 
 def _poll(url: str, windows: Synchronized[int], stop: Event) -> None:

@@ -21,18 +21,19 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake import __version__ as delta_rs
 
 from hybrid.lake import create, log
+from hybrid.lake.files import RowsFile
+from hybrid.table.columns import SEGMENT
+from hybrid.table.names import segment_folder
 
 _KEPT_MAX, _APPENDABLE_MAX = 16, 64
 _Stamp = tuple[tuple[str, int, int, int], ...]
 _NEW: dict[str, list[dict[str, Any]]] = {}
 _KEPT: OrderedDict[str, tuple[_Stamp, DeltaTable]] = OrderedDict()
 
-_SEGMENT = "_hy_segment"
 _STATISTICS = "delta.dataSkippingStatsColumns"
 _PLAIN_SEGMENT = re.compile(r"[\w.-]+", re.ASCII)
 _INTEGERS = {pa.int32(), pa.int64()}
@@ -85,21 +86,19 @@ def append(path: str, table: pa.Table, metadata: dict[str, str]) -> None:
     if known is None or not _is_plain(path, table, *known):
         _APPENDABLE.pop(path, None)
         properties = CommitProperties(custom_metadata=metadata)
-        write_deltalake(path, table, mode="append", partition_by=[_SEGMENT], commit_properties=properties)
+        write_deltalake(path, table, mode="append", partition_by=[SEGMENT], commit_properties=properties)
         return
     version, schema, measured = known
     added = []
-    for segment in pc.unique(table[_SEGMENT]).to_pylist():
-        rows = table.filter(pc.equal(table[_SEGMENT], segment)).drop_columns([_SEGMENT])
-        name = f"{_SEGMENT}={segment}/part-00000-{uuid.uuid4()}-c000.snappy.parquet"
-        file = Path(path, name)
-        file.parent.mkdir(exist_ok=True)
-        pq.write_table(rows, file, compression="snappy", store_schema=False)
-        added.append(_added(file, name, segment, _statistics(rows, measured)))
+    for segment in pc.unique(table[SEGMENT]).to_pylist():
+        file = RowsFile(Path(path, segment_folder(segment)), "test", measured, is_durable=False)
+        for batch in table.filter(pc.equal(table[SEGMENT], segment)).drop_columns([SEGMENT]).to_batches():
+            file.write(batch)
+        added.append(file.close().entry(segment))
     information = {
         "timestamp": int(time.time() * 1000),
         "operation": "WRITE",
-        "operationParameters": {"mode": "Append", "partitionBy": json.dumps([_SEGMENT])},
+        "operationParameters": {"mode": "Append", "partitionBy": json.dumps([SEGMENT])},
         "engineInfo": f"delta-rs:py-{delta_rs}",
         "clientVersion": f"delta-rs.py-{delta_rs}",
         "operationMetrics": {"num_added_files": len(added), "num_added_rows": len(table), "num_removed_files": 0},
@@ -113,7 +112,7 @@ def append(path: str, table: pa.Table, metadata: dict[str, str]) -> None:
 def _note_appendable(path: str, schema: pa.Schema, partition_by: list[str], configuration: dict[str, str]) -> None:
     _APPENDABLE.pop(path, None)
     measured = [name for name in configuration.get(_STATISTICS, "").split(",") if name]
-    is_plain = partition_by == [_SEGMENT] and _STATISTICS in configuration
+    is_plain = partition_by == [SEGMENT] and _STATISTICS in configuration
     is_plain = is_plain and "delta.checkpointInterval" not in configuration and _PLAIN_TYPES.issuperset(schema.types)
     if is_plain and all(name in schema.names and schema.field(name).type in _INTEGERS for name in measured):
         _APPENDABLE[path] = 0, schema, measured
@@ -127,33 +126,7 @@ def _is_plain(path: str, table: pa.Table, version: int, schema: pa.Schema, measu
         return False
     if set(os.listdir(f"{path}/_delta_log")) != {f"{number:020d}.json" for number in range(version + 1)}:
         return False
-    return all(segment and _PLAIN_SEGMENT.fullmatch(segment) for segment in pc.unique(table[_SEGMENT]).to_pylist())
-
-
-def _statistics(rows: pa.Table, measured: list[str]) -> dict[str, Any]:
-    bounds = {name: pc.min_max(rows[name]).as_py() for name in measured}
-    return {
-        "numRecords": len(rows),
-        "minValues": {name: found["min"] for name, found in bounds.items() if found["min"] is not None},
-        "maxValues": {name: found["max"] for name, found in bounds.items() if found["max"] is not None},
-        "nullCount": {name: rows[name].null_count for name in measured},
-    }
-
-
-def _added(file: Path, name: str, segment: str, statistics: dict[str, Any]) -> dict[str, Any]:
-    more = dict.fromkeys(("tags", "baseRowId", "defaultRowCommitVersion", "clusteringProvider"))
-    found = file.stat()
-    return {
-        "add": {
-            "path": name,
-            "partitionValues": {_SEGMENT: segment},
-            "size": found.st_size,
-            "modificationTime": found.st_mtime_ns // 1_000_000,
-            "dataChange": True,
-            "stats": json.dumps(statistics, separators=(",", ":")),
-            **more,
-        }
-    }
+    return all(segment and _PLAIN_SEGMENT.fullmatch(segment) for segment in pc.unique(table[SEGMENT]).to_pylist())
 
 
 def _first_commit(entry: list[dict[str, Any]], metadata: dict[str, str]) -> str:

@@ -138,11 +138,16 @@ def dispatcher(cli: Cli, *, may_create: bool = False) -> Iterator[Hybrid]:
         home.close()
 
 
+def will_ask(yes: bool) -> bool:
+    """Whether `confirm` would ask somebody: what is refused anyway is refused before."""
+    return not yes and sys.stdin.isatty()
+
+
 def confirm(question: str, yes: bool) -> None:
     """Ask for confirmation on a terminal; UsageError without a terminal or `--yes`. click.Abort if declined."""
     if yes:
         return
-    if not sys.stdin.isatty():
+    if not will_ask(yes):
         raise UsageError(
             f"{question} There is no terminal to ask on.", hint="The same hybrid command with --yes answers yes."
         )

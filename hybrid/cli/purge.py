@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import click
 
 from hybrid.cli.cells import View
 from hybrid.cli.command import Cli, HybridCommand, pass_cli
-from hybrid.cli.dispatch import ask, confirm, tell
+from hybrid.cli.dispatch import ask, confirm, tell, will_ask
 from hybrid.cli.replacement import os_user
 from hybrid.errors import UsageError
 
@@ -46,8 +45,8 @@ def purge(
     if where is None:
         raise UsageError("Which rows are to go? A purge takes --where.", hint='hybrid purge TABLE --where "id = 7"')
     asked = {"table": table, "where": where, "undecided": undecided, "reason": reason, "user": os_user()}
-    if not (dry_run or yes):
-        if sys.stdin.isatty():  # what it would refuse, it refuses before anybody is asked
+    if not dry_run:
+        if will_ask(yes):
             looked = ask(cli, "purge", dry_run=True, **asked)
             cli.say(looked["sentence"])
             if not cli.is_machine_read:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import getpass
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +11,7 @@ import click
 from hybrid.cli.cells import View
 from hybrid.cli.command import Cli, HybridGroup, pass_cli
 from hybrid.cli.completed_names import complete_replacements
-from hybrid.cli.dispatch import ask, confirm, tell
+from hybrid.cli.dispatch import ask, confirm, tell, will_ask
 
 _LISTED = View(("id", "created_at", "kind", "state", "user", "reason", "result"), drop=("user",))
 _EXPECTATIONS = View(("name", "on_failure", "state", "rows", "sentence"), drop=("on_failure",))
@@ -52,7 +51,7 @@ def revert(cli: Cli, table: str, entry: str, reason: str | None, dry_run: bool, 
     """Revert a replacement, as a new commit. If IN_PROGRESS: discard what was pushed to it."""
     ask(cli, "table_show", table=table)  # a name that is wrong is said before anything is asked
     if not dry_run:
-        if sys.stdin.isatty() and not yes:
+        if will_ask(yes):
             ask(cli, "replacement", table=table, entry=entry)  # and so is a wrong id
         confirm(f"Revert {entry} of table '{table}'?", yes)
     tell_job(cli, ask(cli, "revert", table=table, entry=entry, dry_run=dry_run, reason=reason, user=os_user()))

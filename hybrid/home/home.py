@@ -66,8 +66,8 @@ def run_act_id(kind: str, run_id: str) -> str:
 
 def is_act_of(act_id: str, run_id: str) -> bool:
     """Whether a run's operation has this id. Ids of earlier versions have the kind twice: `revert-revert_17640`."""
-    kind, _, number = run_id.partition("_")
-    return act_id == f"{kind}-{number}" or act_id.endswith(f"-{run_id}")
+    kind = act_id.partition("-")[0]
+    return act_id in (run_act_id(kind, run_id), f"{kind}-{run_id}")
 
 
 class Home:

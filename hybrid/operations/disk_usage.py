@@ -24,9 +24,11 @@ class DiskUsage:
 
 def disk_usage(home: Home) -> DiskUsage:
     """Counts the files of a home, without the data of its tables."""
+    from hybrid.jvm.broker import LocalBroker
+
     return DiskUsage(
-        logs=folder_bytes(home.folder / "logs"),
-        kafka=folder_bytes(home.folder / "kafka"),
+        logs=folder_bytes(home.settings.logs),
+        kafka=folder_bytes(LocalBroker(home.folder).folder),
         dropped_copies=sum(folder_bytes(path) for path in all_copies(home)),
         free=free_bytes(home.folder),
     )

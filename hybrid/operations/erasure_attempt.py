@@ -225,18 +225,16 @@ class ErasureAttempt:
         if unknown:
             hint = f"hybrid table drop {unknown[0].path.name} --purge, or hybrid table undrop {unknown[0].path.name}"
         words = "; ".join(copy.words for copy in left)
-        return Refusal(f"'{name}' was dropped before: {words}.", hint)
+        return Refusal(f"'{name}' was dropped before: {words}.", hint=hint)
 
     def refusal_of_override(self, name: str) -> Refusal | None:
         """The refusal while a table's boundary is set by hand, which would end the purge."""
-        from hybrid.replace.purge.rewrite import refuse_override
+        from hybrid.replace.purge.rewrite import is_overridden, override_words
 
         table = self._home.table(name)
-        try:
-            refuse_override(name, table.half(Half.OFFLINE) if Half.OFFLINE in table.spec.halves else None)
-        except ConflictError as error:
-            return Refusal(str(error).removesuffix(" Nothing was changed since."), error.hint or "")
-        return None
+        if not is_overridden(table.half(Half.OFFLINE) if Half.OFFLINE in table.spec.halves else None):
+            return None
+        return Refusal(override_words(name), hint=f"hybrid boundary clear {name}")
 
     def _refuse_override(self, name: str) -> None:
         refusal = self.refusal_of_override(name)

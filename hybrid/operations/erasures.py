@@ -83,7 +83,7 @@ class Erasures:
         running = self._store.running()
         if running is not None:
             words = "It is running already" if running == erasure_id else f"Another erasure is running: '{running}'"
-            refusals.append(Refusal(f"{words}.", f"hybrid erase show {running}"))
+            refusals.append(Refusal(f"{words}.", hint=f"hybrid erase show {running}"))
         attempt = ErasureAttempt(self._home, self._store, certificate, conditions)
         for table in certificate.tables:
             reading = attempt.look(table)

@@ -16,7 +16,6 @@ from hybrid.home.accounts import Right, reads_only
 from hybrid.operations.backfill_change import BackfillChange
 from hybrid.operations.backfill_documents import plan_document
 from hybrid.operations.clock_guard import accept_clock
-from hybrid.operations.disk_usage import disk_usage
 from hybrid.operations.erasure import ERASE, Erasure
 from hybrid.operations.query_list import QueryFilter, list_queries
 from hybrid.operations.run_views import visible_run
@@ -163,6 +162,8 @@ def table_view(home: Hybrid, *, table: str, engine: str, as_of: str | None = Non
 
 def status(home: Hybrid) -> Json:
     """Every table at a glance, and whether all are well."""
+    from hybrid.operations.disk_usage import disk_usage
+
     tables = home.status()
     return {
         "home": str(home.home),

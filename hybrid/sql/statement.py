@@ -68,7 +68,8 @@ def parse_statement(sql: str, values: BoundValues | None = None) -> Statement:
         put_values(sql, tree, body, values)
     if "gapfill" in sql.lower().replace("_", ""):
         tree = rewrite_gapfill(tree)
-    return Statement(tree, sql, options, explain, rounding_notes(tree))
+    notes = rounding_notes(tree) if "round" in sql.lower() else ()
+    return Statement(tree, sql, options, explain, notes)
 
 
 def _split(tokens: list[Token], at: TokenType) -> list[list[Token]]:

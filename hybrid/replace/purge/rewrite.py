@@ -94,14 +94,16 @@ def is_overridden(offline: HalfSnapshot | None) -> bool:
     return offline is not None and offline.offline.boundary.override_ms is not None
 
 
+def override_words(table: str) -> str:
+    """Why an override stands in the way: it hides rows only until it is cleared."""
+    return f"The boundary of '{table}' is set by hand: rows that it hides now will be shown again when it is cleared."
+
+
 def refuse_override(table: str, offline: HalfSnapshot | None) -> None:
-    """ConflictError while a boundary override is set: it hides rows only until it is cleared."""
+    """ConflictError while a boundary override is set."""
     if is_overridden(offline):
-        raise ConflictError(
-            f"The boundary of '{table}' is set by hand: rows that it hides now will be shown again when it is cleared. "
-            "Nothing was changed since.",
-            hint=f"hybrid boundary clear {table}",
-        )
+        message = override_words(table) + " Nothing was changed since."
+        raise ConflictError(message, hint=f"hybrid boundary clear {table}")
 
 
 def _raise_floor(scene: PurgeScope, current: Halves, half: Half, hidden_ms: int | None, last_ms: int | None) -> bool:
