@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from hybrid.config.kafka_security import KafkaSecurity
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from kafka import KafkaConsumer, KafkaProducer
     from kafka.admin import KafkaAdminClient
 
+Client = TypeVar("Client")
 QUERY_TIMEOUT_MS = 1_500  # queries and pages; without Kafka they continue with committed rows
 CHECK_TIMEOUT_MS = 3_000  # a health check or the status of a connector
 WORK_TIMEOUT_MS = 10_000  # ingestion, and commands that need Kafka
@@ -49,28 +50,33 @@ def import_clients() -> None:
 
 @contextmanager
 def admin_client(brokers: str, timeout_ms: int, security: KafkaSecurity | None = None) -> Iterator[KafkaAdminClient]:
-    """An admin client of the brokers `host:port,...`. It raises the client's own errors."""
-    from kafka.admin import KafkaAdminClient
-
-    _silence()
-    client = KafkaAdminClient(
-        bootstrap_servers=brokers.split(","),
-        bootstrap_timeout_ms=timeout_ms,
-        request_timeout_ms=timeout_ms,
-        **(security or KafkaSecurity()).for_python(),
-    )
+    """An admin client of the brokers `host:port,...`, closed at the end. It raises the client's own errors."""
+    client = connect_admin(brokers, timeout_ms, security)
     try:
         yield client
     finally:
         client.close()
 
 
+def connect_admin(brokers: str, timeout_ms: int, security: KafkaSecurity | None = None) -> KafkaAdminClient:
+    """A connected admin client, which the caller closes. `timeout_ms` holds for the connection and for each request."""
+    from kafka.admin import KafkaAdminClient
+
+    return _connected(
+        KafkaAdminClient,
+        bootstrap_servers=brokers.split(","),
+        bootstrap_timeout_ms=timeout_ms,
+        request_timeout_ms=timeout_ms,
+        **(security or KafkaSecurity()).for_python(),
+    )
+
+
 def consumer(brokers: str, security: KafkaSecurity, timeout_ms: int, **settings: Any) -> KafkaConsumer:
     """A consumer without a group that reads committed transactions; `settings` are kafka-python's."""
     from kafka import KafkaConsumer
 
-    _silence()
-    return KafkaConsumer(
+    return _connected(
+        KafkaConsumer,
         bootstrap_servers=brokers.split(","),
         bootstrap_timeout_ms=timeout_ms,
         group_id=None,
@@ -98,9 +104,12 @@ def producer(brokers: str) -> Iterator[KafkaProducer]:
     """A producer whose records are acknowledged by all replicas."""
     from kafka import KafkaProducer
 
-    _silence()
-    client = KafkaProducer(
-        bootstrap_servers=brokers.split(","), bootstrap_timeout_ms=WORK_TIMEOUT_MS, acks="all", linger_ms=5
+    client = _connected(
+        KafkaProducer,
+        bootstrap_servers=brokers.split(","),
+        bootstrap_timeout_ms=WORK_TIMEOUT_MS,
+        acks="all",
+        linger_ms=5,
     )
     try:
         yield client
@@ -120,6 +129,25 @@ def broker_answers(brokers: str) -> bool:
             continue
         return True
     return False
+
+
+def _connected(kind: Callable[..., Client], **settings: Any) -> Client:
+    """A client of kafka-python. If no broker answers, nothing remains of it: it would leave its thread and sockets."""
+    from kafka.net.compat import KafkaNetClient
+
+    _silence()
+    networks: list[KafkaNetClient] = []
+
+    def network(*args: Any, **more: Any) -> KafkaNetClient:
+        networks.append(KafkaNetClient(*args, **more))
+        return networks[-1]
+
+    try:
+        return kind(kafka_client=network, **settings)
+    except BaseException:
+        for unconnected in networks:
+            unconnected.close()
+        raise
 
 
 def _silence() -> None:
