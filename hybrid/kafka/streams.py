@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from hybrid.config.table_config import StreamConfig
 from hybrid.errors import NotFoundError, StreamError, TopicError
-from hybrid.kafka.clients import WORK_TIMEOUT_MS, admin_client, consumer
+from hybrid.kafka.admin_pool import ask_admin
+from hybrid.kafka.clients import WORK_TIMEOUT_MS, consumer
 from hybrid.kafka.leader_epochs import EpochEnd, epoch_ends
 from hybrid.kafka.topics import existing_topics, require_listener
 from hybrid.runtime.json_values import capitalized
@@ -42,25 +44,33 @@ def view_stream(
 ) -> StreamView:
     """The existing topics of a stream as the cluster reports them now. `asked`: leader epochs to look up.
 
-    Raises StreamError when the cluster does not answer within `timeout_ms`, TopicError for a topic that it refuses. The
-    ends are last stable offsets, which exclude messages of open transactions.
+    `timeout_ms` holds for each request. Raises StreamError when the cluster does not answer one, TopicError for a topic
+    that it refuses. The ends are last stable offsets, which exclude messages of open transactions.
     """
     from kafka.errors import KafkaError
-    from kafka.protocol.consumer import OffsetSpec
 
     require_listener(stream.brokers)
+    look = partial(_view, stream, timeout_ms, asked or {})
     try:
-        with admin_client(stream.brokers, timeout_ms, stream.security) as admin:
-            topics = existing_topics(admin, stream.topics)
-            places = [place for topic in topics for place in read_places(stream, topic.name, topic.partitions)]
-            if not places:
-                return StreamView({topic.name: topic.id for topic in topics}, {}, {})
-            starts = _offsets(admin, places, OffsetSpec.EARLIEST)
-            ends = _offsets(admin, places, OffsetSpec.LATEST)
-            asked_epochs = {place: epoch for place, epoch in (asked or {}).items() if place in ends}
-            epochs, divergences = _leader_epochs(admin, ends, asked_epochs, timeout_ms)
+        return ask_admin(stream.brokers, timeout_ms, look, stream.security)
     except (KafkaError, OSError) as error:
         raise unreachable(stream.brokers, error) from error
+
+
+def _view(
+    stream: StreamConfig, timeout_ms: int, asked: Mapping[TopicPartition, int], admin: KafkaAdminClient
+) -> StreamView:
+    """`view_stream` over a client, whose errors propagate."""
+    from kafka.protocol.consumer import OffsetSpec
+
+    topics = existing_topics(admin, stream.topics)
+    places = [place for topic in topics for place in read_places(stream, topic.name, topic.partitions)]
+    if not places:
+        return StreamView({topic.name: topic.id for topic in topics}, {}, {})
+    starts = _offsets(admin, places, OffsetSpec.EARLIEST)
+    ends = _offsets(admin, places, OffsetSpec.LATEST)
+    asked_epochs = {place: epoch for place, epoch in asked.items() if place in ends}
+    epochs, divergences = _leader_epochs(admin, ends, asked_epochs, timeout_ms)
     return StreamView(
         {topic.name: topic.id for topic in topics},
         {place: position.offset for place, position in starts.items()},
@@ -155,23 +165,29 @@ def require_topics(
 
 
 class SilentBrokers:
-    """Remembers brokers that did not answer for one table, and does not ask them again for others. Thread-safe."""
+    """Remembers brokers that did not answer for one table, and does not ask them again for others. Thread-safe.
+
+    `views` has what the other brokers answered, by stream.
+    """
 
     def __init__(self, timeout_ms: int) -> None:
         self._timeout_ms = timeout_ms
         self._errors: dict[str, StreamError] = {}
+        self.views: dict[StreamConfig, StreamView] = {}
 
     def view(self, stream: StreamConfig, state: RealtimeState) -> StreamView:
         """The stream's topics, see `require_topics`. Repeats the earlier StreamError if its brokers did not answer."""
         if stream.brokers in self._errors:
             raise self._errors[stream.brokers]
         try:
-            return require_topics(stream, state.known_ids(stream), self._timeout_ms, state.known_leader_epochs(stream))
+            view = require_topics(stream, state.known_ids(stream), self._timeout_ms, state.known_leader_epochs(stream))
         except TopicError:  # the brokers do answer
             raise
         except StreamError as error:
             self._errors[stream.brokers] = error
             raise
+        self.views[stream] = view
+        return view
 
 
 def missing_topics(stream: StreamConfig, topics: Sequence[str]) -> NotFoundError:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from hybrid.config.kafka_security import KafkaSecurity
 from hybrid.config.table_config import StreamConfig, TableSpec
 from hybrid.errors import StreamError
-from hybrid.kafka.clients import QUERY_TIMEOUT_MS, admin_client, broker_answers, consumer
+from hybrid.kafka.admin_pool import ask_admin
+from hybrid.kafka.clients import QUERY_TIMEOUT_MS, broker_answers, consumer
 from hybrid.kafka.topics import existing_topics
 from hybrid.records.messages import Headers
 from hybrid.table.boundary import Offsets, PartitionKey, TopicPartition, current_keys, read_places
@@ -22,6 +23,7 @@ from hybrid.table.state import RealtimeState
 
 if TYPE_CHECKING:
     from kafka import KafkaConsumer
+    from kafka.admin import KafkaAdminClient
 
 ROWS_MAX = 2_000_000
 READ_S_MAX = 30.0
@@ -209,13 +211,16 @@ def _view(brokers: str, stream: StreamConfig) -> tuple[Mapping[str, str], Mappin
     import kafka
     from kafka.protocol.consumer.offsets import IsolationLevel, OffsetSpec
 
-    # The admin client answers both in 12 ms; a consumer waits 100 ms for its first metadata.
-    with admin_client(brokers, QUERY_TIMEOUT_MS, stream.security) as admin:
+    def look(admin: KafkaAdminClient) -> tuple[Mapping[str, str], Mapping[TopicPartition, int]]:
         topics = existing_topics(admin, stream.topics)
+        ids = {topic.name: topic.id for topic in topics}
         places = [place for topic in topics for place in read_places(stream, topic.name, topic.partitions)]
         latest = {kafka.TopicPartition(*place): OffsetSpec.LATEST for place in places}
         ends = admin.list_partition_offsets(latest, isolation_level=IsolationLevel.READ_COMMITTED) if latest else {}
-    return {topic.name: topic.id for topic in topics}, {TopicPartition(*part): end.offset for part, end in ends.items()}
+        return ids, {TopicPartition(*part): end.offset for part, end in ends.items()}
+
+    # An admin client answers both in 12 ms; a consumer waits 100 ms for its first metadata.
+    return ask_admin(brokers, QUERY_TIMEOUT_MS, look, stream.security)
 
 
 class _Reader:

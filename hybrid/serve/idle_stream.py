@@ -1,7 +1,7 @@
 """`IdleStream`: whether a stream is as it was when its ingester last found nothing new.
 
-To plan a batch, an ingester asks Kafka for ids, partitions, offsets and leader epochs over a connection of its own, and
-reads the half's log. For a hundred tables that nobody writes to, that is half a core. One client watches the topics of
+To plan a batch, an ingester asks Kafka for ids, partitions, offsets and leader epochs in seven requests, and reads the
+half's log. For a hundred tables that nobody writes to, that is half a core. One client watches the topics of
 all tables of a broker instead, and an ingester plans only when something has changed.
 """
 

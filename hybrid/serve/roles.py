@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 
 from hybrid.api.hybrid import Hybrid
 from hybrid.errors import ConflictError
+from hybrid.kafka.admin_pool import admin_clients_kept
 from hybrid.kafka.clients import import_clients
 from hybrid.runtime.gc_tuning import collect_rarely
 from hybrid.serve.admission import RUNNING_OF_ONE
@@ -66,7 +67,7 @@ def run_query(home: Hybrid, address: Address, options: Sequence[str]) -> int:
     server = http_server(app, limits_of_process())
     _ignore_terminal()
     watch_lifeline("query", sockets, options, lambda: server.should_exit)
-    with lags_sampled(app.state.context):
+    with admin_clients_kept(), lags_sampled(app.state.context):
         server.run(sockets=sockets)
     return 0
 
@@ -94,7 +95,8 @@ def run_pipeline(home: Hybrid, address: Address, options: Sequence[str]) -> int:
         return True  # the succession below waits for the end of the work
 
     watch_lifeline("pipeline", (), options, let_go)
-    code = Pipeline(home, stop).run()
+    with admin_clients_kept():
+        code = Pipeline(home, stop).run()
     if fallen.is_set():
         time.sleep(max(0.0, fallen_at[0] + _GRACE_S["pipeline"] - time.monotonic()))
         if not terminated.is_set():

@@ -14,6 +14,9 @@ from hybrid.config.table_config import Half
 from hybrid.errors import StreamError
 from hybrid.jvm import broker_files
 from hybrid.jvm.broker import LocalBroker, free_port
+from hybrid.kafka import streams
+from hybrid.kafka.admin_pool import AdminPool
+from hybrid.kafka.clients import connect_admin
 from hybrid.kafka.streams import offsets_at, view_stream
 from hybrid.kafka.topics import create_topic
 from hybrid.operations.tables.create import create_halves
@@ -98,3 +101,26 @@ def test_every_client_gets_through(secured, workbench, tmp_path, listener):
     assert table.queried() == [1, 2, 3] and refused.queried() == [1, 2], "answered from committed rows"
     with pytest.raises(StreamError):
         create_halves(layout_in(tmp_path / "new"), replace(spec, stream=replace(spec.stream, security=wrong)), 0)
+
+
+@pytest.mark.parametrize("listener", ["SASL", "TLS"])
+def test_a_kept_client_serves_its_own_user_only(secured, monkeypatch, listener):
+    topic, connected = f"t-{uuid.uuid4().hex[:12]}", []
+
+    def connect(*arguments):
+        connected.append(arguments)
+        return connect_admin(*arguments)
+
+    create_topic(secured["PLAINTEXT"], topic)
+    stream = table_spec(secured[listener], topic).stream
+    right = replace(stream, security=security_of(listener, secured["ca"]))
+    wrong = replace(stream, security=security_of(listener, secured["ca"], "other"))
+    pool = AdminPool(connect)
+    monkeypatch.setattr(streams, "ask_admin", pool.ask)
+    with pool.keeping():
+        assert view_stream(right) == view_stream(right)
+        assert len(connected) == 1
+        with pytest.raises(StreamError):
+            view_stream(wrong, 3_000)
+        assert view_stream(right).topic_ids.keys() == {topic}
+        assert len(connected) == 2
