@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 
 from hybrid.config.table_config import Half
 from hybrid.home.table_ref import TableRef
+from hybrid.kafka.clients import QUERY_TIMEOUT_MS
+from hybrid.kafka.streams import SilentBrokers
 from hybrid.operations.ingestion_lag import TableLag
-from hybrid.operations.partitions import newest_ms
+from hybrid.operations.partitions import StreamEnds, newest_ms
 from hybrid.operations.run_views import visible_run
 from hybrid.operations.schedules import Schedule, schedules_of
 from hybrid.operations.tables.status import TableStatus, statuses_of
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from hybrid.catalog.runs import RunRecord
     from hybrid.home.home import Home
     from hybrid.home.table_ref import FixedTableRef
+    from hybrid.kafka.streams import StreamView
 
 TREND_BUCKETS, TREND_BUCKET_MS = 30, 120_000
 _RUNS_MAX = 300
@@ -48,7 +51,7 @@ class TableOverview:
     """A table at a glance. `committed_until_ms` is the Kafka timestamp of its newest committed row.
 
     `complete_ms` is when all that Kafka held was committed, where that is known. `active` are its incomplete runs,
-    `failed` the newest run of each type where that failed.
+    `failed` the newest run of each type where that failed. `ends` are Kafka's end offsets, if it answered.
     """
 
     status: TableStatus
@@ -58,6 +61,7 @@ class TableOverview:
     failed: tuple[RunRecord, ...]
     schedules: tuple[Schedule, ...]
     complete_ms: int | None
+    ends: StreamEnds | None = None
 
     @property
     def lag(self) -> TableLag:
@@ -87,11 +91,19 @@ def overview_of_all(home: Home, pinned: Callable[[TableRef], FixedTableRef] = Ta
     for run in home.catalog.runs.list(limit=_RUNS_MAX, dry_runs=False):
         runs[run.table_name].append(visible_run(run))
     tables = [pinned(home.table(name)) for name in home.table_names()]
-    statuses = statuses_of(home, tables)
-    return [_overview(home, table, status, runs[table.name]) for table, status in zip(tables, statuses, strict=True)]
+    brokers = SilentBrokers(QUERY_TIMEOUT_MS)
+    statuses = statuses_of(home, tables, silent=brokers)
+    return [
+        _overview(
+            home, table, status, runs[table.name], brokers.views.get(stream) if (stream := table.spec.stream) else None
+        )
+        for table, status in zip(tables, statuses, strict=True)
+    ]
 
 
-def _overview(home: Home, table: FixedTableRef, status: TableStatus, runs: Sequence[RunRecord]) -> TableOverview:
+def _overview(
+    home: Home, table: FixedTableRef, status: TableStatus, runs: Sequence[RunRecord], view: StreamView | None
+) -> TableOverview:
     realtime = table.half(Half.REALTIME) if Half.REALTIME in table.spec.halves else None
     hidden = bookkeeping(table.name)
     files = [file for file in realtime.files if file.segment not in hidden] if realtime is not None else []
@@ -103,6 +115,7 @@ def _overview(home: Home, table: FixedTableRef, status: TableStatus, runs: Seque
         failed=tuple(newest_failures(runs)),
         schedules=tuple(schedules_of(home, table.spec)),
         complete_ms=realtime.realtime.complete_ms if realtime is not None else None,
+        ends=StreamEnds.of(view) if view is not None else None,
     )
 
 

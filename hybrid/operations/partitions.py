@@ -18,6 +18,7 @@ from hybrid.table.names import topic_in_name
 if TYPE_CHECKING:
     from hybrid.config.table_config import StreamConfig
     from hybrid.home.table_ref import TableRef
+    from hybrid.kafka.streams import StreamView
     from hybrid.lake.log_entries import DataFile
 
 # The rate is taken over fixed intervals, so that it changes with rows and not with every look.
@@ -36,6 +37,11 @@ class StreamEnds:
     problem: str | None = None
     hint: str | None = None
     starts: Mapping[TopicPartition, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, view: StreamView) -> StreamEnds:
+        """The end offsets of an answer."""
+        return cls(view.ends, starts=view.starts)
 
 
 @dataclass(frozen=True)
@@ -69,8 +75,7 @@ def stream_ends(table: TableRef) -> StreamEnds:
         return StreamEnds()
     try:
         state = table.half(Half.REALTIME).realtime
-        view = require_topics(stream, state.known_ids(stream), QUERY_TIMEOUT_MS)
-        return StreamEnds(view.ends, starts=view.starts)
+        return StreamEnds.of(require_topics(stream, state.known_ids(stream), QUERY_TIMEOUT_MS))
     except HybridError as error:
         return StreamEnds({}, str(error), error.hint)
 

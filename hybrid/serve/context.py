@@ -116,7 +116,11 @@ class ServerContext:
         """Return the briefly cached overview of the tables."""
 
         def look() -> list[TableOverview]:
+            began = time.monotonic()
             found = overview_of_all(self.home.context, self.open_halves.pinned)
+            for table in found:
+                if table.ends is not None:
+                    self.stream_ends.put(table.status.table, table.ends, began)
             self.lag.add((table.lag for table in found), self.home.context.now_ms())
             return found
 
@@ -124,7 +128,10 @@ class ServerContext:
 
     @cached_property
     def stream_ends(self) -> StatusCaches[StreamEnds]:
-        """Return the briefly cached end offsets of streams, by table: Kafka may take long to answer."""
+        """Return the briefly cached end offsets of streams, by table: Kafka may take long to answer.
+
+        The overview adds those that it was answered, so that a page that shows both asks once.
+        """
         return StatusCaches(lambda table: stream_ends(self.pinned(table)))
 
     @cached_property

@@ -40,6 +40,10 @@ class StatusCache(Generic[Value]):
                 self._found[key] = found = (ended + max(self._kept_s, _SHARE * (ended - began)), value)
             return found[1]
 
+    def put(self, value: Value, looked_at: float) -> None:
+        """Keep a result of another look, from `looked_at` (monotonic clock, s) on as long as one's own."""
+        self._found[reads_only()] = (looked_at + self._kept_s, value)
+
 
 class StatusCaches(Generic[Value]):
     """A `StatusCache` for each table that somebody looks at. Thread-safe."""
@@ -51,8 +55,14 @@ class StatusCaches(Generic[Value]):
 
     def get(self, table: str) -> Value:
         """Return the result for a table, not older than its cache allows."""
+        return self._cache(table).get()
+
+    def put(self, table: str, value: Value, looked_at: float) -> None:
+        """Keep the result of another look for a table, see `StatusCache.put`."""
+        self._cache(table).put(value, looked_at)
+
+    def _cache(self, table: str) -> StatusCache[Value]:
         with self._one_adds:
             if table not in self._caches and len(self._caches) >= _TABLES_MAX:
                 self._caches.clear()
-            cache = self._caches.setdefault(table, StatusCache(partial(self._look, table)))
-        return cache.get()
+            return self._caches.setdefault(table, StatusCache(partial(self._look, table)))

@@ -9,6 +9,8 @@ import pytest
 
 from hybrid.api.hybrid import Hybrid, TableDocuments
 from hybrid.home.accounts import Right
+from hybrid.kafka import streams
+from hybrid.kafka.streams import StreamView
 from hybrid.operations.partitions import PartitionStatus, StreamEnds, partitions_of, rate_of, stream_ends
 from hybrid.operations.tables.create import _definition
 from hybrid.serve import context
@@ -17,6 +19,7 @@ from hybrid.serve.status_cache import StatusCaches
 from hybrid.table.boundary import TopicPartition
 from hybrid.table.columns import rejected_segment
 from tests.console.page_requests import EVIL, fetched, key, page, post, queued, twin
+from tests.fake_streams import seen
 from tests.query.halves import KEY, Halves, Row
 from tests.serve.app import CONSUMING, OFFLINE, SCHEMA, App, lay_orders
 
@@ -161,6 +164,21 @@ def test_where_kafka_does_not_answer_the_page_says_so(app: App) -> None:
     model, text = twin(app, PLACE), page(app, PLACE)
     assert model["unreachable"]["error"] == ends.problem and model["totals"]["lag"] is None
     assert text.count(escape(ends.problem)) == 1 and "No rejected rows" in text
+
+
+def test_one_look_at_kafka_serves_the_whole_page(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The state, the lag of the card and the partitions: the overview's answer is that of the partitions, too."""
+    looks = []
+
+    def view(*arguments: Any) -> StreamView:
+        looks.append(arguments)
+        return seen("orders", "id-1", {0: 0}, {0: 10})
+
+    monkeypatch.setattr(streams, "view_stream", view)
+    lay_orders(app.home)
+    model = twin(app, PLACE)
+    assert model["totals"]["lag"] == 6 and model["unreachable"] is None and model["problem"] is None
+    assert model["partitions"][0]["start"] == 0 and len(looks) == 1
 
 
 def test_a_table_without_a_stream_says_what_fills_it(app: App) -> None:

@@ -16,7 +16,7 @@ from hybrid.errors import StreamError, TopicError
 from hybrid.kafka.streams import SilentBrokers, StreamView
 from hybrid.operations.tables.status import status_of_all
 from hybrid.serve.commit_waits import CommitWaits
-from hybrid.serve.status_cache import StatusCache
+from hybrid.serve.status_cache import StatusCache, StatusCaches
 from hybrid.table.boundary import TopicPartition
 from tests.serve.app import App
 
@@ -131,3 +131,13 @@ def test_the_page_is_made_once_for_all_who_look() -> None:
         time.sleep(0.1)
         kept.get()
     assert len(made) == 2
+
+
+def test_what_another_look_found_is_kept_as_long_as_an_own() -> None:
+    looks = iter(["own", "own, later"])
+    caches = StatusCaches(lambda table: next(looks))
+    caches.put("orders", "too old", time.monotonic() - 3600)
+    assert caches.get("orders") == "own"
+    caches.put("orders", "of the overview", time.monotonic())
+    assert caches.get("orders") == "of the overview"
+    assert caches.get("rides") == "own, later", "of another table"

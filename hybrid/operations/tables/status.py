@@ -79,9 +79,14 @@ def status_of_all(home: Home, visible: VisibleRows | None = None) -> list[TableS
     return statuses_of(home, [home.table(name) for name in home.table_names()], visible)
 
 
-def statuses_of(home: Home, tables: Sequence[TableRef], visible: VisibleRows | None = None) -> list[TableStatus]:
-    """The status of each of these tables, as `status_of_all`."""
-    silent = SilentBrokers(QUERY_TIMEOUT_MS)
+def statuses_of(
+    home: Home,
+    tables: Sequence[TableRef],
+    visible: VisibleRows | None = None,
+    silent: SilentBrokers | None = None,
+) -> list[TableStatus]:
+    """The status of each of these tables, as `status_of_all`. Brokers are asked by way of `silent`."""
+    silent = silent or SilentBrokers(QUERY_TIMEOUT_MS)
     if len(tables) == 1:
         return [status_of(home, tables[0], silent, visible)]
     if sum(Half.REALTIME in table.spec.halves for table in tables) > 1:

@@ -58,10 +58,10 @@ def _live(ask: PageRequest, name: str, has_realtime: bool) -> Json:
     """What changes while rows arrive."""
     ref = ask.context.pinned(name)
     table = Table(ask.context.home.context, ref)
+    card = overview_of(ask, name)  # first: its look at Kafka serves the ends, too
     ends = ask.context.stream_ends.get(name) if ref.spec.stream is not None else StreamEnds()
     now_ms = ask.context.home.context.now_ms()
     partitions = partitions_of(ref, ends, now_ms)
-    card = overview_of(ask, name)
     pause = json_value(vars(table.pause_status())) if has_realtime else None
     problem = None
     if card is not None and not card.status.healthy and not (pause and pause["paused"]):
