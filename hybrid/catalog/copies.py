@@ -15,7 +15,7 @@ _COPIED = "Its process runs on the home that this one was copied from; run it ag
 
 
 def forget_other_processes(engine: sa.Engine, home: Path) -> None:
-    """In a copied catalog: delete the server's processes, and mark running commands as INTERRUPTED.
+    """In a copied catalog, forget the processes of the other home.
 
     A run of a server stays RUNNING: the next server of the copy resumes it, as after a crash.
     """
@@ -28,9 +28,13 @@ def forget_other_processes(engine: sa.Engine, home: Path) -> None:
     with engine.begin() as connection:
         connection.execute(ORIGIN.delete())
         connection.execute(ORIGIN.insert().values(folder=here))
-        if origin is None:  # a new catalog, or one of an older version
-            return
-        for table in (ROLES, INGESTION):
-            connection.execute(table.delete())
-        commands = RUNS.update().where(RUNS.c.state == "RUNNING", RUNS.c.verb.is_(None))
-        connection.execute(commands.values(state="INTERRUPTED", result=_COPIED))
+        if origin is not None:  # else a new catalog, or one of an older version
+            forget_processes(connection)
+
+
+def forget_processes(connection: sa.Connection) -> None:
+    """Delete the server's processes, and mark running commands as INTERRUPTED."""
+    for table in (ROLES, INGESTION):
+        connection.execute(table.delete())
+    commands = RUNS.update().where(RUNS.c.state == "RUNNING", RUNS.c.verb.is_(None))
+    connection.execute(commands.values(state="INTERRUPTED", result=_COPIED))

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from hybrid.catalog.schema import RUN_COUNTS, RUNS
+from hybrid.catalog.schema import RUN_COUNTS, RUNS, put_row
 from hybrid.clock import wall_clock_ms
 from hybrid.errors import (
     HybridError,
@@ -367,10 +367,8 @@ def failed_state(error: Exception, kind: str, *, is_scheduled: bool = False) -> 
 
 
 def _count_end(connection: sa.Connection, table: str, kind: str, state: str) -> None:
-    columns = RUN_COUNTS.c
-    here = sa.and_(columns.table_name == table, columns.type == kind, columns.state == state)
-    if not connection.execute(RUN_COUNTS.update().where(here).values(number=columns.number + 1)).rowcount:
-        connection.execute(RUN_COUNTS.insert().values(table_name=table, type=kind, state=state, number=1))
+    key = {"table_name": table, "type": kind, "state": state}
+    put_row(connection, RUN_COUNTS, key, {"number": 1}, changed={"number": RUN_COUNTS.c.number + 1})
 
 
 def public_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,36 +4,56 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import sqlalchemy as sa
 
 _ATTEMPTS = 20
 _PAUSE_S = 0.1
 
+# PostgreSQL: the channel that tells of writes, and the advisory lock of whoever changes the tables or their owner.
+CHANNEL, LOCK = "hybrid_catalog", 0x6879_6272
+_TRIGGER = "hybrid_catalog_written"
+_NOTIFY = f"""
+CREATE OR REPLACE FUNCTION {_TRIGGER}() RETURNS trigger LANGUAGE plpgsql AS
+$$ BEGIN PERFORM pg_notify('{CHANNEL}', ''); RETURN NULL; END $$
+"""
+
 METADATA = sa.MetaData()
+
+
+class _Text(sa.TypeDecorator[str]):
+    """A text. PostgreSQL's hold no NUL, which messages of errors may quote from data."""
+
+    impl, cache_ok = sa.String, True
+
+    def process_bind_param(self, value: str | None, dialect: sa.Dialect) -> str | None:
+        """The text as the database takes it."""
+        return value if value is None or "\x00" not in value else value.replace("\x00", "\N{REPLACEMENT CHARACTER}")
+
 
 RUNS = sa.Table(
     "runs",
     METADATA,
-    sa.Column("id", sa.String, primary_key=True),
-    sa.Column("table_name", sa.String, nullable=False, index=True),
-    sa.Column("type", sa.String, nullable=False),
-    sa.Column("state", sa.String, nullable=False, index=True),
-    sa.Column("created_at", sa.String, nullable=False),
-    sa.Column("started_at", sa.String),
-    sa.Column("finished_at", sa.String),
-    sa.Column("result", sa.String),
+    sa.Column("id", _Text, primary_key=True),
+    sa.Column("table_name", _Text, nullable=False, index=True),
+    sa.Column("type", _Text, nullable=False),
+    sa.Column("state", _Text, nullable=False, index=True),
+    sa.Column("created_at", _Text, nullable=False),
+    sa.Column("started_at", _Text),
+    sa.Column("finished_at", _Text),
+    sa.Column("result", _Text),
     sa.Column("pid", sa.Integer),
     # The work of a server: the API's verb with its arguments as JSON. None: a run of another process.
-    sa.Column("verb", sa.String),
-    sa.Column("arguments", sa.String),
-    sa.Column("source", sa.String),
+    sa.Column("verb", _Text),
+    sa.Column("arguments", _Text),
+    sa.Column("source", _Text),
     sa.Column("attempts", sa.Integer),
-    sa.Column("progress", sa.String),
-    sa.Column("report", sa.String),
-    sa.Column("error", sa.String),
+    sa.Column("progress", _Text),
+    sa.Column("report", _Text),
+    sa.Column("error", _Text),
     # Set while a task is incomplete, so that the unique index below allows only one; None afterwards.
-    sa.Column("only_one", sa.String),
+    sa.Column("only_one", _Text),
     # The version of the half that the run commits to, at the time of queueing.
     sa.Column("queued_version", sa.BigInteger),
     sa.Column("dry_run", sa.Boolean),
@@ -46,27 +66,27 @@ sa.Index("runs_created_at", RUNS.c.created_at)
 RUN_COUNTS = sa.Table(
     "run_counts",
     METADATA,
-    sa.Column("table_name", sa.String, primary_key=True),
-    sa.Column("type", sa.String, primary_key=True),
-    sa.Column("state", sa.String, primary_key=True),
+    sa.Column("table_name", _Text, primary_key=True),
+    sa.Column("type", _Text, primary_key=True),
+    sa.Column("state", _Text, primary_key=True),
     sa.Column("number", sa.BigInteger, nullable=False),
 )
 
 ROLES = sa.Table(
     "roles",
     METADATA,
-    sa.Column("role", sa.String, primary_key=True),
+    sa.Column("role", _Text, primary_key=True),
     sa.Column("pid", sa.Integer, nullable=False),
-    sa.Column("state", sa.String, nullable=False),
+    sa.Column("state", _Text, nullable=False),
     sa.Column("beat_ms", sa.BigInteger, nullable=False),
 )
 
 INGESTION = sa.Table(
     "ingestion",
     METADATA,
-    sa.Column("table_name", sa.String, primary_key=True),
-    sa.Column("state", sa.String, nullable=False),
-    sa.Column("detail", sa.String),
+    sa.Column("table_name", _Text, primary_key=True),
+    sa.Column("state", _Text, nullable=False),
+    sa.Column("detail", _Text),
     sa.Column("behind", sa.BigInteger),
     sa.Column("at_ms", sa.BigInteger, nullable=False),
 )
@@ -74,21 +94,21 @@ INGESTION = sa.Table(
 PAUSES = sa.Table(
     "pauses",
     METADATA,
-    sa.Column("table_name", sa.String, primary_key=True),
+    sa.Column("table_name", _Text, primary_key=True),
     sa.Column("at_ms", sa.BigInteger, nullable=False),
-    sa.Column("comment", sa.String),
+    sa.Column("comment", _Text),
 )
 
 # The desired state of a connector (`paused`; `stop_at`: where its stream ends for now, as JSON), and its current state.
 CONNECTORS = sa.Table(
     "connectors",
     METADATA,
-    sa.Column("table_name", sa.String, primary_key=True),
-    sa.Column("name", sa.String, primary_key=True),
+    sa.Column("table_name", _Text, primary_key=True),
+    sa.Column("name", _Text, primary_key=True),
     sa.Column("paused", sa.Boolean),
-    sa.Column("stop_at", sa.String),
-    sa.Column("state", sa.String),
-    sa.Column("error", sa.String),
+    sa.Column("stop_at", _Text),
+    sa.Column("state", _Text),
+    sa.Column("error", _Text),
     sa.Column("errors", sa.Integer),
     sa.Column("at_ms", sa.BigInteger),
 )
@@ -100,23 +120,41 @@ CLOCK = sa.Table(
     sa.Column("id", sa.Integer, primary_key=True),
     sa.Column("wall_ms", sa.BigInteger, nullable=False),
     sa.Column("running_ms", sa.BigInteger, nullable=False),
-    sa.Column("boot", sa.String, nullable=False),
+    sa.Column("boot", _Text, nullable=False),
     sa.Column("doubted_wall_ms", sa.BigInteger),
     sa.Column("doubted_running_ms", sa.BigInteger),
-    sa.Column("doubted_boot", sa.String),
+    sa.Column("doubted_boot", _Text),
     sa.Column("steady_ms", sa.BigInteger, nullable=False),
 )
 
 # The home's folder (device:inode): a value that differs from the current folder's indicates a copied catalog.
-ORIGIN = sa.Table("origin", METADATA, sa.Column("folder", sa.String, primary_key=True))
+ORIGIN = sa.Table("origin", METADATA, sa.Column("folder", _Text, primary_key=True))
 
 
 def put(engine: sa.Engine, table: sa.Table, key: Mapping[str, object], values: Mapping[str, object]) -> None:
     """Set `values` in the row with that key, which is inserted if it is missing."""
-    here = sa.and_(*(table.c[name] == value for name, value in key.items()))
     with engine.begin() as connection:
-        if not connection.execute(table.update().where(here).values(**values)).rowcount:
-            connection.execute(table.insert().values(**key, **values))
+        put_row(connection, table, key, values)
+
+
+def put_row(
+    connection: sa.Connection,
+    table: sa.Table,
+    key: Mapping[str, object],
+    values: Mapping[str, object],
+    changed: Mapping[str, object] | None = None,
+) -> None:
+    """The same within a transaction; `changed` are the values of a row that is there, where they are others.
+
+    Of processes that insert the row at once, none fails.
+    """
+    insert: Any
+    if connection.dialect.name == "postgresql":
+        from sqlalchemy.dialects.postgresql import insert
+    else:
+        from sqlalchemy.dialects.sqlite import insert
+    statement = insert(table).values(**key, **values)
+    connection.execute(statement.on_conflict_do_update(index_elements=list(key), set_=dict(changed or values)))
 
 
 # The columns with texts that people or statements have written.
@@ -152,9 +190,16 @@ def mask(engine: sa.Engine, masked: Callable[[str, str], str]) -> int:
 
 def prepare(engine: sa.Engine) -> None:
     """Create missing tables and indexes, and columns that were added since the catalog was created."""
+    if engine.dialect.name == "postgresql":
+        with engine.begin() as connection:
+            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(LOCK)))
+            _make(connection)
+            _notify_of_writes(connection)
+        return
     for attempts_left in reversed(range(_ATTEMPTS)):
         try:
-            _make(engine)
+            with engine.begin() as connection:
+                _make(connection)
             return
         except sa.exc.OperationalError:  # another process created the same thing after our check
             if not attempts_left:
@@ -162,18 +207,33 @@ def prepare(engine: sa.Engine) -> None:
             time.sleep(_PAUSE_S)
 
 
-def _make(engine: sa.Engine) -> None:
-    METADATA.create_all(engine)
-    there = sa.inspect(engine)
+def _make(connection: sa.Connection) -> None:
+    METADATA.create_all(connection)
+    there = sa.inspect(connection)
     for table in METADATA.sorted_tables:
         present_columns = {column["name"] for column in there.get_columns(table.name)}
         missing = [column for column in table.columns if column.name not in present_columns]
         indexed = {index["name"] for index in there.get_indexes(table.name)}
         if not missing and all(index.name in indexed for index in table.indexes):
             continue
-        with engine.begin() as connection:
-            for column in missing:
-                kind = column.type.compile(engine.dialect)
-                connection.execute(sa.text(f'ALTER TABLE "{table.name}" ADD COLUMN "{column.name}" {kind}'))
-            for index in table.indexes:
-                index.create(connection, checkfirst=True)
+        for column in missing:
+            kind = column.type.compile(connection.dialect)
+            connection.execute(sa.text(f'ALTER TABLE "{table.name}" ADD COLUMN "{column.name}" {kind}'))
+        for index in table.indexes:
+            index.create(connection, checkfirst=True)
+
+
+def _notify_of_writes(connection: sa.Connection) -> None:
+    """Let PostgreSQL notify the channel of whatever is written to the catalog's tables, whoever writes it."""
+    triggers = sa.text("SELECT tgrelid::regclass::text FROM pg_trigger WHERE tgname = :name")
+    present = {name.rpartition(".")[2].strip('"') for (name,) in connection.execute(triggers, {"name": _TRIGGER})}
+    missing = [table.name for table in METADATA.sorted_tables if table.name not in present]
+    if missing:
+        connection.execute(sa.text(_NOTIFY))
+    for name in missing:
+        connection.execute(
+            sa.text(
+                f'CREATE TRIGGER {_TRIGGER} AFTER INSERT OR UPDATE OR DELETE ON "{name}" '
+                f"FOR EACH STATEMENT EXECUTE FUNCTION {_TRIGGER}()"
+            )
+        )

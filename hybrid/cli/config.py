@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import click
 
 from hybrid.cli.cells import CellKind, View
@@ -9,6 +11,7 @@ from hybrid.cli.command import Cli, HybridGroup, pass_cli
 from hybrid.config.settings import Setting, Value
 
 _SECRET = ("token",)
+_PASSWORD = re.compile(r"(://[^/@\s:]*:)[^/@\s]*@")  # of a URL
 _SETTINGS = View(("name", "value", "source", "meaning"), below=("source",), kinds={"meaning": CellKind.PROSE})
 
 
@@ -40,4 +43,6 @@ def show(cli: Cli) -> None:
 
 
 def _shown(setting: Setting) -> Value:
-    return "(hidden)" if setting.name in _SECRET and setting.value is not None else setting.value
+    if setting.name in _SECRET and setting.value is not None:
+        return "(hidden)"
+    return _PASSWORD.sub(r"\1(hidden)@", setting.value) if isinstance(setting.value, str) else setting.value

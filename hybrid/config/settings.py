@@ -47,6 +47,7 @@ KEYS = (
     Key("kafka", None, str, "Kafka brokers, host:port[,host:port]; without it, those of the table config"),
     Key("server", None, str, "URL of a running server that is to do the work"),
     Key("token", None, str, "secret of an account on that server; better in HYBRID_TOKEN than on a command line"),
+    Key("catalog", None, str, "PostgreSQL URL of the record of runs; without it, SQLite in the home"),
     Key("lock_timeout_s", 60.0, float, "how long an operation waits for another operation on the same half, seconds"),
     Key("ingest_interval_s", 1.0, float, "a server's pause between looks at a topic, seconds"),
     Key("query_timeout_ms", 60_000, int, "how long a server works on one statement, milliseconds"),
@@ -113,6 +114,11 @@ class Settings:
     def token(self) -> str | None:
         """The secret for that server, or None."""
         return self._text("token")
+
+    @property
+    def catalog(self) -> str | None:
+        """URL of the database of the catalog; None: SQLite in the home."""
+        return self._text("catalog")
 
     @property
     def lock_timeout_s(self) -> float:

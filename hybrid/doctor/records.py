@@ -9,7 +9,9 @@ from pathlib import Path
 from sqlalchemy.exc import SQLAlchemyError
 
 from hybrid.catalog.catalog import Catalog
+from hybrid.catalog.database import FILE
 from hybrid.doctor.findings import Checkup, Severity, now_words
+from hybrid.errors import HybridError
 from hybrid.operations.clock_guard import doubt_of
 from hybrid.rpc.client import server_of
 from hybrid.runtime import durable
@@ -20,21 +22,27 @@ _RUNS_MAX = 1000
 
 def check_catalog(checkup: Checkup) -> None:
     """Checks that the catalog can be read, and that no run in it waits for a dead process."""
-    path = checkup.home.home / "catalog.db"
-    if not path.exists():
-        return
-    try:
-        damage = _damage(path)
-    except sqlite3.Error as error:
-        checkup.found(Severity.ERROR, "catalog", f"The catalog {path} cannot be opened: {error}.")
-        return
-    if damage is not None and not _told_damage(checkup, path, damage):
+    if checkup.home.context.settings.catalog is None and not _is_intact(checkup, checkup.home.home / FILE):
         return
     try:
         _check_runs(checkup)
         _check_clock(checkup)
+    except HybridError as error:  # it names the catalog, and the remedy
+        checkup.found(Severity.ERROR, "catalog", str(error), hint=error.hint)
     except SQLAlchemyError as error:
-        checkup.found(Severity.ERROR, "catalog", f"The catalog {path} does not answer: {error}")
+        checkup.found(Severity.ERROR, "catalog", f"The catalog does not answer: {error}")
+
+
+def _is_intact(checkup: Checkup, path: Path) -> bool:
+    """Whether there is a catalog in SQLite to be looked at; it may be a new one in place of a damaged one."""
+    if not path.exists():
+        return False
+    try:
+        damage = _damage(path)
+    except sqlite3.Error as error:
+        checkup.found(Severity.ERROR, "catalog", f"The catalog {path} cannot be opened: {error}.")
+        return False
+    return damage is None or _told_damage(checkup, path, damage)
 
 
 def _check_clock(checkup: Checkup) -> None:
@@ -73,7 +81,7 @@ def _begin_anew(home: Path, path: Path) -> str:
         beside = path.with_name(path.name + ending)
         if beside.exists():
             durable.rename(beside, aside.with_name(aside.name + ending))
-    Catalog.in_home(home).close()
+    Catalog.of_home(home).close()
     return f"Began a new catalog; the damaged one is kept as {aside.name}."
 
 

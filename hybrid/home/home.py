@@ -102,7 +102,7 @@ class Home:
         """The catalog of runs, opened on first use."""
         from hybrid.catalog.catalog import Catalog
 
-        return Catalog.in_home(self.folder)
+        return Catalog.of_home(self.folder, self.settings.catalog)
 
     @cached_property
     def query_log(self) -> QueryLog:

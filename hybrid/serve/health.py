@@ -7,10 +7,10 @@ from collections.abc import Callable
 from importlib.metadata import version
 from typing import Any
 
-import sqlalchemy as sa
 from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
+from hybrid.catalog.catalog import CATALOG_ERRORS
 from hybrid.errors import HybridError
 from hybrid.runtime import durable
 from hybrid.runtime.json_values import json_value
@@ -69,7 +69,7 @@ def checks(context: ServerContext) -> list[dict[str, Any]]:
 def _checked(name: str, context: ServerContext, look: Callable[[ServerContext], tuple[bool, str]]) -> dict[str, Any]:
     try:
         ok, detail = look(context)
-    except (HybridError, OSError, sa.exc.SQLAlchemyError) as error:
+    except (HybridError, OSError, *CATALOG_ERRORS) as error:
         ok, detail = False, str(error)
     return {"name": name, "ok": ok, "detail": json_value(detail)}
 

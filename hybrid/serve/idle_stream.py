@@ -11,9 +11,8 @@ import time
 from collections.abc import Mapping
 from typing import NamedTuple
 
-import sqlalchemy as sa
-
 from hybrid.api.table import Table
+from hybrid.catalog.catalog import CATALOG_ERRORS
 from hybrid.config.table_config import Half, StreamConfig, TableSpec
 from hybrid.errors import StreamError
 from hybrid.kafka.broker_clients import BrokerClient, BrokerClients
@@ -96,7 +95,7 @@ class IdleStream:
         self._version = open_half(half).version if self._version is None else newest_version(half, self._version)
         try:
             pause = table.connectors.pause_offsets()
-        except sa.exc.SQLAlchemyError:
+        except CATALOG_ERRORS:
             return None
         ends = self._registration.ends()
         if ends is None:

@@ -14,10 +14,9 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 
-import sqlalchemy as sa
-
 from hybrid.api.hybrid import Hybrid
 from hybrid.api.table import Table
+from hybrid.catalog.catalog import CATALOG_ERRORS
 from hybrid.catalog.serving import Pause, Serving
 from hybrid.clock import wall_clock_ms
 from hybrid.errors import HybridError, NotFoundError
@@ -54,7 +53,7 @@ class SharedLooks:
         self._confirmed_at = time.monotonic()
 
     def pauses(self, *, newest: bool) -> Mapping[str, Pause]:
-        """The paused tables: the `newest` ones, or those of the last half second. Raises SQLAlchemyError."""
+        """The paused tables: the `newest` ones, or those of the last half second. Raises one of `CATALOG_ERRORS`."""
         # Without a lock: a catalog that does not answer would let all tables wait one behind the other.
         if newest or time.monotonic() - self._read_at >= _PAUSED_POLL_S:
             self._pauses = self._serving.pauses()
@@ -69,7 +68,7 @@ class SharedLooks:
     def confirm(self, table: str) -> None:
         """Records, some seconds later and together with others, that the noted state of a table still holds now.
 
-        Raises SQLAlchemyError.
+        Raises one of `CATALOG_ERRORS`.
         """
         with self._lock:
             self._confirmed_ms[table] = wall_clock_ms()
@@ -147,7 +146,7 @@ class Ingester(threading.Thread):
         try:
             pause = self._shared.pauses(newest=not is_idle).get(self.table)
             waits = table.connectors.waits() if pause is None else None
-        except sa.exc.SQLAlchemyError as error:
+        except CATALOG_ERRORS as error:
             if self._has_looked:
                 _LOG.warning("The catalog cannot be read, '%s' is ingested as before: %s", self.table, error)
                 return
@@ -187,5 +186,5 @@ class Ingester(threading.Thread):
                 self._shared.noted(self.table)
                 self._home.context.catalog.serving.note_ingestion(self.table, state, detail, behind)
             self._is_noted = True
-        except sa.exc.SQLAlchemyError as error:  # ingestion does not depend on the catalog
+        except CATALOG_ERRORS as error:  # ingestion does not depend on the catalog
             _LOG.warning("How '%s' is ingested cannot be noted: %s", self.table, error)

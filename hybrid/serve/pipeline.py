@@ -14,9 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-import sqlalchemy as sa
-
 from hybrid.api.hybrid import Hybrid
+from hybrid.catalog.catalog import CATALOG_ERRORS
 from hybrid.catalog.runs import RunRecord
 from hybrid.config.table_config import TableSpec
 from hybrid.errors import ConflictError, HybridError
@@ -143,7 +142,7 @@ class Pipeline:
                     self._home.context.catalog.runs.remove_old(self._home.context.now_ms())
                     self._home.context.query_log.remove_old()
                     take_back_abandoned(self._home.context)
-        except (HybridError, OSError, sa.exc.SQLAlchemyError) as error:
+        except (HybridError, OSError, *CATALOG_ERRORS) as error:
             self._complain("The tables cannot be looked at", error)
             return
         self._state = "ready"
@@ -162,7 +161,7 @@ class Pipeline:
                 return None
             self._busy_before, self._queue_read_at = busy, now
             return self._home.context.catalog.runs.claim(lambda run: may_start(run, busy))
-        except sa.exc.SQLAlchemyError as error:
+        except CATALOG_ERRORS as error:
             self._complain("The queue cannot be read", error)
             return None
 
@@ -171,7 +170,7 @@ class Pipeline:
         while not self._stop.is_set():
             try:
                 taken_up = self._home.context.catalog.runs.take_up_fallen()
-            except sa.exc.SQLAlchemyError as error:
+            except CATALOG_ERRORS as error:
                 self._complain("The catalog cannot be read", error)
                 self._stop.wait(_LOOK_S)
                 continue

@@ -21,7 +21,7 @@ def bytes_of(home: Path) -> bytes:
 
 
 def test_a_removed_value_is_neither_in_free_pages_nor_in_the_journal(tmp_path: Path) -> None:
-    catalog = Catalog.in_home(tmp_path)
+    catalog = Catalog.of_home(tmp_path)
     with contextlib.closing(catalog), catalog.runs.recorded("run-1", "orders", "purge", {"where": SECRET * 500}):
         assert SECRET.encode() in bytes_of(tmp_path)
         with catalog._engine.begin() as connection:
@@ -32,7 +32,7 @@ def test_a_removed_value_is_neither_in_free_pages_nor_in_the_journal(tmp_path: P
 
 
 def test_a_home_is_made_for_its_user_alone(tmp_path: Path) -> None:
-    Catalog.in_home(tmp_path / "home").close()
+    Catalog.of_home(tmp_path / "home").close()
     assert (tmp_path / "home").stat().st_mode & 0o777 == 0o700
 
 

@@ -22,7 +22,7 @@ def request(number: int, table: str = "orders", *, only_one: bool = False) -> Ru
 
 @pytest.fixture
 def catalog(home: Path) -> Catalog:
-    return Catalog.in_home(home)
+    return Catalog.of_home(home)
 
 
 def test_a_run_from_the_queue_to_its_end(catalog: Catalog) -> None:
@@ -72,7 +72,7 @@ def test_a_run_is_claimed_by_one_only(home: Path, catalog: Catalog) -> None:
     claimed: list[str] = []
 
     def claim() -> None:
-        own = Catalog.in_home(home)
+        own = Catalog.of_home(home)
         misses = 0
         while misses < 20:
             run = own.runs.claim()
@@ -115,11 +115,11 @@ def test_a_catalog_of_an_earlier_version_is_brought_up_to_date(home: Path) -> No
         )
         old.execute("INSERT INTO runs VALUES ('old', 'orders', 'ingest', 'DONE', '2026-01-01', NULL, 'x', 1)")
     old.close()
-    catalog = Catalog.in_home(home)
+    catalog = Catalog.of_home(home)
     assert [run.id for run in catalog.runs.list()] == ["old"]
     assert catalog.runs.enqueue(request(1, only_one=True)) is not None
     assert catalog.runs.enqueue(request(2, only_one=True)) is None
-    Catalog.in_home(home).close()
+    Catalog.of_home(home).close()
 
 
 @pytest.mark.slow
@@ -128,7 +128,7 @@ def test_processes_that_make_the_catalog_at_once(home: Path) -> None:
 
     def make() -> None:
         try:
-            Catalog.in_home(home).close()
+            Catalog.of_home(home).close()
         except Exception as error:
             failures.append(error)
 

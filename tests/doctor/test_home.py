@@ -91,7 +91,7 @@ def damage(path: Path, how: str) -> None:
     if how == "no database":
         path.write_text("this was a database once\n" * 1000)
         return
-    catalog = Catalog.in_home(path.parent)
+    catalog = Catalog.of_home(path.parent)
     for number in range(200):
         catalog.runs.enqueue(RunRequest(f"run-{number}", "orders", "move", "move", {}, "cli"))
     catalog.close()
@@ -149,10 +149,10 @@ def test_a_repair_that_fails_says_so(orders: Patient, monkeypatch: pytest.Monkey
 
 @pytest.mark.process
 def test_runs_whose_process_is_gone(patient: Patient) -> None:
-    catalog = Catalog.in_home(patient.path)
+    catalog = Catalog.of_home(patient.path)
     code = (
         "import os, sys, pathlib; from hybrid.catalog.catalog import Catalog\n"
-        "with Catalog.in_home(pathlib.Path(sys.argv[1])).runs.recorded('run-1', 'orders', 'ingest'): os._exit(9)"
+        "with Catalog.of_home(pathlib.Path(sys.argv[1])).runs.recorded('run-1', 'orders', 'ingest'): os._exit(9)"
     )
     assert subprocess.run([sys.executable, "-c", code, str(patient.path)]).returncode == 9
     catalog.runs.enqueue(RunRequest("run-2", "orders", "move", "move", {}, "http"))

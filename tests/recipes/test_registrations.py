@@ -168,7 +168,7 @@ def test_the_story(recipe):
 def runs_of(recipe):
     from hybrid.catalog.catalog import Catalog
 
-    catalog = Catalog.in_home(recipe.home)
+    catalog = Catalog.of_home(recipe.home)
     with contextlib.closing(catalog):
         found = catalog.runs.list(TABLE, kind="flow")
         return [

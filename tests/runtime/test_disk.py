@@ -42,7 +42,7 @@ def sqlite_full(folder: Path) -> sqlite3.Error:
 
 def test_the_catalog_on_a_full_disk(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     hybrid.connect(home).create_table(given("INT"))
-    catalog = Catalog.in_home(home)
+    catalog = Catalog.of_home(home)
 
     @sa.event.listens_for(catalog._engine, "connect")
     def _small(connection: sqlite3.Connection, _: object) -> None:

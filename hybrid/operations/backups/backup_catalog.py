@@ -7,10 +7,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
+from hybrid.catalog.database import FILE
+from hybrid.home.home import Home
 from hybrid.operations.erasure import ERASE
 from hybrid.runtime.disk import sqlite_error
 
-CATALOG = "catalog.db"
+CATALOG = FILE
 _UNFINISHED = (
     "It had not ended when the backup was made that this home was restored from. "
     "The segments tell what it committed; run it again if it is wanted."
@@ -27,18 +29,22 @@ _INTERRUPT = (
 )
 
 
-def copy_catalog(home: Path) -> bytes | None:
-    """A home's catalog, as it is at one moment. None when the home has none.
+def copy_catalog(home: Home) -> bytes | None:
+    """A home's catalog, as it is at one moment, as an SQLite file. None when the home has none.
 
     Runs that have not ended lose their arguments, which may hold secrets: a restored home does not run them. They are
     removed in memory, so that no file of a backup directory ever has them.
     """
-    path = home / CATALOG
-    if not path.exists():
+    path, is_in_file = home.folder / CATALOG, home.settings.catalog is None
+    if is_in_file and not path.exists():
         return None
     try:
-        with closing(sqlite3.connect(path, timeout=30)) as source, closing(sqlite3.connect(":memory:")) as copy:
-            source.backup(copy)
+        with closing(sqlite3.connect(":memory:", check_same_thread=False)) as copy:
+            if is_in_file:
+                with closing(sqlite3.connect(path, timeout=30)) as source:
+                    source.backup(copy)
+            else:
+                home.catalog.write_copy(copy)
             with copy:
                 copy.execute("PRAGMA secure_delete = ON")  # no value may remain in a free page
                 if "runs" in _tables(copy):

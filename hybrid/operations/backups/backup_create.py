@@ -257,7 +257,7 @@ class _Creation:
         return BackupFile(name, stored.size, stored.sha256, modified_ns)
 
     def _store_catalog(self) -> None:
-        catalog = copy_catalog(self.home.folder)
+        catalog = copy_catalog(self.home)
         if catalog is not None:
             self.stored[(CATALOG,)] = [self._store_bytes(CATALOG, catalog)]
 
