@@ -32,7 +32,7 @@ level limit line list live load loaded local long look lost low machine made mak
 measure measured memory million minute missing mode month more most much name named need nested network new newest next
 no not number of offline old older on once one only open operation option or orders other out output outside over own
 packages page part path pause per pinot place plain play point position power prefix prepare print private problem
-processes processor produce producing product prove public push put python queries query question range reach read
+postgresql processes processor produce producing product prove public push put python queries query question range reach read
 reading ready realtime reason records recreated reference refuse refused reload remark remote remove removed repair
 replaced request reset response rest results resume right rounded rounding rule running safe same save saved
 second secrets secured see serial serve session set settings setup several share short show side simple size slow small
