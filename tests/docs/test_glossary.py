@@ -32,7 +32,7 @@ level limit line list live load loaded local long look lost low machine made mak
 measure measured memory million minute missing mode month more most much name named need nested network new newest next
 no not number of offline old older on once one only open operation option or orders other out output outside over own
 packages page part path pause per pinot place plain play point position power prefix prepare print private problem
-postgresql processes processor produce producing product prove public push put python queries query question range reach read
+processes processor produce producing product prove public push put python queries query question range reach read
 reading ready realtime reason records recreated reference refuse refused reload remark remote remove removed repair
 replaced request reset response rest results resume right rounded rounding rule running safe same save saved
 second secrets secured see serial serve session set settings setup several share short show side simple size slow small
@@ -45,7 +45,7 @@ address cluster continue continues decide directory erased restore restoring ver
 asyncio call creating notebook alert dashboard
 bash complete dot fish interactive noun script verb zsh
 checked connect cores dbeaver exactly figure goes grafana guide happens hardening hint install know loss metabase night
-operate program says service sizing superset supervisor tested tried try unit upgrade wheel you
+operate postgresql program says service sizing superset supervisor tested tried try unit upgrade wheel you
 """
 
 
