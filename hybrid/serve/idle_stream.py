@@ -21,8 +21,9 @@ from hybrid.lake.log import open_half
 from hybrid.lake.log_entries import newest_version
 from hybrid.table.boundary import TopicPartition, read_places
 
-# What no watch shows, such as a truncated log or the age of a segment, is looked at so often.
-_LOOK_S = 60.0
+# What no watch shows is looked at so often: a log that was truncated and has grown to the same end. The next message
+# finds that out, too, so only the error comes later. The age of a segment shortens it.
+_LOOK_S = 300.0
 # How often the end offsets are asked for.
 _ENDS_S_MIN, _ENDS_S_MAX = 0.25, 1.0
 # Older answers of the watch say nothing about now: Kafka may be gone.
