@@ -79,10 +79,10 @@ def _raise_machine_error(context: sa.engine.ExceptionContext) -> None:
             f"The catalog {address} does not answer: {first}.",
             hint=f"psql '{address}' -c 'SELECT 1'; ingestion and queries go on without it, queued work waits",
         ) from error
-    if isinstance(error, dbapi.errors.InsufficientPrivilege):
+    if isinstance(error, dbapi.errors.InsufficientPrivilege | dbapi.errors.InvalidSchemaName):
         raise MachineError(
             f"The catalog {address} refuses what hybrid needs: {first}.",
-            hint="Let its user create tables: GRANT CREATE, USAGE ON SCHEMA ... TO ...",
+            hint="Create the schema, and let its user create tables: GRANT CREATE, USAGE ON SCHEMA ... TO ...",
         ) from error
 
 

@@ -225,8 +225,11 @@ def _make(connection: sa.Connection) -> None:
 
 def _notify_of_writes(connection: sa.Connection) -> None:
     """Let PostgreSQL notify the channel of whatever is written to the catalog's tables, whoever writes it."""
-    triggers = sa.text("SELECT tgrelid::regclass::text FROM pg_trigger WHERE tgname = :name")
-    present = {name.rpartition(".")[2].strip('"') for (name,) in connection.execute(triggers, {"name": _TRIGGER})}
+    triggers = sa.text(  # of this schema's tables: the database may hold catalogs in others
+        "SELECT relname FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid "
+        "WHERE tgname = :name AND pg_table_is_visible(tgrelid)"
+    )
+    present = set(connection.execute(triggers, {"name": _TRIGGER}).scalars())
     missing = [table.name for table in METADATA.sorted_tables if table.name not in present]
     if missing:
         connection.execute(sa.text(_NOTIFY))

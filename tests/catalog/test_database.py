@@ -171,8 +171,15 @@ def test_a_catalog_belongs_to_one_home(url: str, home: Path, tmp_path: Path) -> 
         schema = f"{url}?options=-csearch_path%3Danother"
         with catalog._engine.begin() as connection:
             connection.execute(sa.text("CREATE SCHEMA another"))
+        with pytest.raises(MachineError, match="no schema has been selected"):
+            Catalog.of_home(tmp_path / "another", schema.replace("another", "nowhere"))
         with closing(Catalog.of_home(tmp_path / "another", schema)) as beside:
             assert beside.runs.list() == []
+            watch = beside.write_watch()
+            watch.has_new()
+            beside.serving.beat("query", "ready")
+            assert watch.has_new(), "this schema's tables have triggers of their own"
+            watch.close()
 
 
 def test_a_copied_home_may_have_it_once_the_other_server_is_gone(url: str, home: Path, tmp_path: Path) -> None:
