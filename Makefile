@@ -34,16 +34,15 @@ serve: setup ## Local Kafka, the server and the orders example; stays up until C
 	$(BIN)/hybrid serve
 
 # Hundreds of tests start Python processes: each would compile every module if none kept its bytecode.
-PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+PYTHON_OF_TESTS := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python
+PYTEST := $(PYTHON_OF_TESTS) -m pytest -n $(WORKERS) --dist loadfile
+
+unit: $(STAMP) ## Tests that start no JVM, broker or other process: about a minute
+	@$(PYTHON_OF_TESTS) -m tests.unit_parts $(WORKERS)
 
 # schemathesis is for one slow test: as a plug-in it would be imported by each process.
-UNIT := $(PYTEST) --unit -p no:schemathesis
-
-unit: $(STAMP) ## Tests that start no JVM, broker or other process: a minute or two
-	@$(UNIT)
-
 coverage: $(STAMP) ## `unit` with its slow tests, and which lines they run; fails below the floor in pyproject.toml
-	@$(UNIT) --slow --cov --cov-report=term:skip-covered
+	@$(PYTEST) --unit --slow -p no:schemathesis --cov --cov-report=term:skip-covered
 
 test: setup ## The whole test suite
 	@$(PYTEST)

@@ -8,6 +8,7 @@ import sys
 import uuid
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,7 @@ from tests import unit_run
 from tests.examples import UNIT
 from tests.exclusive_run import turn
 from tests.shared_jvm import INTERPRETED
+from tests.unit_parts import dealt
 
 # Beside the tests of another process a server's Spark would get a tenth of a processor.
 os.environ.setdefault("HYBRID_PIPELINE_NICENESS", "0")
@@ -54,21 +56,33 @@ _SLOW_WITH_PROCESS = 20.0
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Adds `--unit`, `--slow` and `--integration`, which divide the suite, and `--rewrite-snapshots`."""
+    """Adds `--unit`, `--slow`, `--integration` and `--part`, which divide the suite, and `--rewrite-snapshots`."""
     marks = ", ".join(_NOT_UNIT)
     parser.addoption("--unit", action="store_true", help=f"only tests marked none of {marks}")
     parser.addoption("--slow", action="store_true", help="with --unit: also the slow tests that start no process")
     parser.addoption("--integration", action="store_true", help=f"only tests marked one of {marks}")
+    parser.addoption("--part", metavar="K/N", help="with --unit: only files of part K of N (see tests/unit_parts.py)")
     rewrite = "write what commands print to tests/cli/snapshots, instead of comparing it"
     parser.addoption("--rewrite-snapshots", action="store_true", help=rewrite)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """With `--unit`, skips modules that have no such test: importing them takes a third of the time."""
+    """With `--unit`, skips modules that have no such test, or belong to another part: importing them takes long."""
     if not config.getoption("--unit") or collection_path.suffix != ".py":
         return None
-    whole_module = rf"^pytestmark = .*\bmark\.(?:{'|'.join(_left_out(config))})\b"
-    return True if re.search(whole_module, collection_path.read_text(encoding="utf-8"), re.MULTILINE) else None
+    return None if collection_path in _files(_left_out(config), config.getoption("--part")) else True
+
+
+@cache
+def _files(left_out: Sequence[str], part: str | None) -> frozenset[Path]:
+    """The modules with tests that have none of these marks, or those of a part."""
+    whole_module = re.compile(rf"^pytestmark = .*\bmark\.(?:{'|'.join(left_out)})\b", re.MULTILINE)
+    modules = Path(__file__).parent.rglob("test_*.py")
+    files = [path for path in modules if not whole_module.search(path.read_text(encoding="utf-8"))]
+    if part is None:
+        return frozenset(files)
+    number, count = map(int, part.split("/"))
+    return frozenset(dealt(files, count)[number - 1])
 
 
 def _left_out(config: pytest.Config) -> Sequence[str]:
@@ -89,6 +103,7 @@ def pytest_configure(config: pytest.Config) -> None:
         sys.addaudithook(_refuse_process)
         unit_run.share_what_is_opened()
         unit_run.leave_unsynced()
+        unit_run.drop_log_records()
         settings.load_profile("unit")
 
 
@@ -118,14 +133,15 @@ def _refuse_process(event: str, arguments: Sequence[object]) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Long files first: the short ones then fill up both processes, and none is left alone with a long one."""
+    marks = {item: {mark.name for mark in item.iter_markers()} for item in items}
     if config.getoption("--unit") or config.getoption("--integration"):
-        marked = {item for item in items if any(item.get_closest_marker(name) for name in _left_out(config))}
+        marked = {item for item in items if not marks[item].isdisjoint(_left_out(config))}
         others = marked if config.getoption("--unit") else {*items} - marked
         config.hook.pytest_deselected(items=list(others))
         items[:] = [item for item in items if item not in others]
     seconds: dict[Path, float] = {}
     for item in items:
-        names = {mark.name for mark in item.iter_markers()}
+        names = marks[item]
         marked = sum(_SECONDS.get(name, 0.0) for name in names)
         more = _SLOW_WITH_PROCESS if "slow" in names and not names.isdisjoint(_WITH_PROCESS) else 0.0
         seconds[item.path] = seconds.get(item.path, 0.0) + marked + more + 0.03
@@ -165,12 +181,14 @@ def pytest_sessionfinish() -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Tests make room for those that measure time; those without a process share what they open."""
+    if item.config.getoption("--unit"):  # none measures time
+        return (yield)
     with turn(alone=item.get_closest_marker("alone") is not None), _shared(item):
         return (yield)
 
 
 def _shared(item: pytest.Item) -> AbstractContextManager[None]:
-    if item.config.getoption("--unit") or any(item.get_closest_marker(name) for name in _WITH_PROCESS):
+    if any(item.get_closest_marker(name) for name in _WITH_PROCESS):
         return nullcontext()
     return unit_run.in_process()
 

@@ -1,0 +1,109 @@
+"""Run the unit tests in processes side by side, each with a part of the files: `python -m tests.unit_parts 2`.
+
+pytest-xdist would collect all tests in each process, and send the result of each test to one more.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+_ROOT = Path(__file__).resolve().parent.parent
+# Plugins that no unit test needs; each costs a little for each test. One file at a time has them: `python -m pytest`.
+_UNNEEDED = ("schemathesis", "xdist", "pytest_cov", "anyio", "cacheprovider", "logging")
+_PROGRESS = re.compile(r"\S+ +\[ *\d+%\]")
+_PASSED, _NO_TESTS = 0, 5  # of pytest's exit codes
+
+
+def dealt(files: Iterable[Path], count: int) -> list[list[Path]]:
+    """Divide files into `count` parts that take about as long: by turns from the longest file on, there and back."""
+    parts: list[list[Path]] = [[] for _ in range(count)]
+    for place, path in enumerate(sorted(files, key=lambda path: (-path.stat().st_size, path))):
+        turn, number = divmod(place, count)
+        parts[number if turn % 2 == 0 else count - 1 - number].append(path)
+    return parts
+
+
+class Part:
+    """A process that runs a part of the tests. What it prints beside its progress is kept until all have ended."""
+
+    def __init__(self, number: int, count: int, options: Sequence[str]) -> None:
+        self.name = f"{number}/{count}"
+        self.code = -1
+        self.report: list[str] = []
+        command = [sys.executable, "-m", "tests.unit_parts", f"--part={self.name}", *options]
+        # In a group of its own: a Ctrl-C reaches it once, by `interrupt`.
+        self._process = subprocess.Popen(
+            command, cwd=_ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, process_group=0
+        )
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            if _PROGRESS.match(line):
+                print(f"{self.name} {line}", end="", flush=True)
+            else:
+                self.report.append(line)
+        self.code = self._process.wait()
+
+    def join(self) -> None:
+        """Wait for its end."""
+        self._reader.join()
+
+    def interrupt(self, number: int) -> None:
+        """Send it a signal, if it has not ended."""
+        if self._process.poll() is None:
+            self._process.send_signal(number)
+
+
+def run(count: int, options: Sequence[str]) -> int:
+    """Run the tests in `count` processes; the exit code is 0 if those of all parts passed."""
+    began = time.monotonic()
+    parts = [Part(number + 1, count, options) for number in range(count)]
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for number in (signal.SIGINT, signal.SIGKILL):  # whoever presses Ctrl-C again waits for no report
+        try:
+            for part in parts:
+                part.join()
+            break
+        except KeyboardInterrupt:
+            for part in parts:
+                part.interrupt(number)
+    for part in parts:
+        part.join()
+        print(f"\n{f' part {part.name} ':=^80}", "".join(part.report), sep="\n")
+    for part in parts:
+        print(f"{part.name}: {part.report[-1].strip() if part.report else 'nothing'}, exit code {part.code}")
+    print(f"{time.monotonic() - began:.0f} s")
+    codes = {part.code for part in parts}
+    return _PASSED if codes <= {_PASSED, _NO_TESTS} and _PASSED in codes else max(codes - {_PASSED}, default=1)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run all parts, or one that `run` has started."""
+    if not arguments[0].startswith("--part="):
+        return run(int(arguments[0]), [*_options(), *arguments[1:]])
+    import pytest
+
+    code = pytest.main(["--unit", *arguments])
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)  # without freeing each object
+
+
+def _options() -> list[str]:
+    unneeded = [f"-pno:{name}" for name in _UNNEEDED]
+    return [*unneeded, "-q", f"--color={'yes' if sys.stdout.isatty() else 'no'}"]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
