@@ -78,8 +78,9 @@ screenshots: setup ## Pictures of the console for README and docs (needs Chromiu
 	@$(BIN)/python -m tests.console.screenshots
 
 lock: ## Write requirements.lock anew from pyproject.toml (needs pip-tools and network)
-	@env -u PIP_FIND_LINKS pip-compile --quiet --generate-hashes --extra dev --extra postgresql --no-strip-extras --allow-unsafe --no-header \
-	  --no-emit-index-url --no-emit-find-links --no-emit-trusted-host -o requirements.lock pyproject.toml
+	@env -u PIP_FIND_LINKS pip-compile --quiet --generate-hashes --extra dev --extra postgresql \
+	  --no-strip-extras --allow-unsafe --no-header --no-emit-index-url --no-emit-find-links \
+	  --no-emit-trusted-host -o requirements.lock pyproject.toml
 
 clean: ## Remove the virtual environment, caches and the home folder .hybrid (the jar cache stays)
 	@[ ! -x $(BIN)/hybrid ] || $(BIN)/hybrid kafka stop >/dev/null 2>&1 || true

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -18,6 +17,7 @@ import pytest
 import sqlalchemy as sa
 
 from hybrid.catalog.database import database_url
+from hybrid.jvm.broker import free_port
 
 USER = "postgres"
 
@@ -67,14 +67,40 @@ class PostgresServer:
         """End it as a crash would for its clients: their connections break."""
         if self._process is not None:
             self._process.send_signal(signal.SIGQUIT)
-            self._process.wait(30)
+            try:
+                self._process.wait(5)
+            except subprocess.TimeoutExpired:  # it waits for clients that connected and say nothing
+                for pid in self._processes():
+                    os.kill(pid, signal.SIGKILL)
+                self._process.wait(5)
             self._process = None
 
-    def database(self) -> str:
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Stop all its processes: its system still acknowledges what clients send, and nothing answers."""
+        processes = self._processes()
+        for pid in processes:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for pid in processes:
+                os.kill(pid, signal.SIGCONT)
+
+    def _processes(self) -> list[int]:
+        """The server's process, and its children."""
+        assert self._process is not None
+        parents = (
+            (int(status.parent.name), status.read_text().rpartition(")")[2].split()[1])
+            for status in Path("/proc").glob("[0-9]*/stat")
+        )
+        return [self._process.pid, *(pid for pid, parent in parents if parent == str(self._process.pid))]
+
+    def database(self, options: str = "") -> str:
         """The URL of a new, empty database."""
         self._made += 1
         name = f"hybrid_{self._made}"
-        self.execute(f"CREATE DATABASE {name}")
+        self.execute(f"CREATE DATABASE {name} {options}")
         return self.url(name)
 
     def url(self, database: str, user: str = USER) -> str:
@@ -115,10 +141,7 @@ def postgres_server() -> Iterator[PostgresServer]:
             [str(_program("initdb")), "-D", str(folder), "-U", USER, "-A", "trust", "-E", "UTF8", "--no-sync"],
             check=True, capture_output=True, cwd="/", **_AS,  # type: ignore[call-overload]
         )  # fmt: skip
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
-        server = PostgresServer(folder, port)
+        server = PostgresServer(folder, free_port())
         server.start()
         try:
             yield server

@@ -9,9 +9,8 @@ from __future__ import annotations
 import sqlite3
 import weakref
 from collections.abc import Callable
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import sqlalchemy as sa
 
@@ -19,54 +18,48 @@ from hybrid.catalog import schema
 from hybrid.catalog.clock import ClockRecord
 from hybrid.catalog.connectors import Connectors
 from hybrid.catalog.copies import forget_other_processes
-from hybrid.catalog.database import FILE, claim_database, database_engine, database_url, write_copy
+from hybrid.catalog.database import DatabaseLimits, database_engine, database_url
+from hybrid.catalog.ownership import Owner, claim_database, require_owner
 from hybrid.catalog.runs import Runs
 from hybrid.catalog.serving import Serving
+from hybrid.catalog.sqlite_file import FILE, sqlite_engine, write_copy
 from hybrid.catalog.write_watch import WriteWatch
 from hybrid.errors import MachineError
 from hybrid.runtime import durable
-from hybrid.runtime.disk import sqlite_error
 
 # What every use of the catalog may raise: ingestion and statements go on without it.
 CATALOG_ERRORS = (MachineError, sa.exc.SQLAlchemyError)
 
 
 class Catalog:
-    """The catalog at a SQLAlchemy URL. Creates its tables on first use."""
+    """The catalog that an engine leads to, whose tables are there. `owner` is its home, when it is in a database."""
 
-    def __init__(self, engine: sa.Engine) -> None:
-        self._engine = engine
-        schema.prepare(engine)
+    def __init__(self, engine: sa.Engine, owner: Owner | None = None) -> None:
+        self._engine, self._owner = engine, owner
 
     @classmethod
-    def of_home(cls, home: Path, url: str | None = None) -> Catalog:
+    def of_home(cls, home: Path, url: str | None = None, limits: DatabaseLimits | None = None) -> Catalog:
         """The catalog of a home: in a database by its URL, or `<home>/catalog.db`.
 
         Raises MachineError when it cannot be opened, SpecError for a wrong URL, and UsageError for the catalog of
         another home.
         """
         durable.make_private(home)
-        return cls._in_file(home) if url is None else cls._in_database(home, url)
+        return cls._in_file(home) if url is None else cls._in_database(home, url, limits)
 
     @classmethod
     def _in_file(cls, home: Path) -> Catalog:
-        path = home / FILE
-        engine = sa.create_engine(f"sqlite:///{path}")
-        sa.event.listen(engine, "connect", partial(_tune_sqlite, durable.is_enabled(path)))
-        sa.event.listen(engine, "handle_error", _raise_machine_error)
-        try:
-            catalog = cls(engine)
-        except sqlite3.Error as error:  # from the setup of a connection
-            raise sqlite_error(error, path) or error from error
-        forget_other_processes(engine, home)
-        return catalog
+        with sqlite_engine(home / FILE) as engine:
+            forget_other_processes(engine, home)
+        return cls(engine)
 
     @classmethod
-    def _in_database(cls, home: Path, url: str) -> Catalog:
-        engine = database_engine(database_url(url))
+    def _in_database(cls, home: Path, url: str, limits: DatabaseLimits | None) -> Catalog:
+        parsed, owner = database_url(url), Owner.of(home)
+        engine = database_engine(parsed, owner.key, limits)
+        catalog = cls(engine, owner)
         try:
-            catalog = cls(engine)
-            claim_database(engine, home)
+            claim_database(engine, home, owner)
         except BaseException:
             engine.dispose()
             raise
@@ -92,6 +85,11 @@ class Catalog:
     def clock(self) -> ClockRecord:
         """The trusted readings of the machine's clock."""
         return ClockRecord(self._engine)
+
+    def require_owner(self) -> None:
+        """MachineError when another copy of the home has taken a catalog in a database over."""
+        if self._owner is not None:
+            require_owner(self._engine, self._owner)
 
     def write_watch(self) -> WriteWatch:
         """A new watch of what is written to the catalog."""
@@ -119,22 +117,3 @@ class Catalog:
     def close(self) -> None:
         """Close the connections."""
         self._engine.dispose()
-
-
-def _raise_machine_error(context: sa.engine.ExceptionContext) -> None:
-    """Raise an error of the machine as a HybridError that names the disk and the remedy."""
-    error, engine = context.original_exception, context.engine
-    if isinstance(error, sqlite3.Error) and engine is not None and engine.url.database:
-        machine_error = sqlite_error(error, Path(engine.url.database))
-        if machine_error is not None:
-            raise machine_error from error
-
-
-def _tune_sqlite(is_durable: bool, connection: Any, _record: Any) -> None:
-    cursor = connection.cursor()
-    cursor.execute("PRAGMA journal_mode=WAL")
-    cursor.execute("PRAGMA busy_timeout=10000")
-    # FULL: an acknowledged job survives a power failure.
-    cursor.execute(f"PRAGMA synchronous={'FULL' if is_durable else 'NORMAL'}")
-    cursor.execute("PRAGMA secure_delete=ON")  # a purge removes values: none may remain in a free page
-    cursor.close()

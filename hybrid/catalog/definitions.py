@@ -5,7 +5,6 @@ A table exists if its definition does. Each one is a small file, written atomica
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import re
@@ -18,7 +17,6 @@ from hybrid.errors import ConflictError, DataError
 from hybrid.runtime import durable
 
 DEFINITION_FILE = "definition.json"
-_NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
 # What may become a path: a single plain folder below the warehouse.
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}")
 
@@ -46,18 +44,6 @@ def parse_definition(data: bytes, path: Path) -> Definition:
         return Definition(**json.loads(data.decode("utf-8")))
     except (ValueError, TypeError) as error:
         raise DataError(f"{path} is damaged: {error}", hint="hybrid doctor") from error
-
-
-def _put_new(part: Path, path: Path) -> None:
-    """Give a file a new name. FileExistsError when a file with that name exists."""
-    try:
-        os.link(part, path)
-    except OSError as error:
-        if error.errno not in _NO_LINKS:
-            raise
-        # A file system without hard links: reserve the name with an empty file, then replace that.
-        path.open("x").close()
-        part.replace(path)
 
 
 class Definitions:
@@ -102,18 +88,12 @@ class Definitions:
 
     def add(self, definition: Definition) -> None:
         """Add a table. ConflictError when one of that name exists, even if another process added it just now."""
-        part = self._write(definition)
-        try:
-            _put_new(part, self._path(definition.name))
-        except FileExistsError as error:
-            raise ConflictError(f"Table '{definition.name}' exists already.", hint="hybrid table list") from error
-        finally:
-            part.unlink(missing_ok=True)
-        durable.sync(part.parent)
+        if not durable.create_text(self._writable(definition.name), _document(definition)):
+            raise ConflictError(f"Table '{definition.name}' exists already.", hint="hybrid table list")
 
     def replace(self, definition: Definition) -> None:
         """Replace a table's definition."""
-        durable.rename(self._write(definition), self._path(definition.name))
+        durable.write_text(self._writable(definition.name), _document(definition))
 
     def set_aside(self, name: str, ending: str) -> Path | None:
         """Rename a damaged definition, with the suffix `ending`. Returns the new path; None when there is none."""
@@ -127,8 +107,13 @@ class Definitions:
     def _path(self, name: str) -> Path:
         return self._warehouse / name / DEFINITION_FILE
 
-    def _write(self, definition: Definition) -> Path:
-        path = self._path(definition.name)
+    def _writable(self, name: str) -> Path:
+        """The path of a table's definition, whose folder is made."""
+        path = self._path(name)
         durable.make_private(self._warehouse.parent)
         durable.make_folder(path.parent)
-        return durable.write_beside(path, json.dumps(asdict(definition), indent=1))
+        return path
+
+
+def _document(definition: Definition) -> str:
+    return json.dumps(asdict(definition), indent=1)

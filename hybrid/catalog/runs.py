@@ -213,29 +213,31 @@ class Runs:
         """
         running = self.list(states=["RUNNING"], limit=1000)
         fallen = [run for run in running if run.verb is not None and (only is None or run.id in only)]
-        for run in fallen:
-            if run.attempts >= ATTEMPTS_MAX:
-                sentence = f"The server's process died {run.attempts} times while it ran this. It is not tried again."
-                error = MachineError(
-                    sentence, hint="hybrid logs; a smaller input, or more memory (spark.driver_memory)"
-                )
-                self.finish(run.id, "FAILED", sentence, error=error_document(error))
-                continue
-            again = RUNS.update().where(RUNS.c.id == run.id).values(state="QUEUED", progress=_STARTS_AGAIN)
-            with self._engine.begin() as connection:
-                connection.execute(again)
-        return fallen
+        return [run for run in fallen if self._take_up(run)]
+
+    def _take_up(self, run: RunRecord) -> bool:
+        """Queue a run again, or end one that crashed too often. False when it has ended meanwhile."""
+        if run.attempts >= ATTEMPTS_MAX:
+            sentence = f"The server's process died {run.attempts} times while it ran this. It is not tried again."
+            error = MachineError(sentence, hint="hybrid logs; a smaller input, or more memory (spark.driver_memory)")
+            return self.finish(run.id, "FAILED", sentence, error=error_document(error))
+        again = RUNS.update().where(RUNS.c.id == run.id, RUNS.c.state == "RUNNING")
+        with self._engine.begin() as connection:
+            return bool(connection.execute(again.values(state="QUEUED", progress=_STARTS_AGAIN)).rowcount)
 
     def tell(self, run_id: str, progress: str) -> None:
         """Record a running run's message."""
+        told = RUNS.update().where(RUNS.c.id == run_id, RUNS.c.state == "RUNNING")
         with self._engine.begin() as connection:
-            connection.execute(RUNS.update().where(RUNS.c.id == run_id).values(progress=progress))
+            connection.execute(told.values(progress=progress))
 
     def finish(
         self, run_id: str, state: str, sentence: str, report: Any = None, error: Mapping[str, Any] | None = None
-    ) -> None:
-        """Record the end of a run. A dry run ends as DRY_RUN, unless the request was wrong."""
-        _LOG.info("%s %s: %s", run_id, state, sentence)
+    ) -> bool:
+        """Record the end of a run. A dry run ends as DRY_RUN, unless the request was wrong.
+
+        False for a run that has ended before, or that does not exist: the first end holds.
+        """
         values = {
             "state": state,
             "result": sentence,
@@ -250,16 +252,17 @@ class Runs:
             ended = connection.execute(
                 RUNS.update().where(RUNS.c.id == run_id, RUNS.c.state.in_(_INCOMPLETE)).values(state=state)
             )
-            run = connection.execute(sa.select(*columns).where(RUNS.c.id == run_id)).first()
-            if run is None:
-                return
+            if not ended.rowcount:
+                return False
+            run = connection.execute(sa.select(*columns).where(RUNS.c.id == run_id)).one()
             if run.dry_run and state != REJECTED:
                 values["state"] = DRY_RUN
             values["arguments"] = json.dumps(public_arguments(json.loads(run.arguments or "{}")))
             connection.execute(RUNS.update().where(RUNS.c.id == run_id).values(**values))
-            # Its end is recorded again where the first time seemed to fail; then it counts once.
-            if ended.rowcount and values["state"] not in (DRY_RUN, REJECTED):
+            if values["state"] not in (DRY_RUN, REJECTED):
                 _count_end(connection, run.table_name, run.type, state)
+        _LOG.info("%s %s: %s", run_id, state, sentence)
+        return True
 
     def queued_by(self, source: str) -> int:
         """The number of queued runs of a source."""

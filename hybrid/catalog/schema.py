@@ -11,12 +11,22 @@ import sqlalchemy as sa
 _ATTEMPTS = 20
 _PAUSE_S = 0.1
 
-# PostgreSQL: the channel that tells of writes, and the advisory lock of whoever changes the tables or their owner.
-CHANNEL, LOCK = "hybrid_catalog", 0x6879_6272
+# PostgreSQL: the channel that tells of writes, with the schema as payload; the setting of a session that says as which
+# owner it writes; the SQLSTATE of a write by another one; and the lock of whoever changes the tables or the owner.
+CHANNEL, OWNER_SETTING, OWNER_LOST, _LOCK = "hybrid_catalog", "hybrid.owner", "HYB01", 0x6879_6272
 _TRIGGER = "hybrid_catalog_written"
-_NOTIFY = f"""
-CREATE OR REPLACE FUNCTION {_TRIGGER}() RETURNS trigger LANGUAGE plpgsql AS
-$$ BEGIN PERFORM pg_notify('{CHANNEL}', ''); RETURN NULL; END $$
+# A session without the setting, such as a person's, may write.
+_WRITTEN = f"""
+DECLARE writer text := current_setting('{OWNER_SETTING}', true);
+BEGIN
+  IF TG_TABLE_NAME <> 'origin' AND writer <> '' THEN
+    IF NOT EXISTS (SELECT FROM origin WHERE starts_with(folder, writer || ' ')) THEN
+      RAISE EXCEPTION 'the catalog has another owner' USING ERRCODE = '{OWNER_LOST}';
+    END IF;
+  END IF;
+  PERFORM pg_notify('{CHANNEL}', TG_TABLE_SCHEMA);
+  RETURN NULL;
+END
 """
 
 METADATA = sa.MetaData()
@@ -188,14 +198,25 @@ def mask(engine: sa.Engine, masked: Callable[[str, str], str]) -> int:
     return count
 
 
+def lock(connection: sa.Connection) -> None:
+    """Let no other process change the tables or the owner of a catalog in PostgreSQL until the transaction ends."""
+    connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
+
+
+def make_tables(connection: sa.Connection) -> None:
+    """`prepare` for PostgreSQL, with triggers, in a transaction that has the `lock`."""
+    _make(connection)
+    _make_triggers(connection)
+
+
+def await_writers(connection: sa.Connection) -> None:
+    """Wait until no transaction in progress has written to a catalog in PostgreSQL, and let none write meanwhile."""
+    names = ", ".join(f'"{table.name}"' for table in METADATA.sorted_tables)
+    connection.execute(sa.text(f"LOCK TABLE {names} IN SHARE ROW EXCLUSIVE MODE"))
+
+
 def prepare(engine: sa.Engine) -> None:
-    """Create missing tables and indexes, and columns that were added since the catalog was created."""
-    if engine.dialect.name == "postgresql":
-        with engine.begin() as connection:
-            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(LOCK)))
-            _make(connection)
-            _notify_of_writes(connection)
-        return
+    """Create missing tables and indexes, and columns that were added since the catalog was created, in SQLite."""
     for attempts_left in reversed(range(_ATTEMPTS)):
         try:
             with engine.begin() as connection:
@@ -223,17 +244,22 @@ def _make(connection: sa.Connection) -> None:
             index.create(connection, checkfirst=True)
 
 
-def _notify_of_writes(connection: sa.Connection) -> None:
-    """Let PostgreSQL notify the channel of whatever is written to the catalog's tables, whoever writes it."""
+def _make_triggers(connection: sa.Connection) -> None:
+    """Let PostgreSQL notify of whatever is written to the catalog's tables, and refuse writes of a former owner.
+
+    A check by each statement here would cost a question to the database, and the next statement could lack it.
+    """
+    source = sa.text("SELECT prosrc FROM pg_proc WHERE proname = :name AND pg_function_is_visible(oid)")
+    if connection.execute(source, {"name": _TRIGGER}).scalar() != _WRITTEN:
+        connection.exec_driver_sql(
+            f"CREATE OR REPLACE FUNCTION {_TRIGGER}() RETURNS trigger LANGUAGE plpgsql AS $${_WRITTEN}$$"
+        )
     triggers = sa.text(  # of this schema's tables: the database may hold catalogs in others
         "SELECT relname FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid "
         "WHERE tgname = :name AND pg_table_is_visible(tgrelid)"
     )
     present = set(connection.execute(triggers, {"name": _TRIGGER}).scalars())
-    missing = [table.name for table in METADATA.sorted_tables if table.name not in present]
-    if missing:
-        connection.execute(sa.text(_NOTIFY))
-    for name in missing:
+    for name in (table.name for table in METADATA.sorted_tables if table.name not in present):
         connection.execute(
             sa.text(
                 f'CREATE TRIGGER {_TRIGGER} AFTER INSERT OR UPDATE OR DELETE ON "{name}" '

@@ -20,9 +20,9 @@ class WriteWatch:
 
     def __init__(self, engine: sa.Engine) -> None:
         self._engine = engine
-        self._connection: sa.PoolProxiedConnection | None = None
+        self._connection: Any = None  # of the pool; for PostgreSQL the driver's own
         self._version: object = None
-        self._listener: Any = None  # psycopg's connection
+        self._schema: object = None
 
     def has_new(self) -> bool:
         """Whether another connection has written since the last call; True in doubt.
@@ -49,22 +49,19 @@ class WriteWatch:
         return self._version != before
 
     def _is_notified(self) -> bool:
-        if self._listener is None:
+        if self._connection is None:
             pooled = self._engine.raw_connection()
-            self._listener = pooled.driver_connection
+            self._connection = pooled.driver_connection
             pooled.detach()  # it listens for good, so nobody else may get it from the pool
-            self._listener.autocommit = True
-            self._listener.execute(f"LISTEN {CHANNEL}")
+            self._connection.autocommit = True
+            self._connection.execute(f"LISTEN {CHANNEL}")
+            (self._schema,) = self._connection.execute("SELECT current_schema()").fetchone()
             return True
-        is_notified = any([True for _ in self._listener.notifies(timeout=0)])  # all of them are taken
-        if self._listener.closed:  # the database ended, or started again meanwhile
-            self.close()
-            return True
-        return is_notified
+        # All of them are taken. The database may hold catalogs in other schemas.
+        return self._schema in [notification.payload for notification in self._connection.notifies(timeout=0)]
 
     def close(self) -> None:
         """Give up the connection."""
-        for connection in (self._connection, self._listener):
-            if connection is not None:
-                connection.close()
-        self._connection = self._listener = self._version = None
+        if self._connection is not None:
+            self._connection.close()
+        self._connection = self._version = None

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
-
 import click
 
 from hybrid.cli.cells import CellKind, View
 from hybrid.cli.command import Cli, HybridGroup, pass_cli
 from hybrid.config.settings import Setting, Value
+from hybrid.schema.secrets import without_login
 
 _SECRET = ("token",)
-_PASSWORD = re.compile(r"(://[^/@\s:]*:)[^/@\s]*@")  # of a URL
 _SETTINGS = View(("name", "value", "source", "meaning"), below=("source",), kinds={"meaning": CellKind.PROSE})
 
 
@@ -45,4 +43,4 @@ def show(cli: Cli) -> None:
 def _shown(setting: Setting) -> Value:
     if setting.name in _SECRET and setting.value is not None:
         return "(hidden)"
-    return _PASSWORD.sub(r"\1(hidden)@", setting.value) if isinstance(setting.value, str) else setting.value
+    return without_login(setting.value) if isinstance(setting.value, str) else setting.value

@@ -9,7 +9,7 @@ from pathlib import Path
 from sqlalchemy.exc import SQLAlchemyError
 
 from hybrid.catalog.catalog import Catalog
-from hybrid.catalog.database import FILE
+from hybrid.catalog.sqlite_file import FILE
 from hybrid.doctor.findings import Checkup, Severity, now_words
 from hybrid.errors import HybridError
 from hybrid.operations.clock_guard import doubt_of
@@ -22,11 +22,15 @@ _RUNS_MAX = 1000
 
 def check_catalog(checkup: Checkup) -> None:
     """Checks that the catalog can be read, and that no run in it waits for a dead process."""
-    if checkup.home.context.settings.catalog is None and not _is_intact(checkup, checkup.home.home / FILE):
+    path, is_in_file = checkup.home.home / FILE, checkup.home.context.settings.catalog is None
+    # A file beside a catalog in a database may be waiting to move there.
+    if not _is_intact(checkup, path) if path.exists() else is_in_file:
         return
     try:
         _check_runs(checkup)
         _check_clock(checkup)
+        if not is_in_file:
+            _check_unused(checkup, path)
     except HybridError as error:  # it names the catalog, and the remedy
         checkup.found(Severity.ERROR, "catalog", str(error), hint=error.hint)
     except SQLAlchemyError as error:
@@ -34,15 +38,20 @@ def check_catalog(checkup: Checkup) -> None:
 
 
 def _is_intact(checkup: Checkup, path: Path) -> bool:
-    """Whether there is a catalog in SQLite to be looked at; it may be a new one in place of a damaged one."""
-    if not path.exists():
-        return False
+    """Whether a catalog in SQLite can be looked at; it may be a new one in place of a damaged one."""
     try:
         damage = _damage(path)
     except sqlite3.Error as error:
         checkup.found(Severity.ERROR, "catalog", f"The catalog {path} cannot be opened: {error}.")
         return False
     return damage is None or _told_damage(checkup, path, damage)
+
+
+def _check_unused(checkup: Checkup, path: Path) -> None:
+    """Checks that no file lies beside a catalog in a database that is open by now: it was begun without the setting."""
+    if path.exists():
+        message = f"The catalog {path} is not used, and no purge cleans it: the setting catalog names a database."
+        checkup.found(Severity.WARNING, "catalog", message, hint=f"rm {path}*, or leave the setting out")
 
 
 def _check_clock(checkup: Checkup) -> None:
@@ -72,15 +81,18 @@ def _told_damage(checkup: Checkup, path: Path, damage: str) -> bool:
     if url is not None:
         hint = f"Stop the server at {url}, then: hybrid doctor --repair"
         return checkup.found(Severity.ERROR, "catalog", message, hint=hint)
-    return checkup.found(Severity.ERROR, "catalog", message, mend=lambda: _begin_anew(home, path))
+    is_in_file = checkup.home.context.settings.catalog is None
+    return checkup.found(Severity.ERROR, "catalog", message, mend=lambda: _begin_anew(home, path, is_in_file))
 
 
-def _begin_anew(home: Path, path: Path) -> str:
+def _begin_anew(home: Path, path: Path, is_in_file: bool) -> str:
     aside = path.with_name(f"{path.name}.damaged-{now_words()}")
     for ending in ("", "-wal", "-shm"):
         beside = path.with_name(path.name + ending)
         if beside.exists():
             durable.rename(beside, aside.with_name(aside.name + ending))
+    if not is_in_file:
+        return f"The damaged catalog is kept as {aside.name}; the one in the database goes on without it."
     Catalog.of_home(home).close()
     return f"Began a new catalog; the damaged one is kept as {aside.name}."
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from hybrid.api.hybrid import Hybrid
+from hybrid.catalog.catalog import CATALOG_ERRORS
 from hybrid.catalog.runs import (
     ARGUMENT_BYTES_MAX,
     QUEUED_MAX,
@@ -52,7 +53,7 @@ from hybrid.rpc.verbs import JOB, VERBS, Verb
 from hybrid.table.state import RESET, Act
 
 _LOG = logging.getLogger(__name__)
-_TELL_S = 0.5
+_TELL_S, _QUIET_S = 0.5, 10.0
 
 
 class PipelineLost(Exception):
@@ -214,16 +215,25 @@ class RunProgress:
 
     def __init__(self, runs: Runs, run_id: str) -> None:
         self._runs, self._run_id = runs, run_id
-        self._told_at = 0.0
+        self._told_at = self._quiet_until = 0.0
 
     def say(self, message: str) -> None:
         """Records a milestone, always."""
         _LOG.info("%s", message)
-        self._runs.tell(self._run_id, message)
-        self._told_at = time.monotonic()
+        self._tell(message)
 
     def step(self, label: str, done: int, total: int | None) -> None:
         """Records how much of a stage is done, at a limited rate, and always its end."""
         if done == total or time.monotonic() - self._told_at >= _TELL_S:
-            self._runs.tell(self._run_id, f"{label}: {done}" if total is None else f"{label}: {done} of {total}")
-            self._told_at = time.monotonic()
+            self._tell(f"{label}: {done}" if total is None else f"{label}: {done} of {total}")
+
+    def _tell(self, progress: str) -> None:
+        """Records a message. Without a catalog the work goes on, and it is asked again after a while only."""
+        if time.monotonic() < self._quiet_until:
+            return
+        try:
+            self._runs.tell(self._run_id, progress)
+        except CATALOG_ERRORS as error:
+            _LOG.warning("The progress of run %s cannot be recorded: %s", self._run_id, error)
+            self._quiet_until = time.monotonic() + _QUIET_S
+        self._told_at = time.monotonic()

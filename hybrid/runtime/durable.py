@@ -19,6 +19,7 @@ from hybrid.runtime.folder_setting import FolderSetting
 
 _THREADS = 8
 _NO_SUCH_CALL = {errno.EINVAL, errno.EBADF, errno.ENOTSUP}
+_NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
 _ENABLED = FolderSetting(True)
 
 
@@ -98,6 +99,37 @@ def write_beside(path: Path, text: str, *, private: bool = False) -> Path:
         file.write(text)
     sync(fresh)
     return fresh
+
+
+def create_text(path: Path, text: str, *, private: bool = False) -> bool:
+    """Write a file unless one of that name exists; False then. Of processes that do so at once, one succeeds.
+
+    Readers see no file or the text as a whole. Where the file system has no hard links, they may see an empty file
+    for a moment.
+    """
+    fresh = write_beside(path, text, private=private)
+    try:
+        rename_new(fresh, path)
+    except FileExistsError:
+        return False
+    finally:
+        fresh.unlink(missing_ok=True)
+    return True
+
+
+def rename_new(source: Path, target: Path) -> None:
+    """Rename a file within its folder, and sync its name. FileExistsError when a file with the new name exists."""
+    try:
+        os.link(source, target)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        # A file system without hard links: reserve the name with an empty file, then replace that.
+        target.open("x").close()
+        source.replace(target)
+    else:
+        source.unlink()
+    sync(target.parent)
 
 
 def rename(source: Path, target: Path) -> None:

@@ -75,7 +75,8 @@ _NOT_SECRET = frozenset({
 })  # fmt: skip
 _SHORTEST = 4  # a shorter value occurs in too many words
 _NO_LETTERS = re.compile(r"[^a-z0-9]")
-_USER_INFO = re.compile(r"(?<=://)[^/@\s]*(?=@)")
+# Up to the last @ before the path; also a password with a slash in it, which is not the port of a host.
+_USER_INFO = re.compile(r"(?<=://)(?:[^/@\s:]*:(?!\d*(?:/|$))\S*|(?<!http://)(?<!https://)[^/@\s:]*:\S*|[^/\s]*)(?=@)")
 _QUERY_STRING = re.compile(r"(?<=\?)\S*")
 
 

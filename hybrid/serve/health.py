@@ -75,6 +75,7 @@ def _checked(name: str, context: ServerContext, look: Callable[[ServerContext], 
 
 
 def _catalog(context: ServerContext) -> tuple[bool, str]:
+    context.home.context.catalog.require_owner()
     waiting = context.home.context.catalog.runs.list(states=["QUEUED", "RUNNING"])
     return True, f"answers; {len(waiting)} runs are incomplete"
 

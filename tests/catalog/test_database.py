@@ -6,14 +6,16 @@ import shutil
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
+from hybrid.catalog import schema
 from hybrid.catalog.catalog import Catalog
-from hybrid.catalog.database import OWNER_FILE, database_url, shown_url
+from hybrid.catalog.database import DatabaseLimits, database_url, shown_url
+from hybrid.catalog.ownership import OWNER_FILE
 from hybrid.catalog.runs import RunRequest
 from hybrid.cli.main import run
 from hybrid.errors import MachineError, SpecError, UsageError
@@ -168,12 +170,12 @@ def test_a_catalog_belongs_to_one_home(url: str, home: Path, tmp_path: Path) -> 
         with pytest.raises(UsageError, match=rf"belongs to another home, .*:{home}\.") as caught:
             Catalog.of_home(tmp_path / "another", url)
         assert "CREATE DATABASE" in str(caught.value.hint)
-        schema = f"{url}?options=-csearch_path%3Danother"
+        beside_url = f"{url}?options=-csearch_path%3Danother"
         with catalog._engine.begin() as connection:
             connection.execute(sa.text("CREATE SCHEMA another"))
         with pytest.raises(MachineError, match="no schema has been selected"):
-            Catalog.of_home(tmp_path / "another", schema.replace("another", "nowhere"))
-        with closing(Catalog.of_home(tmp_path / "another", schema)) as beside:
+            Catalog.of_home(tmp_path / "another", beside_url.replace("another", "nowhere"))
+        with closing(Catalog.of_home(tmp_path / "another", beside_url)) as beside:
             assert beside.runs.list() == []
             watch = beside.write_watch()
             watch.has_new()
@@ -243,7 +245,17 @@ def test_commands_and_the_doctor_name_the_database(
     assert "does not answer" in capsys.readouterr().out
     assert run(["--home", str(home), "config", "show", "--json"]) == 0
     out = capsys.readouterr().out
-    assert "postgresql://me:(hidden)@127.0.0.1:1/db" in out and "pass@" not in out
+    assert "postgresql://********@127.0.0.1:1/db" in out and "pass" not in out
+    monkeypatch.setenv("HYBRID_CATALOG", "postgresql://127.0.0.1:1/db?user=me&password=word")
+    assert run(["--home", str(home), "task", "list"]) == 1
+    assert run(["--home", str(home), "doctor"]) == 3
+    assert run(["--home", str(home), "config", "show", "--json"]) == 0
+    monkeypatch.setenv("HYBRID_CATALOG", "postgresql://me:pa@word@127.0.0.1:1/db")
+    assert run(["--home", str(home), "task", "list"]) == 1
+    assert run(["--home", str(home), "doctor"]) != 0
+    assert run(["--home", str(home), "config", "show", "--json"]) == 0
+    said = capsys.readouterr()
+    assert "word" not in (said.out + said.err).replace("password", "") and "write %40 for @" in said.err
 
 
 @pytest.mark.parametrize(
@@ -254,6 +266,8 @@ def test_commands_and_the_doctor_name_the_database(
         ("postgresql://h", "names no database"),
         ("catalog.db", "this is not a URL such as postgresql://"),
         ("postgresql://h:port/d", "this is not a URL"),
+        ("postgresql://u:p@ss@h/d", "is not escaped: write %40"),
+        ("postgresql://u:p@s/s@h/d", "is not escaped: write %40"),
     ],
 )
 def test_urls_that_are_refused(text: str, words: str) -> None:
@@ -265,3 +279,81 @@ def test_urls_that_are_taken() -> None:
     for text in ("postgresql://u:p@h:5/d?sslmode=require", "postgres://u:p@h:5/d", "postgresql+psycopg://u:p@h:5/d"):
         url = database_url(text)
         assert url.drivername == "postgresql+psycopg" and shown_url(url) == "postgresql://u:***@h:5/d"
+    for text in ("postgresql://u@h1:5,h2/d", "postgresql://u@h1,h2:6/d?sslmode=require", "postgresql://[::1]:5/d"):
+        with_ports = {"h1,": "h1:5432,", "h2/": "h2:5432/", "?sslmode=require": ""}
+        expected = text
+        for old, new in with_ports.items():
+            expected = expected.replace(old, new)
+        assert shown_url(database_url(text)) == expected
+    assert shown_url(database_url("postgresql:///d?host=/var/run")) == "postgresql://%2Fvar%2Frun/d"
+
+
+def test_a_list_of_hosts(postgres: PostgresServer, url: str, home: Path) -> None:
+    """The first one is a standby that is gone."""
+    with closing(Catalog.of_home(home, url.replace("@", "@127.0.0.1:1,"))) as catalog:
+        assert catalog.runs.enqueue(request(1)) is not None
+    with pytest.raises(MachineError, match=r"127\.0\.0\.1:1,127\.0\.0\.1:1/hybrid") as caught:
+        Catalog.of_home(home, "postgresql://postgres@127.0.0.1:1,127.0.0.1:1/hybrid?sslmode=prefer&password=word")
+    hint = str(caught.value.hint)
+    assert "psql 'postgresql://postgres@127.0.0.1:1,127.0.0.1:1/hybrid?sslmode=prefer' -c" in hint
+
+
+def test_an_option_that_does_not_exist(url: str, home: Path) -> None:
+    with pytest.raises(SpecError, match=r"catalog: .*nonsense"):
+        Catalog.of_home(home, f"{url}?nonsense=1&password=word")
+
+
+def test_a_pool_whose_connections_are_all_in_use(url: str, home: Path) -> None:
+    with closing(Catalog.of_home(home, url, DatabaseLimits(answer_s=1))) as catalog, ExitStack() as used:
+        for _ in range(15):
+            used.enter_context(catalog._engine.connect())
+        with pytest.raises(MachineError, match=r"The catalog postgresql://.* no connection became free within 1 s"):
+            catalog.runs.list()
+
+
+def test_a_watch_of_one_schema_sees_nothing_of_another(url: str, home: Path, tmp_path: Path) -> None:
+    with closing(Catalog.of_home(home, url)) as catalog:
+        with catalog._engine.begin() as connection:
+            connection.execute(sa.text("CREATE SCHEMA another"))
+        # The tables of the schema `public` are no reason to make none.
+        beside_url = f"{url}?options=-csearch_path%3Danother,public"
+        with closing(Catalog.of_home(tmp_path / "another", beside_url)) as beside:
+            watch = catalog.write_watch()
+            watch.has_new()
+            beside.serving.beat("query", "ready")
+            assert not watch.has_new()
+            catalog.serving.beat("query", "ready")
+            assert watch.has_new()
+            watch.close()
+            beside.runs.enqueue(request(1))
+        assert catalog.runs.list() == []
+
+
+def test_a_database_that_can_only_be_read(postgres: PostgresServer, url: str, home: Path) -> None:
+    Catalog.of_home(home, url).close()
+    postgres.execute(f"ALTER DATABASE {url.rpartition('/')[2]} SET default_transaction_read_only = on")
+    with closing(Catalog.of_home(home, url)) as catalog:
+        assert catalog.runs.list() == [], "looking is possible"
+        with pytest.raises(MachineError, match=r"can only be read: cannot execute INSERT") as caught:
+            catalog.runs.enqueue(request(1))
+    assert "target_session_attrs=read-write" in str(caught.value.hint)
+
+
+def test_a_statement_or_a_lock_that_takes_too_long(url: str, home: Path) -> None:
+    limits = DatabaseLimits(lock_ms=100, statement_ms=600)
+    with closing(Catalog.of_home(home, url, limits)) as catalog, catalog._engine.connect() as connection:
+        connection.exec_driver_sql("SELECT pg_sleep(0.3)")
+        with pytest.raises(MachineError, match=r"did not finish a statement within 0.6 s: canceling statement"):
+            connection.exec_driver_sql("SELECT pg_sleep(60)")
+        connection.rollback()
+        schema.lock(connection)
+        with pytest.raises(MachineError, match=r"is locked by another session for more than 0.1 s: canceling"):
+            Catalog.of_home(home, url, limits)
+
+
+@pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
+def test_an_encoding_that_lacks_characters(postgres: PostgresServer, home: Path, encoding: str) -> None:
+    url = postgres.database(f"ENCODING '{encoding}' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'")
+    with pytest.raises(UsageError, match=f"has the encoding {encoding}") as caught:
+        Catalog.of_home(home, url)
+    assert "ENCODING 'UTF8'" in str(caught.value.hint)

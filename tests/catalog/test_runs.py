@@ -99,6 +99,24 @@ def test_a_fallen_run_is_taken_up_and_not_for_ever(catalog: Catalog) -> None:
     assert catalog.runs.enqueue(request(2, only_one=True)) is not None
 
 
+@pytest.mark.parametrize("attempts", [1, ATTEMPTS_MAX])
+def test_a_run_that_has_ended_meanwhile_is_not_taken_up(
+    catalog: Catalog, monkeypatch: pytest.MonkeyPatch, attempts: int
+) -> None:
+    catalog.runs.enqueue(request(1))
+    catalog.runs.claim()
+    seen = [replace(run, attempts=attempts) for run in catalog.runs.list(states=["RUNNING"])]
+    assert catalog.runs.finish("run_1", "DONE", "Moved 7 rows.", {"rows": 7})
+    monkeypatch.setattr(catalog.runs, "list", lambda **_: seen)
+    assert catalog.runs.take_up_fallen() == []
+    catalog.runs.tell("run_1", "Too late.")
+    assert not catalog.runs.finish("run_1", "FAILED", "Too late.")
+    assert not catalog.runs.finish("run_2", "DONE", "There is none.")
+    run = catalog.runs.find("run_1")
+    assert run is not None and (run.state, run.result, run.report) == ("DONE", "Moved 7 rows.", {"rows": 7})
+    assert run.progress is None and catalog.runs.ended_counts() == {("orders", TASK, "DONE"): 1}
+
+
 def test_a_run_of_a_command_is_not_taken_up(catalog: Catalog) -> None:
     with catalog.runs.recorded("run_1", "orders", TASK) as outcome:
         assert catalog.runs.take_up_fallen() == []

@@ -18,6 +18,7 @@ import sqlalchemy as sa
 import hybrid
 from hybrid.api.hybrid import Hybrid
 from hybrid.progress import Silent
+from hybrid.rpc.queue import RunProgress
 from hybrid.serve import health, supervisor
 from hybrid.serve.ingester import Ingester, SharedLooks
 from hybrid.serve.pipeline import Pipeline
@@ -147,6 +148,14 @@ def test_that_nothing_is_left_behind_is_noted_at_once(here: Hybrid) -> None:
     for behind in (5, 0):
         ingester._note("INGESTING", None, behind)
         assert here.context.catalog.serving.ingestions()["orders"].behind == behind
+
+
+def test_a_run_goes_on_while_its_progress_cannot_be_recorded(caplog: pytest.LogCaptureFixture) -> None:
+    progress = RunProgress(SimpleNamespace(tell=fail), "move_1")  # type: ignore[arg-type]
+    for number in range(3):
+        progress.say("Merging.")
+        progress.step("files", number, 2)
+    assert caplog.text.count("The progress of run move_1 cannot be recorded") == 1, "asked again after a while only"
 
 
 def test_readiness_says_that_the_catalog_does_not_answer() -> None:

@@ -100,16 +100,9 @@ class OutputFile(OutputStream):
 
     def _name_if_free(self) -> None:
         try:
-            os.link(self._part, self._path)
+            durable.rename_new(self._part, self._path)
         except FileExistsError:
             raise _exists(self.name) from None
-        except OSError:  # a file system without hard links
-            if self._path.exists():
-                raise _exists(self.name) from None
-            durable.rename(self._part, self._path)
-            return
-        self._part.unlink()
-        durable.sync(self._path.parent)
 
 
 def open_output(path: Path, *, force: bool) -> OutputStream:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from hybrid.catalog.database import FILE
+from hybrid.catalog.sqlite_file import FILE
 from hybrid.home.home import Home
 from hybrid.operations.erasure import ERASE
 from hybrid.runtime.disk import sqlite_error
