@@ -137,10 +137,14 @@ def database_engine(url: sa.URL, owner: str, limits: DatabaseLimits | None = Non
             connection = LimitedConnection.connect(*arguments, **named, autocommit=True)
         except ProgrammingError as error:
             raise SpecError.at("setting", "catalog", str(error).strip()) from error
-        connection.silence_s = limits.answer_s
-        connection.execute(_ONE_SCHEMA)
-        connection.execute(_SET_OWNER, (owner,))
-        connection.autocommit = False
+        try:
+            connection.silence_s = limits.answer_s
+            connection.execute(_ONE_SCHEMA)
+            connection.execute(_SET_OWNER, (owner,))
+            connection.autocommit = False
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
     def check_out(connection: LimitedConnection, _record: object, _proxy: object) -> None:

@@ -28,6 +28,11 @@ class LimitedConnection(psycopg.Connection[Any]):
         """Wait for an exchange of messages with the database."""
         return super().wait(cast("PQGen[_Result]", self._limited(gen)), *arguments, **named)
 
+    def __del__(self, *_: Any) -> None:
+        """End with a pool that was dropped, as connections of psycopg's own pool do, without its warning."""
+        if hasattr(self, "pgconn"):
+            self.close()
+
     def _limited(self, exchange: PQGen[_Result]) -> Generator[Any, Any, _Result]:
         """The same exchange. Its driver resumes it when the socket is ready, and otherwise several times a second."""
         limit_s = self.silence_s
