@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import weakref
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +20,8 @@ _BATCH_ROWS = 4096
 _VALUE_BYTES = 8
 # A batch takes at most this part of `ratio_from`: Arrow holds it twice while it grows.
 _BATCH_PART = 4
+# For how long a read waits for Arrow's threads at most; they take milliseconds.
+_RELEASE_S = 5.0
 
 
 def stripes(path: Path, limits: FileLimits = DEFAULT_LIMITS) -> list[Slice]:
@@ -77,11 +81,19 @@ def _batches(piece: Slice, limits: FileLimits, columns: Sequence[str] | None = N
     with piece.path.open("rb") as file:
         row_bytes = layout.row_bytes(file, stripe, limits)
         rows = min(_BATCH_ROWS, max(1, limits.ratio_from // _BATCH_PART // max(1, row_bytes)))
-        fragment = OrcFileFormat().make_fragment(pa.PythonFile(layout.alone(file, stripe), mode="r"))
-        # No reading ahead: a thread that still reads from Python when the process ends would abort it.
-        yield from fragment.to_batches(
-            columns=columns, batch_size=rows, batch_readahead=0, fragment_readahead=0, use_threads=False
-        )
+        # No reading ahead. Even so one of Arrow's threads may hold the file for moments after the last batch. A thread
+        # that needs Python when the process has begun to end aborts it.
+        source, is_released = layout.alone(file, stripe), threading.Event()
+        weakref.finalize(source, is_released.set)
+        fragment = OrcFileFormat().make_fragment(pa.PythonFile(source, mode="r"))
+        del source
+        try:
+            yield from fragment.to_batches(
+                columns=columns, batch_size=rows, batch_readahead=0, fragment_readahead=0, use_threads=False
+            )
+        finally:
+            del fragment
+            is_released.wait(_RELEASE_S)
 
 
 def _bounded(batches: Iterator[RecordBatch], path: Path, limits: FileLimits) -> Iterator[RecordBatch]:

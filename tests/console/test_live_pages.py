@@ -237,7 +237,9 @@ def test_a_stream_is_reset_after_its_preview(console: LiveConsole) -> None:
     with console.page(path) as page:
         page.get_by_test_id("pause").click()
         page.get_by_test_id("to-reset").click()
-        assert page.get_by_test_id("position").locator("td").all_inner_texts()[1:] == ["14", "0", "14", "0"]
+        cells = page.get_by_test_id("position").locator("td")
+        cells.first.wait_for()
+        assert cells.all_inner_texts()[1:] == ["14", "0", "14", "0"]
         page.get_by_label("Offsets by partition").fill("0:12")
         assert page.get_by_label("Offsets", exact=True).is_checked()
         page.get_by_test_id("preview-reset").click()

@@ -296,4 +296,6 @@ def test_without_scripts(orders: App, browsing: Browsing) -> None:
     page = browsing.open(f"{orders.url}/ui/query", scripts=False)
     page.get_by_test_id("sql-editor").fill("select order_id from orders order by 1")
     page.get_by_test_id("run-query").click()
-    assert page.get_by_test_id("result-table").locator("td").all_inner_texts() == ["1", "2", "3", "4"]
+    values = page.get_by_test_id("result-table").locator("td")
+    values.first.wait_for()
+    assert values.all_inner_texts() == ["1", "2", "3", "4"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import pytest
 from hybrid.errors import DataError
 from hybrid.files.inputs import DataFormat, inspect
 from hybrid.files.limits import FileLimits
+from hybrid.files.orc_layout import StripeFile
 from hybrid.files.reading import read_slice
 from hybrid.formats.csv_format import CsvFormat
 from hybrid.schema.problem import Problem
@@ -132,6 +134,7 @@ import resource, sys
 from pathlib import Path
 from hybrid.files.inputs import DataFormat, inspect
 from hybrid.files.limits import FileLimits
+from hybrid.files.orc_layout import StripeFile
 from hybrid.files.reading import read_slice
 from hybrid.formats.csv_format import CsvFormat
 from hybrid.schema.problem import Problem
@@ -162,8 +165,21 @@ def memory_of_reading(tmp_path: Path, rows: pa.Table, limits: FileLimits, **opti
     orc.write_table(pa.table({"a": ["x"]}), ordinary)
     orc.write_table(rows, path, **options)
     child = [sys.executable, "-c", READ_ORC, str(ordinary), str(path), str(limits.ratio_from)]
-    said, grown = subprocess.run(child, capture_output=True, text=True, check=True).stdout.strip().split(":")
+    ended = subprocess.run(child, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+    said, grown = ended.stdout.strip().split(":")
     return said, int(grown)
+
+
+def test_no_thread_of_arrow_holds_an_orc_file_that_was_read(tmp_path: Path) -> None:
+    """A thread that lets go of it while the process ends would abort the process."""
+    path = tmp_path / "a.orc"
+    orc.write_table(pa.table({"a": ["x" * 100] * 2_000}), path)
+    for limits in (FileLimits(), SMALL):
+        for _ in range(20):
+            (piece,) = inspect(path, DataFormat.ORC, limits).slices
+            assert sum(1 for _ in read_slice(piece, CsvFormat(), limits)) == 2_000
+            assert not any(isinstance(held, StripeFile) for held in gc.get_objects())
 
 
 @pytest.mark.process
