@@ -104,6 +104,7 @@ def pytest_configure(config: pytest.Config) -> None:
         unit_run.share_what_is_opened()
         unit_run.leave_unsynced()
         unit_run.drop_log_records()
+        unit_run.leave_constants()
         settings.load_profile("unit")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import ast
+import re
 from collections import Counter
 from functools import cache
 from pathlib import Path
@@ -25,6 +25,8 @@ AVOIDED = {
     *("door", "gate", "rights", "wire", "named", "running", "opened", "plain", "garbage"),
 }
 
+_TOP_LEVEL = re.compile(r"^(?:(class)|(?:async +)?def) +(\w+)", re.MULTILINE)
+
 
 @cache
 def names() -> list[tuple[str, str, str]]:
@@ -33,11 +35,11 @@ def names() -> list[tuple[str, str, str]]:
     for path in sorted(ROOT.rglob("*.py")):
         where = str(path.relative_to(ROOT.parent))
         found.append(("module", path.stem, where))
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.ClassDef):
-                found.append(("class", node.name, where))
-            elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_"):
-                found.append(("function", node.name, where))
+        for is_class, name in _TOP_LEVEL.findall(path.read_text(encoding="utf-8")):
+            if is_class:
+                found.append(("class", name, where))
+            elif not name.startswith("_"):
+                found.append(("function", name, where))
     return found
 
 

@@ -5,20 +5,22 @@ pytest-xdist would collect all tests in each process, and send the result of eac
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 
 _ROOT = Path(__file__).resolve().parent.parent
 # Plugins that no unit test needs; each costs a little for each test. One file at a time has them: `python -m pytest`.
 _UNNEEDED = ("schemathesis", "xdist", "pytest_cov", "anyio", "cacheprovider", "logging")
 _PROGRESS = re.compile(r"\S+ +\[ *\d+%\]")
+_REPORT_S = 5  # the time for a report after an interrupt
 _PASSED, _NO_TESTS = 0, 5  # of pytest's exit codes
 
 
@@ -36,28 +38,22 @@ class Part:
 
     def __init__(self, number: int, count: int, options: Sequence[str]) -> None:
         self.name = f"{number}/{count}"
-        self.code = -1
         self.report: list[str] = []
         command = [sys.executable, "-m", "tests.unit_parts", f"--part={self.name}", *options]
         # In a group of its own: a Ctrl-C reaches it once, by `interrupt`.
         self._process = subprocess.Popen(
             command, cwd=_ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, process_group=0
         )
-        self._reader = threading.Thread(target=self._read)
-        self._reader.start()
 
-    def _read(self) -> None:
+    def wait(self) -> int:
+        """Print its progress until it ends. Its exit code."""
         assert self._process.stdout is not None
         for line in self._process.stdout:
             if _PROGRESS.match(line):
                 print(f"{self.name} {line}", end="", flush=True)
             else:
                 self.report.append(line)
-        self.code = self._process.wait()
-
-    def join(self) -> None:
-        """Wait for its end."""
-        self._reader.join()
+        return self._process.wait()
 
     def interrupt(self, number: int) -> None:
         """Send it a signal, if it has not ended."""
@@ -70,39 +66,47 @@ def run(count: int, options: Sequence[str]) -> int:
     began = time.monotonic()
     parts = [Part(number + 1, count, options) for number in range(count)]
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    for number in (signal.SIGINT, signal.SIGKILL):  # whoever presses Ctrl-C again waits for no report
-        try:
-            for part in parts:
-                part.join()
-            break
-        except KeyboardInterrupt:
+    with ThreadPoolExecutor(count) as pool:
+        codes = _codes(parts, [pool.submit(part.wait) for part in parts])
+    for part in parts:
+        print(f"\n{f' part {part.name} ':=^80}", "".join(part.report), sep="\n")
+    for part, code in zip(parts, codes, strict=True):
+        print(f"{part.name}: {part.report[-1].strip() if part.report else 'nothing'}, exit code {code}")
+    print(f"{time.monotonic() - began:.0f} s")
+    wrong = {abs(code) for code in codes} - {_PASSED, _NO_TESTS}
+    return max(wrong) if wrong else min(codes)
+
+
+def _codes(parts: Sequence[Part], ends: Sequence[Future[int]]) -> list[int]:
+    try:
+        wait(ends)
+    except KeyboardInterrupt:
+        for number in (signal.SIGINT, signal.SIGINT, signal.SIGKILL):  # a test may have taken the first for its own
             for part in parts:
                 part.interrupt(number)
-    for part in parts:
-        part.join()
-        print(f"\n{f' part {part.name} ':=^80}", "".join(part.report), sep="\n")
-    for part in parts:
-        print(f"{part.name}: {part.report[-1].strip() if part.report else 'nothing'}, exit code {part.code}")
-    print(f"{time.monotonic() - began:.0f} s")
-    codes = {part.code for part in parts}
-    return _PASSED if codes <= {_PASSED, _NO_TESTS} and _PASSED in codes else max(codes - {_PASSED}, default=1)
+            if not wait(ends, _REPORT_S).not_done:
+                break
+    return [end.result() for end in ends]
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run all parts, or one that `run` has started."""
     if not arguments[0].startswith("--part="):
         return run(int(arguments[0]), [*_options(), *arguments[1:]])
+    ended = [1]
+    atexit.register(lambda: os._exit(ended[0]))  # after what pytest registers, and without freeing each object
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell lets what runs in the background ignore it
     import pytest
 
-    code = pytest.main(["--unit", *arguments])
+    ended[0] = int(pytest.main(["--unit", *arguments]))
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(code)  # without freeing each object
+    return ended[0]
 
 
 def _options() -> list[str]:
     unneeded = [f"-pno:{name}" for name in _UNNEEDED]
-    return [*unneeded, "-q", f"--color={'yes' if sys.stdout.isatty() else 'no'}"]
+    return [*unneeded, "-q", "--capture=sys", f"--color={'yes' if sys.stdout.isatty() else 'no'}"]
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@
 In `make unit` besides:
 
 - Nothing is synced to the device: no unit test cuts the power. Tests of syncing watch `os.fsync` and set it themselves.
-- Property tests try a part of their examples (`tests.examples`); `make test` tries all.
+- Property tests try a part of their examples (`tests.examples`), and no constants of the source.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from hypothesis.internal.conjecture import providers
 
 from hybrid.runtime import durable
 from hybrid.runtime.folder_setting import FolderSetting
@@ -53,6 +54,11 @@ def leave_unsynced() -> None:
 def drop_log_records() -> None:
     """Write no record to stderr, as `logging` does where no handler is set, and pytest's plugin for logs is off."""
     logging.getLogger().addHandler(logging.NullHandler())
+
+
+def leave_constants() -> None:
+    """Let Hypothesis draw no constant of the product's source: reading it takes a second, for few examples."""
+    providers._get_local_constants = lambda: providers._local_constants
 
 
 @contextmanager
