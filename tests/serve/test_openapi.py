@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import HealthCheck, Phase, assume, given, seed, settings
 from hypothesis.errors import Unsatisfiable
 from hypothesis.strategies import SearchStrategy
 
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     import schemathesis
 
 KNOWN = {"table": "orders", "schema": "orders", "segment": MOVED, "type": MOVE}
+# Characters of a path's and a query's values. A client takes many seconds to escape a text of millions, which a server
+# refuses by its length.
+VALUES_MAX = 10_000
 # Requests for each path; more find more: HYBRID_API_EXAMPLES=50.
 EXAMPLES = int(os.environ.get("HYBRID_API_EXAMPLES", "3"))
 OWN_SHAPES = {"/metrics", "/livez", "/health", "/", "/readyz", "/version"}
@@ -84,6 +87,8 @@ def try_out(strategy: "SearchStrategy[schemathesis.Case]", tried: set[str]) -> N
     @given(case=strategy)
     def run(case: "schemathesis.Case") -> None:
         tried.add(case.path)
+        written = sum(len(str(value)) for value in (*case.path_parameters.values(), *case.query.values()))
+        assume(written <= VALUES_MAX)
         response = case.call()
         assert response.status_code != 500, response.text
         if response.status_code >= 400 and case.path != "/readyz":

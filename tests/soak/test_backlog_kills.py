@@ -50,7 +50,6 @@ pytestmark = [
 ]
 
 
-@pytest.mark.alone
 def test_bursts_and_kills_lose_double_and_hide_nothing(broker: str, tmp_path: Path) -> None:
     home, chance = tmp_path / "home", random.Random(SEED)
     create_topic(broker, TOPIC, PARTITIONS)
@@ -70,7 +69,8 @@ def test_bursts_and_kills_lose_double_and_hide_nothing(broker: str, tmp_path: Pa
                 watched.stopped.wait(chance.uniform(0.5, 4.0))
                 watched.fall(VICTIMS[number % len(VICTIMS)])
                 watched.burst()
-                watched.await_caught_up(client)
+                if number % 2 or number == ROUNDS - 1:  # the other deaths meet the backlog of the one before
+                    watched.await_caught_up(client)
         finally:
             watched.stopped.set()
             for thread in threads:
