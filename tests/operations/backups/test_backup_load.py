@@ -12,7 +12,10 @@ from benchmarks.backup import play
 # `test_backup_events` has deaths at every step without a load.
 BACKUPS = int(os.environ.get("HYBRID_BACKUPS", "2"))
 
-pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.process, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.spark, pytest.mark.kafka, pytest.mark.process, pytest.mark.slow,
+    pytest.mark.timeout(60 * BACKUPS + 180),
+]  # fmt: skip
 
 
 def test_backups_under_load_are_equal_to_the_tables(broker: str, tmp_path: Path) -> None:
