@@ -41,8 +41,8 @@ class Catalog:
     def of_home(cls, home: Path, url: str | None = None, limits: DatabaseLimits | None = None) -> Catalog:
         """The catalog of a home: in a database by its URL, or `<home>/catalog.db`.
 
-        Raises MachineError when it cannot be opened, SpecError for a wrong URL, and UsageError for the catalog of
-        another home.
+        Raises MachineError when it cannot be opened, SpecError for a wrong URL, UsageError for the catalog of another
+        home, and ConflictError while the server of a copy uses it.
         """
         durable.make_private(home)
         return cls._in_file(home) if url is None else cls._in_database(home, url, limits)

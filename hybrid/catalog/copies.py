@@ -11,7 +11,10 @@ import sqlalchemy as sa
 
 from hybrid.catalog.schema import INGESTION, ORIGIN, ROLES, RUNS
 
-_COPIED = "Its process runs on the home that this one was copied from; run it again here if it is wanted."
+_COPIED = (
+    "Its process runs on the home that this one was copied from, or ended with the machine; run it again here if it is "
+    "wanted."
+)
 
 
 def forget_other_processes(engine: sa.Engine, home: Path) -> None:

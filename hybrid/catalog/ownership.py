@@ -21,7 +21,7 @@ from hybrid.catalog.database import lost_owner, shown_url
 from hybrid.catalog.schema import ORIGIN, ROLES
 from hybrid.catalog.sqlite_file import remove_taken_in, take_in
 from hybrid.clock import read_clock, wall_clock_ms
-from hybrid.errors import MachineError, UsageError
+from hybrid.errors import ConflictError, MachineError, UsageError
 from hybrid.runtime import durable
 
 OWNER_FILE = "catalog.id"  # the id under which a home owns its catalog in a database
@@ -71,8 +71,8 @@ def _id_of(home: Path) -> str:
 def claim_database(engine: sa.Engine, home: Path, owner: Owner) -> None:
     """Make the tables, and make a new catalog the home's, with what its SQLite file holds, which is removed then.
 
-    UsageError when the catalog belongs to another home, or to a copy of this one whose server runs, and for the tables
-    of another application. Nothing is changed then.
+    UsageError when the catalog belongs to another home, and for the tables of another application; ConflictError when
+    it belongs to a copy of this home whose server runs. Nothing is changed then.
     """
     address = shown_url(engine.url)
     with engine.begin() as connection:
@@ -138,8 +138,11 @@ def _require_free(connection: sa.Connection, recorded: str, owner: Owner, addres
             hint="Give each home a database of its own (CREATE DATABASE), or a schema: ?options=-csearch_path%3DNAME",
         )
     newest = connection.execute(sa.select(sa.func.max(ROLES.c.beat_ms))).scalar()
-    if newest is not None and wall_clock_ms() - newest < _ALIVE_MS:
-        raise UsageError(
-            f"A server of {words} uses the catalog {address}, and this home is a copy of that one.",
-            hint=f"Stop it and wait {_ALIVE_MS // 1000} s; or rm {OWNER_FILE} here, and name another database.",
+    age_ms = None if newest is None else wall_clock_ms() - newest
+    if age_ms is not None and age_ms < _ALIVE_MS:
+        # No wrong request: after a restart of the machine the next attempt succeeds, so systemd may try again.
+        raise ConflictError(
+            f"A server of {words} used the catalog {address} {age_ms / 1000:.0f} s ago. "
+            "This home is a copy of that one, or the machine was started again.",
+            hint=f"Wait {_ALIVE_MS // 1000} s. If it goes on, stop it; or rm {OWNER_FILE}, and name another database.",
         )

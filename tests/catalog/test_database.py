@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -17,8 +19,9 @@ from hybrid.catalog.catalog import Catalog
 from hybrid.catalog.database import DatabaseLimits, database_url, shown_url
 from hybrid.catalog.ownership import OWNER_FILE
 from hybrid.catalog.runs import RunRequest
+from hybrid.catalog.write_watch import WriteWatch
 from hybrid.cli.main import run
-from hybrid.errors import MachineError, SpecError, UsageError
+from hybrid.errors import ConflictError, MachineError, SpecError, UsageError
 from tests.postgresql import PostgresServer, needs_postgresql, postgres
 
 pytestmark = [needs_postgresql, pytest.mark.process]
@@ -49,6 +52,16 @@ def at_once(number: int, work: Callable[[int], None]) -> None:
         thread.join()
     if errors:
         raise errors[0]
+
+
+def becomes_new(watch: WriteWatch, within_s: float = 10.0) -> bool:
+    """Whether a watch is notified. A notification comes a moment after the commit."""
+    end = time.monotonic() + within_s
+    while not watch.has_new():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.01)
+    return True
 
 
 @pytest.fixture
@@ -120,7 +133,7 @@ def test_a_watch_is_notified_of_what_others_write(catalogs: tuple[Catalog, Catal
     assert catalogs[1].runs.claim() is None
     assert not watch.has_new(), "a look is no change"
     catalogs[1].runs.enqueue(request(1))
-    assert watch.has_new()
+    assert becomes_new(watch)
     assert not watch.has_new()
     watch.close()
     assert watch.has_new(), "begun again"
@@ -180,7 +193,7 @@ def test_a_catalog_belongs_to_one_home(url: str, home: Path, tmp_path: Path) -> 
             watch = beside.write_watch()
             watch.has_new()
             beside.serving.beat("query", "ready")
-            assert watch.has_new(), "this schema's tables have triggers of their own"
+            assert becomes_new(watch), "this schema's tables have triggers of their own"
             watch.close()
 
 
@@ -188,7 +201,7 @@ def test_a_copied_home_may_have_it_once_the_other_server_is_gone(url: str, home:
     with closing(Catalog.of_home(home, url)) as catalog:
         catalog.serving.beat("query", "ready")
         shutil.copytree(home, tmp_path / "copy")
-        with pytest.raises(UsageError, match=r"A server of .* uses the catalog"):
+        with pytest.raises(ConflictError, match=r"A server of .* used the catalog"):
             Catalog.of_home(tmp_path / "copy", url)
         with catalog._engine.begin() as connection:
             connection.execute(sa.text("UPDATE roles SET beat_ms = beat_ms - 100000"))
@@ -288,6 +301,13 @@ def test_urls_that_are_taken() -> None:
     assert shown_url(database_url("postgresql:///d?host=/var/run")) == "postgresql://%2Fvar%2Frun/d"
 
 
+def test_a_driver_that_is_not_installed(url: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(MachineError, match="needs the driver psycopg") as caught:
+        Catalog.of_home(home, url)
+    assert caught.value.hint == "pip install 'hybrid[postgresql]'"
+
+
 def test_a_list_of_hosts(postgres: PostgresServer, url: str, home: Path) -> None:
     """The first one is a standby that is gone."""
     with closing(Catalog.of_home(home, url.replace("@", "@127.0.0.1:1,"))) as catalog:
@@ -321,9 +341,9 @@ def test_a_watch_of_one_schema_sees_nothing_of_another(url: str, home: Path, tmp
             watch = catalog.write_watch()
             watch.has_new()
             beside.serving.beat("query", "ready")
-            assert not watch.has_new()
+            assert not becomes_new(watch, 0.3)
             catalog.serving.beat("query", "ready")
-            assert watch.has_new()
+            assert becomes_new(watch)
             watch.close()
             beside.runs.enqueue(request(1))
         assert catalog.runs.list() == []

@@ -20,7 +20,8 @@ from hybrid.catalog.catalog import Catalog
 from hybrid.catalog.database import DatabaseLimits
 from hybrid.catalog.ownership import OWNER_FILE, Owner
 from hybrid.cli.main import run
-from hybrid.errors import MachineError, UsageError
+from hybrid.clock import ClockReading
+from hybrid.errors import ConflictError, MachineError, UsageError
 from hybrid.serve import health
 from hybrid.serve.pipeline import Pipeline
 from tests.catalog.test_database import TASK, at_once, request
@@ -132,7 +133,7 @@ def test_a_server_that_was_paused_while_a_copy_took_over_does_no_more_work(
         assert copy.serving.role("pipeline") is None
         assert [run.id for run in copy.runs.take_up_fallen()] == ["run_1"] and copy.runs.claim() is not None
         copy.serving.beat("pipeline", "ready")
-    with pytest.raises(UsageError, match=r"A server of .*/copy uses the catalog"):
+    with pytest.raises(ConflictError, match=r"A server of .*/copy used the catalog .* \d s ago"):
         Catalog.of_home(home, url)
 
 
@@ -186,7 +187,28 @@ def test_containers_that_mount_a_home_share_its_catalog(
         first.runs.finish("run_1", "DONE", "Moved.")
 
 
-def test_the_check_of_an_earlier_version_is_replaced(first: Catalog, url: str, home: Path) -> None:
+def test_the_home_takes_its_own_catalog_over_after_a_restart_of_the_machine(
+    first: Catalog, url: str, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first.serving.beat("pipeline", "ready")
+    monkeypatch.setattr(ownership, "read_clock", lambda: ClockReading(0, 0, "another-boot"))
+    with pytest.raises(ConflictError, match="or the machine was started again"):
+        Catalog.of_home(home, url)
+    with first._engine.begin() as connection:
+        connection.execute(AGED)
+    Catalog.of_home(home, url).close()
+
+
+def test_the_check_of_an_earlier_version_is_replaced_and_this_one_stays(first: Catalog, url: str, home: Path) -> None:
+    def written() -> object:
+        with first._engine.connect() as connection:
+            return connection.exec_driver_sql(
+                "SELECT xmin::text FROM pg_proc WHERE proname = 'hybrid_catalog_written'"
+            ).scalar()
+
+    before = written()
+    Catalog.of_home(home, url).close()
+    assert written() == before
     with first._engine.begin() as connection:
         connection.exec_driver_sql(
             "CREATE OR REPLACE FUNCTION hybrid_catalog_written() RETURNS trigger LANGUAGE plpgsql AS"
