@@ -1,5 +1,5 @@
-"""A server whose catalog is in PostgreSQL, while that ends and comes back: no row waits, and work that was asked for
-is done."""
+"""A server whose catalog is in PostgreSQL, while that ends, is frozen, and comes back: no row waits, and work that was
+asked for is done."""
 
 from __future__ import annotations
 
@@ -43,4 +43,9 @@ def test_a_database_that_ends_and_comes_back(broker: str, tmp_path: Path) -> Non
             server.await_ready(HEALTHY_S)
             assert move(second) == "DONE"
             assert rows(second) == 14
+            with postgres.frozen():  # it accepts connections and answers nothing
+                assert rows(first) == 14 and rows(second) == 14
+                server.await_true(lambda: server.call("GET", "/readyz")[0] == 503, "readiness tells")
+            server.await_ready(HEALTHY_S)
+            assert move(first) in ("DONE", "NOTHING")
     assert not (home / "catalog.db").exists()
