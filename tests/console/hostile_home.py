@@ -212,10 +212,9 @@ def _plan(app: App, name: str) -> None:
 def _runs(app: App) -> None:
     """A run that failed, and one that waits by whoever has a hostile name."""
     runs = app.home.context.catalog.runs
-    with runs.recorded(FAILED, "orders", "move"):
-        pass
     error = error_document(DataError(hostile("error"), hint=hostile("hint")))
-    runs.finish(FAILED, "FAILED", hostile("error"), error=error)
+    with runs.recorded(FAILED, "orders", "move"):
+        runs.finish(FAILED, "FAILED", hostile("error"), error=error)
     source = f"cli:{hostile('source')}"
     runs.enqueue(RunRequest(QUEUED, "orders", "merge", "task_run", {"table": "orders"}, source))
 

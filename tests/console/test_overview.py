@@ -69,10 +69,9 @@ def test_an_empty_home_says_what_to_do_next(app: App) -> None:
 def test_a_card_tells_problems_with_their_command(orders: App) -> None:
     """The broker of the table does not answer, a run has failed, and text of users is shown as text."""
     runs = orders.home.context.catalog.runs
-    with runs.recorded("m1", "orders", "move"):
-        pass
     error = {"error": "x", "hint": "hybrid move orders"}
-    runs.finish("m1", "FAILED", "<img src=x onerror=alert(1)> is no row.", error=error)
+    with runs.recorded("m1", "orders", "move"):
+        runs.finish("m1", "FAILED", "<img src=x onerror=alert(1)> is no row.", error=error)
     card = json.loads(fetched(orders, "GET", "/.json")[2])["tables"][0]
     assert not card["healthy"] and {problem["command"] for problem in card["problems"]} >= {"hybrid move orders"}
     assert card["boundary"] == "1970-01-01T00:00:02.001Z"

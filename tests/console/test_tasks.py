@@ -86,11 +86,11 @@ def tables(app: App) -> App:
     scheduled = {**REALTIME, "task": {"taskTypeConfigsMap": move}}
     lay(app.home, TableDocuments((SCHEMA, "schema"), [(scheduled, "realtime"), (OFFLINE, "offline")]))
     runs = app.home.context.catalog.runs
-    for run_id, table, kind in (("m1", "orders", "move"), ("j1", "gone", "job")):
-        with runs.recorded(run_id, table, kind):
-            pass
     error = error_document(DataError(f"{EVIL} is no row.", hint=f"hybrid move {EVIL}"))
-    runs.finish("m1", "FAILED", f"{EVIL} failed.", error=error)
+    with runs.recorded("m1", "orders", "move"):
+        runs.finish("m1", "FAILED", f"{EVIL} failed.", error=error)
+    with runs.recorded("j1", "gone", "job"):
+        pass
     runs.enqueue(RunRequest("q1", "orders", "merge", "task_run", {"table": "orders"}, f"cli:{EVIL}"))
     runs.enqueue(RunRequest("q2", "orders", "merge", "task_run", {"table": "orders"}, "schedule"))
     return app

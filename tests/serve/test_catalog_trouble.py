@@ -163,6 +163,17 @@ def test_readiness_says_that_the_catalog_does_not_answer() -> None:
     assert found["ok"] is False and "database is locked" in str(found["detail"])
 
 
+def test_a_catalog_that_does_not_answer_is_asked_once(here: Hybrid, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(here.context.catalog.runs, "list", fail)
+    monkeypatch.setattr(here.context.catalog.serving, "role", asked.append)
+    results = health.checks(SimpleNamespace(home=here))  # type: ignore[arg-type]
+    assert {check["name"]: check["ok"] for check in results} == {
+        "catalog": False, "warehouse": True, "pipeline": False, "connectors": False,
+    }  # fmt: skip
+    assert not asked and "database is locked" in str(results[-1]["detail"])
+
+
 @pytest.mark.process
 def test_a_pipeline_that_hangs_is_killed(tmp_path: Path) -> None:
     watch = supervisor._Supervisor(tmp_path, [], [], [], Silent(), hung_s=0.3)
