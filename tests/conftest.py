@@ -103,7 +103,6 @@ def pytest_configure(config: pytest.Config) -> None:
         sys.addaudithook(_refuse_process)
         unit_run.share_what_is_opened()
         unit_run.leave_unsynced()
-        unit_run.drop_log_records()
         unit_run.leave_constants()
         settings.load_profile("unit")
 

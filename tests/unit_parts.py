@@ -18,7 +18,7 @@ from pathlib import Path
 
 _ROOT = Path(__file__).resolve().parent.parent
 # Plugins that no unit test needs; each costs a little for each test. One file at a time has them: `python -m pytest`.
-_UNNEEDED = ("schemathesis", "xdist", "pytest_cov", "anyio", "cacheprovider", "logging")
+_UNNEEDED = ("schemathesis", "xdist", "pytest_cov", "anyio", "cacheprovider")
 _PROGRESS = re.compile(r"\S+ +\[ *\d+%\]")
 _REPORT_S = 5  # the time for a report after an interrupt
 _PASSED, _NO_TESTS = 0, 5  # of pytest's exit codes

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import atexit
 import gc
-import logging
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -49,11 +48,6 @@ def leave_unsynced() -> None:
     """Sync no file, whatever home it lies in, unless a test says so."""
     os.environ.setdefault("HYBRID_DURABLE", "false")
     durable._ENABLED = FolderSetting(False)
-
-
-def drop_log_records() -> None:
-    """Write no record to stderr, as `logging` does where no handler is set, and pytest's plugin for logs is off."""
-    logging.getLogger().addHandler(logging.NullHandler())
 
 
 def leave_constants() -> None:
