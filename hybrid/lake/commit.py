@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -219,22 +220,42 @@ def commit_files(spark: SparkSession, act: FileAct, write: Callable[[], Written]
     cases, and when `write` raises, nothing was changed and the files are deleted.
     """
     failpoint(act.kind, "before")
-    try:
+    with _files_removed_after(BaseException, act):
         commit = _files_committer(spark, act)
         written = write()
         # The workers have already synced the bytes of their files.
         durable.sync_folders(_paths(act.half, written.files), act.half)
-    except BaseException:
-        _remove_files(act)
-        raise
     failpoint(act.kind, "inside")
-    try:
+    with _files_removed_after(OvertakenError, act):  # after any other error they stay: the commit may have succeeded
         version = commit(written)
-    except OvertakenError:  # after any other error the files stay: the commit may have succeeded
-        _remove_files(act)
-        raise
     failpoint(act.kind, "after")
     return version
+
+
+def commit_rewritten(act: FileAct, write: Callable[[], Sequence[Mapping[str, object]]], note: str) -> int:
+    """Let `write` write files with the rows of those of `act.replacing`, and commit them in the place of these.
+
+    No row changes and the half keeps its state; its history shows `note`. Otherwise as `commit_files`. ConflictError
+    also when delta-rs must not commit to the half.
+    """
+    with _files_removed_after(BaseException, act):
+        log = LogTransaction(act.half, act.columns)
+        if log.foreign_features:
+            raise changed_by_others(act.half, f"it has {', '.join(log.foreign_features)}")
+        files = write()
+        durable.sync_folders(_paths(act.half, files), act.half)
+    with _files_removed_after(OvertakenError, act):
+        return log.commit_rewritten(files, [path for paths in act.replacing.values() for path in paths], note)
+
+
+@contextmanager
+def _files_removed_after(error: type[BaseException], act: FileAct) -> Iterator[None]:
+    try:
+        yield
+    except error:
+        for path in act.half.glob(f"*/part-{act.id}-*.parquet"):
+            path.unlink(missing_ok=True)
+        raise
 
 
 def _files_committer(spark: SparkSession, act: FileAct) -> Callable[[Written], int]:
@@ -249,11 +270,6 @@ def _files_committer(spark: SparkSession, act: FileAct) -> Callable[[Written], i
     transaction = _begin(spark, act)
     gone = _replaced_files(spark, act, transaction)
     return lambda written: _commit_files(spark, act, transaction, written, gone)
-
-
-def _remove_files(act: FileAct) -> None:
-    for path in act.half.glob(f"*/part-{act.id}-*.parquet"):
-        path.unlink(missing_ok=True)
 
 
 def _begin(spark: SparkSession, act: FileAct) -> Any:
@@ -295,13 +311,27 @@ def _commit_files(spark: SparkSession, act: FileAct, transaction: Any, written: 
 def _commit(
     spark: SparkSession, half: Path, state: HalfState, transaction: Any, actions: Sequence[Any], replaced: str | None
 ) -> int:
-    """Commit a Delta transaction with `actions` and our state, behind the fence. Returns the version."""
+    """Commit a Delta transaction with `actions` and our state, behind the fence, and sync it. Returns the version."""
     jvm: Any = spark._jvm
     fence, number = fence_of(half), state.act.number
     if _newest_number(half, transaction, fence) >= number:
         raise conflict_with(half)
     transaction.updateSetTransaction(fence, number, jvm.scala.Option.empty())
-    return _end(spark, half, transaction, actions, replaced, to_user_metadata(state))
+    delta, nothing, some = jvm.org.apache.spark.sql.delta, jvm.scala.Option.empty(), jvm.scala.Option.apply
+    # The values that Spark's own Delta writer records for a write to an existing table: mode, predicate and our state.
+    by = some(jvm.PythonUtils.toSeq([]))
+    modes = jvm.org.apache.spark.sql.SaveMode
+    mode, where = (modes.Append, nothing) if replaced is None else (modes.Overwrite, some(replaced))
+    note = some(to_user_metadata(state))
+    operation = getattr(delta, "DeltaOperations$Write")(mode, by, where, note, *(nothing,) * 5)
+    try:
+        version = int(transaction.commit(jvm.PythonUtils.toSeq(list(actions)), operation))
+    except Exception as error:
+        if is_conflict(error):
+            raise conflict_with(half) from error
+        raise
+    sync_log(half, version)
+    return version
 
 
 def _newest_number(half: Path, transaction: Any, fence: str) -> int:
@@ -315,27 +345,6 @@ def _newest_number(half: Path, transaction: Any, fence: str) -> int:
         return int(transaction.txnVersion(fence))
     getattr(transaction.readTxn(), "$plus$eq")(fence)
     return newest
-
-
-def _end(
-    spark: SparkSession, half: Path, transaction: Any, actions: Sequence[Any], replaced: str | None, note: str
-) -> int:
-    """Write and sync the log entry of a transaction. Returns the version."""
-    jvm: Any = spark._jvm
-    delta, nothing, some = jvm.org.apache.spark.sql.delta, jvm.scala.Option.empty(), jvm.scala.Option.apply
-    # The values that Spark's own Delta writer records for a write to an existing table: mode, predicate and our state.
-    by = some(jvm.PythonUtils.toSeq([]))
-    modes = jvm.org.apache.spark.sql.SaveMode
-    mode, where = (modes.Append, nothing) if replaced is None else (modes.Overwrite, some(replaced))
-    operation = getattr(delta, "DeltaOperations$Write")(mode, by, where, some(note), *(nothing,) * 5)
-    try:
-        version = int(transaction.commit(jvm.PythonUtils.toSeq(list(actions)), operation))
-    except Exception as error:
-        if is_conflict(error):
-            raise conflict_with(half) from error
-        raise
-    sync_log(half, version)
-    return version
 
 
 def commit_columns(
@@ -369,52 +378,3 @@ def commit_columns(
         version = _commit(spark, half, state, transaction, [], None)
     failpoint(act.kind, "after")
     return version
-
-
-def rewrite_files(
-    spark: SparkSession, half: Path, segments: Sequence[str], *, below: int, up_to: int, note: str
-) -> None:
-    """Rewrite the files of some segments that are smaller than `below` bytes into files of up to `up_to` bytes.
-
-    Like Delta's OPTIMIZE, this is one commit that changes no row. It carries no state, only `note`, so that the half's
-    history shows who made it. There is no commit when no segment has two such files. Files are synced before the
-    commit, which Delta's own command cannot do. Call it under the half's lock. Raises OvertakenError when a foreign
-    commit removed some of the files; nothing was changed then.
-    """
-    jvm: Any = spark._jvm
-    transaction, java = _start(spark, half), jvm.scala.jdk.javaapi.CollectionConverters
-    parser = spark._jsparkSession.sessionState().sqlParser()
-    where = jvm.PythonUtils.toSeq([parser.parseExpression(_in_segments(segments))])
-    actions: list[Any] = []
-    added: list[Path] = []
-    for group in _small_files(java.asJava(transaction.filterFiles(where, False)), below, up_to):
-        files, nothing = jvm.PythonUtils.toSeq(group), jvm.scala.Option.empty()
-        frame = transaction.deltaLog().createDataFrame(transaction.snapshot(), files, False, nothing).coalesce(1)
-        written = list(java.asJava(transaction.writeFiles(frame, nothing, True, jvm.PythonUtils.toSeq([]))))
-        for action in [*written, *(file.remove() for file in group)]:
-            entry = {kind: {**body, "dataChange": False} for kind, body in json.loads(action.json()).items()}
-            actions.append(jvm.org.apache.spark.sql.delta.actions.Action.fromJson(json.dumps(entry)))
-            added += [half / unquote(entry["add"]["path"])] if "add" in entry else []
-    if actions:
-        _store(half, added)
-        _end(spark, half, transaction, actions, _in_segments(segments), note)
-
-
-def _small_files(files: Iterable[Any], below: int, up_to: int) -> Iterator[list[Any]]:
-    """Groups of Delta's file entries, each to be merged into one file: at least two files, at most `up_to` bytes."""
-    groups: dict[str, list[Any]] = {}
-    room: dict[str, int] = {}
-    for file in sorted((entry for entry in files if entry.size() < below), key=lambda entry: str(entry.path())):
-        segment, size = str(file.path()).split("/", 1)[0], int(file.size())
-        if room.get(segment, 0) < size:
-            yield from _several(groups.pop(segment, []))
-            room[segment] = up_to
-        groups.setdefault(segment, []).append(file)
-        room[segment] -= size
-    for group in groups.values():
-        yield from _several(group)
-
-
-def _several(group: list[Any]) -> Iterator[list[Any]]:
-    if len(group) > 1:
-        yield group

@@ -46,14 +46,17 @@ class LaidFile:
     statistics: str
     partition: int | None = None
 
-    def entry(self, segment: str) -> dict[str, object]:
-        """The log entry that adds it as a file of a segment, at `path_in_half(segment, name)`."""
+    def entry(self, segment: str, *, data_change: bool = True) -> dict[str, object]:
+        """The log entry that adds it as a file of a segment, at `path_in_half(segment, name)`.
+
+        `data_change` False: the rows are those of other files, in whose place it is.
+        """
         entry = {
             "path": quote(path_in_half(segment, self.name), safe=_PLAIN),
             "partitionValues": {SEGMENT: segment},
             "size": self.bytes,
             "modificationTime": self.modified_ms,
-            "dataChange": True,
+            "dataChange": data_change,
             "stats": self.statistics,
         }
         return {"add": entry}

@@ -43,7 +43,7 @@ class DataFile:
 class Commit:
     """One version of a half as a difference. `state` None: a foreign commit, which keeps the half's state.
 
-    Files that only rewrite existing rows (OPTIMIZE) are left out of both lists.
+    Files that only rewrite existing rows (OPTIMIZE) are in neither `added` nor `removed`; the new ones are `rewritten`.
     """
 
     version: int
@@ -51,6 +51,7 @@ class Commit:
     added: tuple[DataFile, ...]
     removed: tuple[str, ...]
     is_plain: bool  # False when it also changes the schema or the protocol, so that the difference is incomplete
+    rewritten: tuple[DataFile, ...] = ()
 
 
 def last_time(files: Iterable[DataFile]) -> int | None:
@@ -70,16 +71,17 @@ def read_commit(path: Path, version: int) -> Commit | None:
     actions = [json.loads(line) for line in text.split("\n") if line]
     infos = [action["commitInfo"] for action in actions if "commitInfo" in action]
     state = from_user_metadata(infos[0].get("userMetadata")) if infos else None
-    added = [action["add"] for action in actions if "add" in action and action["add"].get("dataChange", True)]
+    adds = [action["add"] for action in actions if "add" in action]
     removed = [
         action["remove"] for action in actions if "remove" in action and action["remove"].get("dataChange", True)
     ]
     return Commit(
         version,
         state,
-        tuple(_added_file(path, add) for add in added),
+        tuple(_added_file(path, add) for add in adds if add.get("dataChange", True)),
         tuple(absolute_path(path, str(remove["path"])) for remove in removed),
         not any("metaData" in action or "protocol" in action for action in actions),
+        tuple(_added_file(path, add) for add in adds if not add.get("dataChange", True)),
     )
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import logging
 import re
-import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -18,14 +18,15 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
 from deltalake.transaction import AddAction, RemoveAction
 
+from hybrid.clock import wall_clock_ms
 from hybrid.errors import ConflictError, DataError, OvertakenError
 from hybrid.lake.checkpoint import last_checkpoint, write_checkpoint
 from hybrid.lake.layout import fence_of, spark_columns
 from hybrid.lake.log import WIDENED, listed_columns
-from hybrid.lake.log_entries import absolute_path, fence_at, newest_version, read_commit, state_at
+from hybrid.lake.log_entries import Commit, absolute_path, fence_at, newest_version, read_commit, state_at
 from hybrid.lake.log_sync import sync_log
 from hybrid.table.columns import SEGMENT
-from hybrid.table.state import HalfState, to_user_metadata
+from hybrid.table.state import Act, HalfState, to_user_metadata
 
 # Each foreign commit that comes first costs one attempt.
 _ATTEMPTS = 20
@@ -37,6 +38,17 @@ _WRITER_VERSIONS = (1, 2, 7)
 _FOREIGN = ("delta.constraints.", "delta.columnMapping.")
 # Paths below a half that every writer of a log spells alike: readers match a removal to its file by this text.
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9_.=/-]+")
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """A log entry: its files, the text that the half's history shows, and the operation whose fence it moves."""
+
+    added: Sequence[Mapping[str, Any]]
+    removals: Sequence[RemoveAction]
+    note: str
+    is_append: bool
+    act: Act | None = None
 
 
 class LogTransaction:
@@ -68,11 +80,17 @@ class LogTransaction:
             self.require_columns(columns, takes_narrower=takes_narrower)
 
     @property
-    def is_plain(self) -> bool:
-        """Whether delta-rs may commit to this half: nobody has turned on features that ask more of a writer."""
+    def foreign_features(self) -> list[str]:
+        """What somebody has turned on in this half and asks more of a writer than delta-rs is trusted with: by name."""
         protocol = self._table.protocol()
-        features = {*(protocol.writer_features or []), *(protocol.reader_features or [])}
-        return protocol.min_writer_version in _WRITER_VERSIONS and features <= _FEATURES
+        features = {*(protocol.writer_features or []), *(protocol.reader_features or [])} - _FEATURES
+        is_known = protocol.min_writer_version in _WRITER_VERSIONS
+        return sorted(features) or ([] if is_known else [f"writer version {protocol.min_writer_version}"])
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether delta-rs may commit to this half."""
+        return not self.foreign_features
 
     def require_columns(self, columns: Sequence[tuple[str, str]], *, takes_narrower: bool = False) -> None:
         """ConflictError unless rows with these columns, (name, Spark type), fit the half."""
@@ -98,15 +116,16 @@ class LogTransaction:
         return None if removals is None else {removal.path for removal in removals}
 
     def _removals(self, segments: Collection[str]) -> list[RemoveAction] | None:
-        if not segments:
-            return []
-        names, now_ms = set(segments), time.time_ns() // 1_000_000
-        removals = [
-            RemoveAction(path, True, now_ms, size, {SEGMENT: segment})
-            for path, size, segment in self._stored_files()
-            if segment in names
-        ]
-        return removals if all(_PLAIN_PATH.fullmatch(removal.path) for removal in removals) else None
+        names = set(segments)
+        removals = list(self._remove(lambda _, segment: segment in names, data_change=True)) if names else []
+        return removals if all(is_plain_path(removal.path) for removal in removals) else None
+
+    def _remove(self, is_chosen: Callable[[str, str], bool], *, data_change: bool) -> Iterator[RemoveAction]:
+        """The removals of the files of the checked version that are chosen by path and segment."""
+        now_ms = wall_clock_ms()
+        for path, size, segment in self._stored_files():
+            if is_chosen(path, segment):
+                yield RemoveAction(path, data_change, now_ms, size, {SEGMENT: segment})
 
     def _stored_files(self) -> list[tuple[str, int, str]]:
         """The files of the checked version: path as the log has it, bytes, segment. Read once for each version."""
@@ -124,12 +143,30 @@ class LogTransaction:
         """
         for _ in range(_ATTEMPTS):
             self._refuse_outdated(state)
-            version = self._table.version() + 1
-            if self._write_entry(state, added, replacing):
-                sync_log(self._half, version)
-                self._write_checkpoint(version)
+            removals = self._removals(replacing)
+            if removals is None:
+                raise conflict_with(self._half)
+            version = self._write_entry(_Entry(added, removals, to_user_metadata(state), not replacing, state.act))
+            if version is not None:
                 return version
             self._follow(replacing)
+        raise conflict_with(self._half)
+
+    def commit_rewritten(self, added: Sequence[Mapping[str, Any]], removed: Collection[str], note: str) -> int:
+        """Write an entry in which files take the place of others with the same rows, and sync it. Returns its version.
+
+        `removed` are plain paths below the half (`is_plain_path`). The half keeps its state; its history shows `note`.
+        OvertakenError when a file to remove is no longer current, or when the half's columns have changed.
+        """
+        paths = set(removed)
+        for _ in range(_ATTEMPTS):
+            removals = list(self._remove(lambda path, _: path in paths, data_change=False))
+            if len(removals) < len(paths):
+                raise conflict_with(self._half)
+            version = self._write_entry(_Entry(added, removals, note, is_append=False))
+            if version is not None:
+                return version
+            self._follow()
         raise conflict_with(self._half)
 
     def _refuse_outdated(self, state: HalfState) -> None:
@@ -141,27 +178,24 @@ class LogTransaction:
         if newest is not None and newest >= state.act.number:
             raise conflict_with(self._half)
 
-    def _write_entry(self, state: HalfState, added: Sequence[Mapping[str, Any]], replacing: Collection[str]) -> bool:
-        """Write the entry behind the checked version. False when another commit has that version."""
-        before, removals = self._table.version(), self._removals(replacing)
-        if removals is None:
-            raise conflict_with(self._half)
+    def _write_entry(self, entry: _Entry) -> int | None:
+        """Write and sync an entry behind the checked version. Returns its version; None if another commit has that."""
+        version = self._table.version() + 1
         metadata = {
-            "userMetadata": to_user_metadata(state),
-            "readVersion": before,
+            "userMetadata": entry.note,
+            "readVersion": version - 1,
             "isolationLevel": "Serializable",
-            "isBlindAppend": not replacing,
+            "isBlindAppend": entry.is_append,
         }
+        fence = [] if entry.act is None else [Transaction(fence_of(self._half), entry.act.number)]
         try:
             self._table.create_write_transaction(
-                [*(_add_action(entry["add"]) for entry in added), *removals],
+                [*(_add_action(file["add"]) for file in entry.added), *entry.removals],
                 mode="append",
                 schema=self._table.schema(),
                 partition_by=[],
                 commit_properties=CommitProperties(
-                    custom_metadata=metadata,
-                    max_commit_retries=0,
-                    app_transactions=[Transaction(fence_of(self._half), state.act.number)],
+                    custom_metadata=metadata, max_commit_retries=0, app_transactions=fence
                 ),
                 post_commithook_properties=PostCommitHookProperties(
                     create_checkpoint=False, cleanup_expired_logs=False
@@ -169,20 +203,26 @@ class LogTransaction:
             )
         except Exception as error:
             # The log alone tells: delta-rs has one error for several reasons, and can fail behind the entry too.
-            made = read_commit(self._half, before + 1)
+            made = read_commit(self._half, version)
             if made is None and isinstance(error, OSError):
-                raise DataError(
-                    f"{self._half}: the log entry of version {before + 1} was not written: {error}"
-                ) from error
+                raise DataError(f"{self._half}: the log entry of version {version} was not written: {error}") from error
             if made is None:
                 raise
-            # Two processes may carry out one operation: the files tell whose entry it is.
-            paths = {absolute_path(self._half, str(entry["add"]["path"])) for entry in added}
-            is_ours = made.state is not None and made.state.act == state.act
-            return is_ours and {file.path for file in made.added} == paths
-        return True
+            if not self._is_made_by(entry, made):
+                return None
+        sync_log(self._half, version)
+        self._write_checkpoint(version)
+        return version
 
-    def _follow(self, replacing: Collection[str]) -> None:
+    def _is_made_by(self, entry: _Entry, made: Commit) -> bool:
+        """Whether a commit in the log is that of an entry."""
+        if (None if made.state is None else made.state.act) != entry.act:
+            return False
+        # Two processes may carry out one operation: the files tell whose entry it is.
+        paths = {absolute_path(self._half, str(file["add"]["path"])) for file in entry.added}
+        return paths == {file.path for file in (made.added if entry.act is not None else made.rewritten)}
+
+    def _follow(self, replacing: Collection[str] = ()) -> None:
         """Check the version that is the newest by now.
 
         OvertakenError unless only rows and files changed since, and none of the segments `replacing`. A foreign
@@ -214,6 +254,11 @@ class LogTransaction:
                 write_checkpoint(self._half, version)
         except Exception:  # the commit is done, and the next one tries again
             logging.getLogger(__name__).warning("%s: no checkpoint of version %s.", self._half, version, exc_info=True)
+
+
+def is_plain_path(path: str) -> bool:
+    """Whether every writer of a log spells this path below a half alike, so that delta-rs may remove the file."""
+    return _PLAIN_PATH.fullmatch(path) is not None
 
 
 def refuse_columns(

@@ -1,11 +1,11 @@
-"""Optimize: many small files of a sealed realtime segment become few. Reasons: docs/adr/0017.
+"""Optimize: many small files of a sealed realtime segment become few. Reasons: docs/adr/0017, docs/adr/0060.
 
-Each ingestion commit adds a file to its segment. As in Delta's OPTIMIZE, one commit rewrites the rows of a segment. It
-is marked as changing no data, and carries no state of the half. Readers skip it as they skip another tool's.
+Each ingestion commit adds a file to its segment. As in Delta's OPTIMIZE, one commit rewrites the rows of some segments.
+It is marked as changing no data, and carries no state of the half. Readers skip it as they skip another tool's.
 
 The sequence, and what a crash in between leaves (the next run does the rest):
   look at the newest version, no JVM               nothing done; usually there is nothing, and Spark is not started
-  take the REALTIME lock; OPTIMIZE some segments   files that no version holds, which vacuum removes; or done
+  take the REALTIME lock; rewrite some segments    files that no version holds, which vacuum removes; or done
   release the lock, take it for the next ones      the earlier ones are done
 """
 
@@ -14,17 +14,29 @@ from __future__ import annotations
 import json
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
 
 from hybrid.config.table_config import Half, TableSpec
 from hybrid.config.task_schedules import OPTIMIZE_TASK
-from hybrid.errors import SpecError
-from hybrid.lake.commit import rewrite_files
-from hybrid.lake.log import HalfSnapshot, open_half
+from hybrid.errors import DataError, SpecError
+from hybrid.lake.commit import FileAct, commit_rewritten
+from hybrid.lake.commit_context import new_act_id
+from hybrid.lake.create import arrow_schema
+from hybrid.lake.files import RowsFile, path_in_half
+from hybrid.lake.layout import physical_columns, spark_columns, statistics_columns
+from hybrid.lake.log import HalfSnapshot
 from hybrid.lake.log_entries import DataFile
 from hybrid.lake.table_context import TableContext
+from hybrid.lake.transaction import LogTransaction, is_plain_path, other_columns
+from hybrid.lake.workers import run_numbered
+from hybrid.move.direct import batch_rows
+from hybrid.move.file_reader import FileRows, TaskLimits, identifier, worker_database
+from hybrid.move.write import as_schema
 from hybrid.progress import counted
+from hybrid.runtime import durable
 from hybrid.runtime.sentence_repr import shown_as_sentence
 from hybrid.table import columns
 
@@ -52,13 +64,15 @@ DEFAULT_TUNING = OptimizeTuning()
 
 @dataclass(frozen=True)
 class Heap:
-    """Small files of a segment that become `files_after`, usually one; all are smaller than `below` bytes."""
+    """Small files of a segment that become one file, in the order of their offsets."""
 
     segment: str
-    files: tuple[str, ...]
-    bytes: int
-    files_after: int
-    below: int
+    files: tuple[DataFile, ...]
+
+    @property
+    def bytes(self) -> int:
+        """The length of all files."""
+        return sum(file.bytes for file in self.files)
 
 
 @shown_as_sentence
@@ -96,13 +110,15 @@ def run_optimize(
         raise SpecError(
             f"Table '{table.name}' has no REALTIME half: moves and replacements write few files themselves."
         )
-    all_heaps = heaps(table.spec, table.half(Half.REALTIME), tuning)
-    now, remaining = _within(all_heaps, tuning.run_bytes)
+    newest = table.half(Half.REALTIME)
+    if foreign := LogTransaction(newest.path).foreign_features:
+        reason = f"REALTIME has the Delta feature {', '.join(foreign)}. Use the OPTIMIZE of the tool that turned it on"
+        return _report(table.spec, [], 0, (), tuning, dry_run, reason)
+    now, remaining = _within(heaps(table.spec, newest, tuning), tuning.run_bytes)
     if dry_run or not now:
-        after = sum(heap.files_after for heap in now)
-        return _report(table.spec, now, after, len(remaining), (), tuning, dry_run)
+        return _report(table.spec, now, len(remaining), (), tuning, dry_run)
     done: list[Heap] = []
-    after, versions, seen = 0, list[int](), 0
+    versions, seen = list[int](), 0
     label = f"rewriting segments of '{table.name}'"
     for number, group in enumerate(_holds(now, tuning)):
         if number:
@@ -110,22 +126,68 @@ def run_optimize(
         table.bench.progress.step(label, seen, len(now))
         seen += len(group)
         with table.lock(Half.REALTIME):
-            before = table.half(Half.REALTIME)
-            there = heaps(table.spec, before, tuning)
+            current = table.half(Half.REALTIME)
+            there = heaps(table.spec, current, tuning)
             same = [heap for heap in group if heap in there]  # the others were dropped, moved or rewritten meanwhile
-            if not same:
-                continue
-            names = [heap.segment for heap in same]
-            note = json.dumps({"task": OPTIMIZE_TASK, "run": run_id})  # no state: see `hybrid.table.state`
-            below, up_to = same[0].below, tuning.hold_bytes
-            rewrite_files(table.bench.spark, before.path, names, below=below, up_to=up_to, note=note)
-            now_there = open_half(before.path)
-        earlier_paths = {file.path for file in before.files}
-        after += sum(file.segment in names and file.path not in earlier_paths for file in now_there.files)
-        versions += range(before.version + 1, now_there.version + 1)
+            if same:
+                note = json.dumps({"task": OPTIMIZE_TASK, "run": run_id})  # no state: see `hybrid.table.state`
+                versions.append(rewrite(table, current, same, note))
         done += same
     table.bench.progress.step(label, seen, len(now))
-    return _report(table.spec, done, after, len(remaining), tuple(versions), tuning, dry_run)
+    return _report(table.spec, done, len(remaining), versions, tuning, dry_run)
+
+
+def rewrite(table: TableContext, current: HalfSnapshot, chosen: Sequence[Heap], note: str) -> int:
+    """Write the files of each heap as one file, in one commit without a state. Returns its version.
+
+    Call it under the half's lock. Raises OvertakenError when a foreign commit removed some of the files, and
+    ConflictError when somebody else has changed the half's columns. Nothing was changed then.
+    """
+    spec, half, spark = table.spec, current.path, table.bench.spark
+    stored = [column for column in physical_columns(spec, Half.REALTIME) if column[0] != columns.SEGMENT]
+    if set(spark_columns(current.columns)) != {columns.SEGMENT, *(name for name, _ in stored)}:
+        raise other_columns(half)
+    token = new_act_id("optimize")
+    write_file = _file_writer(half, spec, token, stored, grown=current.grown is not None)
+    limits = TaskLimits.of(spark)
+
+    def work(number: int) -> Iterator[str]:
+        yield json.dumps(write_file(chosen[number], limits))
+
+    def write() -> list[Mapping[str, object]]:
+        return [json.loads(text) for text in run_numbered(spark, len(chosen), work)]
+
+    replacing = {heap.segment: [file.path.removeprefix(f"{half}/") for file in heap.files] for heap in chosen}
+    return commit_rewritten(FileAct(half, "optimize", token, stored, replacing), write, note)
+
+
+def _file_writer(
+    half: Path, spec: TableSpec, token: str, stored: Sequence[tuple[str, str]], *, grown: bool
+) -> Callable[[Heap, TaskLimits], Mapping[str, object]]:
+    """A function for Spark's workers that writes a heap as one file, and returns its log entry. Make it in the driver.
+
+    DataError when the file has not as many rows as the heap's.
+    """
+    is_durable = durable.is_enabled(half)  # in the driver, because workers have no settings
+    statistics, names = statistics_columns(spec, Half.REALTIME), ", ".join(identifier(name) for name, _ in stored)
+
+    def write(heap: Heap, limits: TaskLimits) -> Mapping[str, object]:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        whole = arrow_schema(spec, Half.REALTIME)
+        schema = pa.schema([whole.field(name) for name, _ in stored])
+        file = RowsFile(half / path_in_half(heap.segment, ""), token, statistics, is_durable=is_durable)
+        rows = FileRows(heap.files, "true", stored, grown)
+        with worker_database(limits) as database:
+            for batch in database.sql(rows.select(names)).to_arrow_reader(batch_rows(heap.files)):
+                file.write(as_schema(batch, schema))
+        written, count = file.close(), sum(pq.read_metadata(path.path).num_rows for path in heap.files)
+        if written.rows != count:
+            raise DataError(f"Of {count} rows of segment '{heap.segment}', {written.rows} were written.")
+        return written.entry(heap.segment, data_change=False)
+
+    return write
 
 
 def heaps(spec: TableSpec, realtime: HalfSnapshot, tuning: OptimizeTuning = DEFAULT_TUNING) -> list[Heap]:
@@ -133,44 +195,22 @@ def heaps(spec: TableSpec, realtime: HalfSnapshot, tuning: OptimizeTuning = DEFA
     excluded = {*realtime.realtime.consuming_names(), *columns.bookkeeping(spec.name)}
     small: dict[str, list[DataFile]] = defaultdict(list)
     for file in realtime.files:
-        if file.segment not in excluded and file.bytes < tuning.small_bytes:
+        is_candidate = file.segment not in excluded and file.bytes < tuning.small_bytes
+        if is_candidate and is_plain_path(file.path.removeprefix(f"{realtime.path}/")):
             small[file.segment].append(file)
-    all_heaps = [_heap(name, files, tuning) for name, files in sorted(small.items())]
-    return [heap for heap in all_heaps if len(heap.files) >= tuning.files_min]
-
-
-def _heap(segment: str, files: Iterable[DataFile], tuning: OptimizeTuning) -> Heap:
-    """The smallest files of a segment, as much as one hold can rewrite; more when many files have the same size."""
-    ordered = sorted(files, key=lambda file: file.bytes)
-    below = next((file.bytes for file, size in _summed(ordered) if size > tuning.hold_bytes), tuning.small_bytes)
-    if sum(file.bytes < below for file in ordered) < tuning.files_min:
-        below += below < tuning.small_bytes
-    packed = [
-        group
-        for group in _packed([file for file in ordered if file.bytes < below], tuning.hold_bytes)
-        if len(group) > 1
+    return [
+        Heap(name, _smallest(files, tuning.hold_bytes))
+        for name, files in sorted(small.items())
+        if len(files) >= tuning.files_min
     ]
-    taken = [file for group in packed for file in group]
-    return Heap(segment, tuple(file.path for file in taken), sum(file.bytes for file in taken), len(packed), below)
 
 
-def _summed(files: Iterable[DataFile]) -> Iterator[tuple[DataFile, int]]:
-    """Each file with the total bytes up to and including it."""
-    size = 0
-    for file in files:
-        size += file.bytes
-        yield file, size
-
-
-def _packed(files: Iterable[DataFile], bytes_max: int) -> list[list[DataFile]]:
-    """The files grouped as Delta would combine them; a file alone in its group is not rewritten."""
-    packed: list[list[DataFile]] = []
-    for file in files:
-        if packed and sum(packed_file.bytes for packed_file in packed[-1]) + file.bytes <= bytes_max:
-            packed[-1].append(file)
-        else:
-            packed.append([file])
-    return packed
+def _smallest(files: Sequence[DataFile], bytes_max: int) -> tuple[DataFile, ...]:
+    """The smallest files that have so many bytes together, at least two, in the order of their offsets."""
+    ordered = sorted(files, key=lambda file: file.bytes)
+    sizes = accumulate(file.bytes for file in ordered)
+    taken = ordered[: max(2, sum(size <= bytes_max for size in sizes))]
+    return tuple(sorted(taken, key=lambda file: (file.low.get(columns.OFFSET, 0), file.path)))
 
 
 def _within(found: Sequence[Heap], bytes_max: int) -> tuple[list[Heap], list[Heap]]:
@@ -184,11 +224,11 @@ def _within(found: Sequence[Heap], bytes_max: int) -> tuple[list[Heap], list[Hea
 
 
 def _holds(found: Sequence[Heap], tuning: OptimizeTuning) -> list[list[Heap]]:
-    """The segments to rewrite under each hold of the lock: few bytes, and one `below` for all."""
+    """The segments to rewrite under each hold of the lock."""
     groups: list[list[Heap]] = []
     for heap in found:
         last = groups[-1] if groups else []
-        fits = last and last[0].below == heap.below and len(last) < tuning.hold_segments
+        fits = last and len(last) < tuning.hold_segments
         if fits and sum(other.bytes for other in last) + heap.bytes <= tuning.hold_bytes:
             last.append(heap)
         else:
@@ -199,19 +239,22 @@ def _holds(found: Sequence[Heap], tuning: OptimizeTuning) -> list[list[Heap]]:
 def _report(
     spec: TableSpec,
     done: Sequence[Heap],
-    after: int,
     left: int,
-    versions: tuple[int, ...],
+    versions: Sequence[int],
     tuning: OptimizeTuning,
     dry_run: bool,
+    reason: str = "",
 ) -> OptimizeReport:
     files, size = sum(len(heap.files) for heap in done), sum(heap.bytes for heap in done)
     more = f" {counted(left, 'segment')} more {'waits' if left == 1 else 'wait'} for the next run." if left else ""
     if done:
         what = f"{counted(files, 'small file')} ({counted(size, 'byte')}) of {counted(len(done), 'segment')}"
         verb, end = ("Would write", "would be") if dry_run else ("Wrote", "are")
-        sentence = f"{verb} {what} of '{spec.name}' anew: they {end} {counted(after, 'file')}.{more}"
+        sentence = f"{verb} {what} of '{spec.name}' anew: they {end} {counted(len(done), 'file')}.{more}"
     else:
-        least = f"{tuning.files_min} files below {tuning.small_bytes >> 20} MB"
-        sentence = f"Nothing to optimize in '{spec.name}': no sealed segment of REALTIME has {least}.{more}"
-    return OptimizeReport(tuple(heap.segment for heap in done), files, after, size, left, versions, sentence, dry_run)
+        reason = (
+            reason or f"no sealed segment of REALTIME has {tuning.files_min} files below {tuning.small_bytes >> 20} MB"
+        )
+        sentence = f"Nothing to optimize in '{spec.name}': {reason}.{more}"
+    segments = tuple(heap.segment for heap in done)
+    return OptimizeReport(segments, files, len(done), size, left, tuple(versions), sentence, dry_run)

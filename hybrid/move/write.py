@@ -98,7 +98,7 @@ def file_writer(
         files: list[LaidFile] = []
         for partition, pieces in _files_of(batches, spec, config):
             file = RowsFile(folder, "staged", statistics_columns(spec, Half.OFFLINE), is_durable=is_durable)
-            typed = (_as_schema(piece, schema) for piece in pieces)
+            typed = (as_schema(piece, schema) for piece in pieces)
             for piece in typed if by_time else _sorted_by(typed, spec.sort_columns):
                 file.write(piece)
             files.append(replace(file.close(), partition=partition))
@@ -172,7 +172,7 @@ def _by_bucket(batches: Iterable[pa.RecordBatch], period_ms: int) -> Iterator[tu
             yield int(starts[low]), batch.slice(low, high - low)
 
 
-def _as_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+def as_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """The batch with the types that ingestion writes: a column has one type in all files of a half."""
     import pyarrow as pa
 
