@@ -4,8 +4,8 @@ The fence is one txnAppId per half, with txnVersion = the operation's number. A 
 fails, before the commit or in it. Every commit is a Delta transaction in three steps: write the files, sync them to
 disk, write and sync the log entry (ADR 24).
 
-delta-rs commits states and files, whoever wrote the files (`hybrid.lake.transaction`). Changes of columns, and commits
-to halves or segments that delta-rs must not touch, are transactions of Delta's own in the JVM (ADR 43, 58).
+`hybrid.lake.transaction` commits states, columns and files, whoever wrote the files, without a JVM. Commits to halves
+or segments that delta-rs must not touch are transactions of Delta's own in the JVM (ADR 43, 58, 60).
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from urllib.parse import unquote
 from hybrid.errors import DataError, OvertakenError
 from hybrid.lake.delta_errors import is_conflict, is_schema_mismatch
 from hybrid.lake.failpoints import failpoint, failpoint_inside
-from hybrid.lake.layout import ddl_of, fence_of
-from hybrid.lake.log import ADDED, WIDENED, listed_columns
+from hybrid.lake.layout import fence_of
 from hybrid.lake.log_entries import fence_at, state_at
 from hybrid.lake.log_sync import sync_log
 from hybrid.lake.transaction import (
     LogTransaction,
     changed_by_others,
     conflict_with,
+    grown_columns,
     other_columns,
     refuse_columns,
 )
@@ -348,33 +348,37 @@ def _newest_number(half: Path, transaction: Any, fence: str) -> int:
 
 
 def commit_columns(
-    spark: SparkSession, half: Path, state: HalfState, columns: Mapping[str, str], widened: Collection[str]
+    half: Path,
+    state: HalfState,
+    fields: Sequence[Mapping[str, Any]],
+    widened: Collection[str],
+    start_spark: Callable[[], SparkSession],
 ) -> int:
     """Add columns to a half and widen the types of those in `widened`, with the half's state. Writes no rows.
 
-    `columns` are Spark types by name. Files keep the types that they were written with; readers use the half's types
-    (ADR 19). Call it under the half's lock. Returns the version of the commit. Raises OvertakenError when another
-    operation committed first; nothing was changed then.
+    `fields` are columns as a Delta schema has them. Call it under the half's lock. Returns the version of the commit.
+    Raises OvertakenError when another operation committed first, and nothing was changed then. `start_spark` is called
+    only for a half whose Delta features ask for Spark's own writer, as in `commit_state`.
     """
-    from pyspark.sql.types import StructType
+    kind, log = state.act.kind, LogTransaction(half)
+    failpoint(kind, "before")
+    if log.is_plain:
+        failpoint(kind, "inside")
+        version = log.commit_columns(state, fields, widened)
+    else:
+        version = _commit_columns_by_spark(start_spark(), half, state, fields, widened)
+    failpoint(kind, "after")
+    return version
 
-    act, jvm = state.act, cast("Any", spark._jvm)
-    delta = jvm.org.apache.spark.sql.delta
-    failpoint(act.kind, "before")
+
+def _commit_columns_by_spark(
+    spark: SparkSession, half: Path, state: HalfState, fields: Sequence[Mapping[str, Any]], widened: Collection[str]
+) -> int:
+    jvm: Any = spark._jvm
     transaction = _start(spark, half)
     metadata = json.loads(transaction.metadata().json())["metaData"]
-    schema, settings = json.loads(metadata["schemaString"]), metadata.get("configuration", {})
-    new_fields: list[dict[str, Any]] = cast("Any", StructType.fromDDL(ddl_of(columns.items())).jsonValue())["fields"]
-    kinds = {column["name"]: column["type"] for column in new_fields}
-    schema["fields"] = [{**column, "type": kinds.pop(column["name"], column["type"])} for column in schema["fields"]]
-    schema["fields"] += [column for column in new_fields if column["name"] in kinds]
-    lists = {
-        which: json.dumps(sorted({*listed_columns(settings, which), *names}))
-        for which, names in ((ADDED, kinds), (WIDENED, widened))
-    }
-    changed = {**metadata, "schemaString": json.dumps(schema), "configuration": {**settings, **lists}}
-    with failpoint_inside(act.kind, half):
-        transaction.updateMetadata(delta.actions.Action.fromJson(json.dumps({"metaData": changed})), False)
-        version = _commit(spark, half, state, transaction, [], None)
-    failpoint(act.kind, "after")
-    return version
+    schema, settings = grown_columns(metadata["schemaString"], metadata.get("configuration", {}), fields, widened)
+    changed = {**metadata, "schemaString": schema, "configuration": settings}
+    actions = jvm.org.apache.spark.sql.delta.actions
+    transaction.updateMetadata(actions.Action.fromJson(json.dumps({"metaData": changed})), False)
+    return _commit(spark, half, state, transaction, [], None)

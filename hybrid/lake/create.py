@@ -5,12 +5,14 @@ No rows are written, so no JVM is started: delta-rs creates the empty table, and
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable
+from deltalake import CommitProperties, DeltaTable, Schema
 
 from hybrid.config.table_config import Half, TableSpec
 from hybrid.lake.failpoints import failpoint, failpoint_inside
@@ -62,6 +64,12 @@ def record_batch(schema: pa.Schema, rows: Sequence[tuple[object, ...]]) -> pa.Re
     lists = zip(*rows, strict=True) if rows else ([] for _ in schema)
     arrays = [pa.array(list(items), field.type) for items, field in zip(lists, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def delta_fields(spec: TableSpec, half: Half, names: Collection[str]) -> list[dict[str, Any]]:
+    """Some columns of a half as a Delta schema has them, in physical order."""
+    chosen = [field for field in arrow_schema(spec, half) if field.name in names]
+    return list(json.loads(Schema.from_arrow(pa.schema(chosen)).to_json())["fields"])
 
 
 def arrow_schema(spec: TableSpec, half: Half) -> pa.Schema:

@@ -19,6 +19,7 @@ from hybrid.config.table_config import Half, TableSpec
 from hybrid.errors import SpecError
 from hybrid.lake.commit import commit_columns
 from hybrid.lake.commit_context import new_act_id
+from hybrid.lake.create import delta_fields
 from hybrid.lake.layout import TableLayout, physical_columns, spark_columns
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.table_context import TableContext
@@ -35,7 +36,7 @@ def evolve_half(table: TableContext, half: Half) -> None:
     path = table.layout.half(half)
     if not is_behind(table.spec, table.layout, half):
         return
-    with table.lock(half):
+    with table.lock(half, with_spark=False) as locked:
         current = open_half(path)
         new, widened = _missing(table.spec, half, current)
         if not new and not widened:
@@ -49,8 +50,8 @@ def evolve_half(table: TableContext, half: Half) -> None:
         brokers = table.spec.stream.brokers if table.spec.stream else None
         detail = {"columns": new, "widened": widened, **documents, "brokers": brokers}
         act = next_act(current.state, new_act_id("evolve"), "evolve", table.bench.now_iso(), detail)
-        columns = {name: kind for name, kind in physical_columns(table.spec, half) if name in {*new, *widened}}
-        commit_columns(table.bench.spark, path, replace(current.state, act=act), columns, widened)
+        fields = delta_fields(table.spec, half, {*new, *widened})
+        commit_columns(path, replace(current.state, act=act), fields, widened, locked.start_spark)
 
 
 def is_behind(spec: TableSpec, layout: TableLayout, half: Half) -> bool:

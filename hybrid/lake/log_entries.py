@@ -65,7 +65,7 @@ def read_commit(path: Path, version: int) -> Commit | None:
     if not has_entry(path, version):  # the usual case: whoever follows a log polls
         return None
     try:
-        text = _log_entry(path, version).read_text(encoding="utf-8")
+        text = entry_path(path, version).read_text(encoding="utf-8")
     except FileNotFoundError:
         return None
     actions = [json.loads(line) for line in text.split("\n") if line]
@@ -89,7 +89,7 @@ def commits_to(path: Path, newest: int, segment: str) -> Iterator[Commit]:
     """The commits that wrote files of a segment, newest first, as far back as the log reaches."""
     for version in range(newest, -1, -1):
         try:
-            text = _log_entry(path, version).read_text(encoding="utf-8")
+            text = entry_path(path, version).read_text(encoding="utf-8")
         except FileNotFoundError:
             return
         if segment not in text:  # most entries; reading one as JSON costs a hundred times as much
@@ -147,7 +147,7 @@ def fence_at(path: Path, version: int, fence: str) -> int | None:
     """
     for number in range(version, -1, -1):
         try:
-            text = _log_entry(path, number).read_text(encoding="utf-8")
+            text = entry_path(path, number).read_text(encoding="utf-8")
         except FileNotFoundError:  # the log has been cleaned up to here
             return None
         for line in text.split("\n"):
@@ -182,7 +182,8 @@ def foreign_between(path: Path, after: int, last: int) -> bool:
     return False
 
 
-def _log_entry(path: Path, version: int) -> Path:
+def entry_path(path: Path, version: int) -> Path:
+    """The file with the commit of `version` of a half."""
     return path / _entry(version)
 
 
@@ -192,7 +193,7 @@ def _entry(version: int) -> str:
 
 def _user_metadata(path: Path, version: int) -> str | None:
     try:
-        text = _log_entry(path, version).read_text(encoding="utf-8")
+        text = entry_path(path, version).read_text(encoding="utf-8")
     except FileNotFoundError:
         return None
     for line in text.split("\n"):  # not splitlines(): JSON may hold U+2028 and the like unescaped

@@ -6,6 +6,7 @@ still holds when the entry exists. After a foreign commit it is checked again on
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -22,9 +23,19 @@ from hybrid.clock import wall_clock_ms
 from hybrid.errors import ConflictError, DataError, OvertakenError
 from hybrid.lake.checkpoint import last_checkpoint, write_checkpoint
 from hybrid.lake.layout import fence_of, spark_columns
-from hybrid.lake.log import WIDENED, listed_columns
-from hybrid.lake.log_entries import Commit, absolute_path, fence_at, newest_version, read_commit, state_at
+from hybrid.lake.log import ADDED, WIDENED, listed_columns
+from hybrid.lake.log_entries import (
+    Commit,
+    absolute_path,
+    entry_path,
+    fence_at,
+    has_entry,
+    newest_version,
+    read_commit,
+    state_at,
+)
 from hybrid.lake.log_sync import sync_log
+from hybrid.runtime import durable
 from hybrid.table.columns import SEGMENT
 from hybrid.table.state import Act, HalfState, to_user_metadata
 
@@ -178,15 +189,54 @@ class LogTransaction:
         if newest is not None and newest >= state.act.number:
             raise conflict_with(self._half)
 
+    def commit_columns(self, state: HalfState, fields: Sequence[Mapping[str, Any]], widened: Collection[str]) -> int:
+        """Write an entry with a state that adds or widens columns; otherwise as `commit`. See `grown_columns`."""
+        for _ in range(_ATTEMPTS):
+            self._refuse_outdated(state)
+            version, text = self._table.version() + 1, self._columns_entry(state, fields, widened)
+            try:
+                is_new = durable.create_text(entry_path(self._half, version), text)
+            except OSError as error:
+                if has_entry(self._half, version):
+                    raise
+                raise self._not_written(version, error) from error
+            if is_new:
+                return self._finish(version)
+            self._follow()
+        raise conflict_with(self._half)
+
+    def _columns_entry(self, state: HalfState, fields: Sequence[Mapping[str, Any]], widened: Collection[str]) -> str:
+        """The text of the entry behind the checked version: delta-rs changes a table's columns or its properties only.
+
+        Delta's protocol: "Commit Provenance Information", "Transaction Identifiers", "Change Metadata".
+        """
+        there, now_ms = self._table.metadata(), wall_clock_ms()
+        schema, settings = grown_columns(self._table.schema().to_json(), there.configuration, fields, widened)
+        info = {
+            "timestamp": now_ms,
+            "operation": "WRITE",
+            "operationParameters": {"mode": "Append", "partitionBy": "[]"},
+            **_provenance(to_user_metadata(state), self._table.version(), is_append=False),
+        }
+        metadata = {
+            "id": there.id,
+            "name": there.name,
+            "description": there.description,
+            "format": {"provider": "parquet", "options": {}},
+            "schemaString": schema,
+            "partitionColumns": there.partition_columns,
+            "configuration": settings,
+            "createdTime": there.created_time,
+        }
+        fence = {"appId": fence_of(self._half), "version": state.act.number, "lastUpdated": now_ms}
+        known = {name: value for name, value in metadata.items() if value is not None}
+        actions = ({"commitInfo": info}, {"txn": fence}, {"metaData": known})
+        return "".join(json.dumps(action, separators=(",", ":")) + "\n" for action in actions)
+
     def _write_entry(self, entry: _Entry) -> int | None:
         """Write and sync an entry behind the checked version. Returns its version; None if another commit has that."""
         version = self._table.version() + 1
-        metadata = {
-            "userMetadata": entry.note,
-            "readVersion": version - 1,
-            "isolationLevel": "Serializable",
-            "isBlindAppend": entry.is_append,
-        }
+        metadata = _provenance(entry.note, version - 1, is_append=entry.is_append)
         fence = [] if entry.act is None else [Transaction(fence_of(self._half), entry.act.number)]
         try:
             self._table.create_write_transaction(
@@ -205,14 +255,21 @@ class LogTransaction:
             # The log alone tells: delta-rs has one error for several reasons, and can fail behind the entry too.
             made = read_commit(self._half, version)
             if made is None and isinstance(error, OSError):
-                raise DataError(f"{self._half}: the log entry of version {version} was not written: {error}") from error
+                raise self._not_written(version, error) from error
             if made is None:
                 raise
             if not self._is_made_by(entry, made):
                 return None
+        return self._finish(version)
+
+    def _finish(self, version: int) -> int:
+        """Sync the entry of a version that was written, and return the version."""
         sync_log(self._half, version)
         self._write_checkpoint(version)
         return version
+
+    def _not_written(self, version: int, error: OSError) -> DataError:
+        return DataError(f"{self._half}: the log entry of version {version} was not written: {error}")
 
     def _is_made_by(self, entry: _Entry, made: Commit) -> bool:
         """Whether a commit in the log is that of an entry."""
@@ -254,6 +311,38 @@ class LogTransaction:
                 write_checkpoint(self._half, version)
         except Exception:  # the commit is done, and the next one tries again
             logging.getLogger(__name__).warning("%s: no checkpoint of version %s.", self._half, version, exc_info=True)
+
+
+def grown_columns(
+    schema: str, settings: Mapping[str, str], fields: Sequence[Mapping[str, Any]], widened: Collection[str]
+) -> tuple[str, dict[str, str]]:
+    """A Delta schema (JSON) and a half's properties after `fields` of that schema's form were added or widened.
+
+    `widened` are the names of the fields that exist in a narrower type. Files keep the types that they were written
+    with; the properties list both kinds of columns for their readers (ADR 19).
+    """
+    document = json.loads(schema)
+    kinds = {field["name"]: field["type"] for field in fields}
+    there = {column["name"] for column in document["fields"]}
+    document["fields"] = [
+        {**column, "type": kinds.get(column["name"], column["type"])} for column in document["fields"]
+    ]
+    document["fields"] += [dict(field) for field in fields if field["name"] not in there]
+    lists = {
+        which: json.dumps(sorted({*listed_columns(settings, which), *names}))
+        for which, names in ((ADDED, kinds.keys() - there), (WIDENED, widened))
+    }
+    return json.dumps(document), {**settings, **lists}
+
+
+def _provenance(note: str, read_version: int, *, is_append: bool) -> dict[str, Any]:
+    """What a commit's information says beside its time and operation."""
+    return {
+        "userMetadata": note,
+        "readVersion": read_version,
+        "isolationLevel": "Serializable",
+        "isBlindAppend": is_append,
+    }
 
 
 def is_plain_path(path: str) -> bool:

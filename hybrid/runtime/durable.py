@@ -95,9 +95,13 @@ def write_beside(path: Path, text: str, *, private: bool = False) -> Path:
     """Write a file and sync its bytes, under a new name in the folder of `path`. Returns that name."""
     fresh = path.with_name(f"{path.name}.{uuid.uuid4().hex}.part")
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o666)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(text)
-    sync(fresh)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+        sync(fresh)
+    except BaseException:  # such as a full disk, which the beginning of a file must not fill further
+        fresh.unlink(missing_ok=True)
+        raise
     return fresh
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
@@ -140,15 +139,6 @@ ADDED = (
     {"name": "tags", "dataType": "STRING", "singleValueField": False, "defaultNullValue": "-"},
 )
 MORE = "select id, shop, price, seen, tags from t order by id limit 1000"
-
-
-def test_a_thread_that_never_used_spark_widens_a_column(place: Place) -> None:
-    """Delta looks for the thread's own session; servers answer each request in one of several threads."""
-    place.two_moved()
-    with ThreadPoolExecutor(1) as fresh:
-        changed = fresh.submit(place.here.apply_table, place.given(schema_of(WIDE))).result()
-    assert changed.sentence.startswith("Changed table 't'")
-    assert place.half(Half.OFFLINE).widened == place.half(Half.REALTIME).widened == set(WIDE)
 
 
 def test_types_become_wider_while_rows_arrive(place: Place) -> None:
