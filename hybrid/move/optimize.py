@@ -111,9 +111,8 @@ def run_optimize(
             f"Table '{table.name}' has no REALTIME half: moves and replacements write few files themselves."
         )
     newest = table.half(Half.REALTIME)
-    if foreign := LogTransaction(newest.path).foreign_features:
-        reason = f"REALTIME has the Delta feature {', '.join(foreign)}. Use the OPTIMIZE of the tool that turned it on"
-        return _report(table.spec, [], 0, (), tuning, dry_run, reason)
+    if obstacle := _obstacle(table.spec, newest):
+        return _report(table.spec, [], 0, (), tuning, dry_run, obstacle)
     now, remaining = _within(heaps(table.spec, newest, tuning), tuning.run_bytes)
     if dry_run or not now:
         return _report(table.spec, now, len(remaining), (), tuning, dry_run)
@@ -137,6 +136,19 @@ def run_optimize(
     return _report(table.spec, done, len(remaining), versions, tuning, dry_run)
 
 
+def _obstacle(spec: TableSpec, realtime: HalfSnapshot) -> str | None:
+    """What somebody has done to the half so that its files are not ours to write again."""
+    if features := LogTransaction(realtime.path).foreign_features:
+        return f"REALTIME has the Delta feature {', '.join(features)}. Use the OPTIMIZE of the tool that turned it on"
+    if names := _foreign_columns(spec, realtime):
+        return f"REALTIME has columns that the table does not define ({', '.join(names)})"
+    return None
+
+
+def _foreign_columns(spec: TableSpec, realtime: HalfSnapshot) -> list[str]:
+    return sorted(set(spark_columns(realtime.columns)) - {name for name, _ in physical_columns(spec, Half.REALTIME)})
+
+
 def rewrite(table: TableContext, current: HalfSnapshot, chosen: Sequence[Heap], note: str) -> int:
     """Write the files of each heap as one file, in one commit without a state. Returns its version.
 
@@ -144,9 +156,9 @@ def rewrite(table: TableContext, current: HalfSnapshot, chosen: Sequence[Heap], 
     ConflictError when somebody else has changed the half's columns. Nothing was changed then.
     """
     spec, half, spark = table.spec, current.path, table.bench.spark
-    stored = [column for column in physical_columns(spec, Half.REALTIME) if column[0] != columns.SEGMENT]
-    if set(spark_columns(current.columns)) != {columns.SEGMENT, *(name for name, _ in stored)}:
+    if _foreign_columns(spec, current):
         raise other_columns(half)
+    stored = [column for column in physical_columns(spec, Half.REALTIME) if column[0] != columns.SEGMENT]
     token = new_act_id("optimize")
     write_file = _file_writer(half, spec, token, stored, grown=current.grown is not None)
     limits = TaskLimits.of(spark)

@@ -3,30 +3,44 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
+from deltalake import DeltaTable, Field, TableFeatures
+from deltalake.schema import PrimitiveType
 
-from hybrid.config.table_config import Half, MoveConfig
+from hybrid.config.table_config import Half, MoveConfig, TableSpec
 from hybrid.errors import ConflictError, SpecError
+from hybrid.lake.commit import commit_columns
 from hybrid.lake.commit_context import CommitContext
+from hybrid.lake.create import create_half, delta_fields
+from hybrid.lake.layout import TableLayout, spark_columns
 from hybrid.lake.lock import half_lock
 from hybrid.lake.log import open_half
 from hybrid.lake.log_entries import DataFile
+from hybrid.lake.table_context import TableContext
+from hybrid.lake.transaction import LogTransaction
 from hybrid.move.move import run_move
-from hybrid.move.optimize import OptimizeTuning, _holds, _within, heaps, run_optimize
+from hybrid.move.optimize import OptimizeTuning, _holds, _within, heaps, rewrite, run_optimize
 from hybrid.move.plan import Reach
 from hybrid.move.retention.run import run_retention
 from hybrid.progress import Silent
 from hybrid.query.engine import QueryOptions, run
 from hybrid.query.tail import NoTail
-from hybrid.table.columns import rejected_segment
-from hybrid.table.state import Consuming
+from hybrid.table.columns import SEGMENT, rejected_segment
+from hybrid.table.state import Act, Consuming, RealtimeState
+from tests.every_type import every_type, values
+from tests.lake.test_files import after, write
+from tests.lake.test_files import row as stored_row
 from tests.query.halves import KEY, Halves, Row, orders_spec
 from tests.query.stepped import SteppedCache
+from tests.records.test_decode import EVERY_TYPE, table
 
 OFFLINE, REALTIME = Half.OFFLINE, Half.REALTIME
 DAY = 86_400_000
@@ -148,6 +162,54 @@ def test_a_table_without_realtime_has_nothing_to_optimize(tmp_path: Path) -> Non
         run_optimize(halves.context(bench_of(None)))
 
 
+def test_what_others_have_made_of_the_half_is_left_to_them(tmp_path: Path) -> None:
+    halves = built(tmp_path)
+    half = DeltaTable(str(halves.layout.half(REALTIME)))
+    half.alter.add_columns([Field("theirs", PrimitiveType("string"))])
+    report = run_optimize(halves.context(bench_of(None)))
+    assert report.sentence.endswith("REALTIME has columns that the table does not define (theirs).")
+    half.alter.add_feature(TableFeatures.ChangeDataFeed, allow_protocol_versions_increase=True)
+    report = run_optimize(halves.context(bench_of(None)))
+    assert not report.versions and "has the Delta feature changeDataFeed. Use the OPTIMIZE" in report.sentence
+
+
+@pytest.mark.spark
+def test_values_of_every_type_stay(workbench: CommitContext, tmp_path: Path) -> None:
+    """Also where a column came, or became wider, after some of the files."""
+    layout, narrow = TableLayout(tmp_path / "t"), every_type()
+    half = layout.half(REALTIME)
+    create_half(half, narrow, REALTIME, RealtimeState(Act("create-0", 0, "create", "x")))
+
+    def commit(spec: TableSpec, rows: list[tuple[object, ...]]) -> None:
+        files = [write(half, spec, [one], f"i-{number}") for number, one in enumerate(rows)]
+        LogTransaction(half).commit(after(half), files)
+
+    nulls = dict.fromkeys(("i", "l", "f", "d", "n", "b", "t", "s", "j", "x", "m"))
+    odd = {"f": math.nan, "d": -0.0, "t": datetime(9999, 12, 31, tzinfo=UTC), "m": []}
+    commit(narrow, [stored_row(0), stored_row(1, **nulls), stored_row(2, **odd)])
+    wide = table({**EVERY_TYPE, "i": "LONG", "late": "STRING"}, many=("m",), key=("s", "i"))
+    fields = delta_fields(wide, REALTIME, {"i", "late"})
+    commit_columns(half, after(half), fields, ["i"], lambda: workbench.spark)
+    names = [field.name for field in wide.schema.fields]
+    last = dict(zip([field.name for field in narrow.schema.fields], values(3, i=2**40), strict=True)) | {"late": "x"}
+    commit(wide, [(*stored_row(3)[: -len(names) + 1], *(last[name] for name in names))])
+
+    before = rows_in_files(half)
+    assert len(before) == 4
+    (heap,) = heaps(wide, open_half(half))
+    rewrite(TableContext(bench_of(workbench), wide, layout), open_half(half), [heap], "")
+    assert [file.rows for file in open_half(half).files] == [4]
+    assert repr(rows_in_files(half)) == repr(before)
+
+
+def rows_in_files(half: Path) -> list[tuple[Any, ...]]:
+    """All stored values by offset. DuckDB gives a row's absent columns as null, and its numbers in the widest type."""
+    paths = [file.path for file in open_half(half).files]
+    columns = ", ".join(f'"{name}"' for name, _ in spark_columns(open_half(half).columns).items() if name != SEGMENT)
+    read = f"read_parquet({paths}, union_by_name = true, hive_partitioning = false)"
+    return duckdb.sql(f"SELECT {columns} FROM {read} ORDER BY _hy_offset").fetchall()
+
+
 class Fake:
     """A half with these files, none consuming."""
 
@@ -187,8 +249,6 @@ def test_a_follower_that_missed_what_was_cleaned_builds_anew(tmp_path: Path) -> 
     for number in range(2):
         row = Row({"order_id": 50 + number, "customer": "x", "amount": 0.0, "ts": 0}, 0, 30 + number, segment=OPEN)
         halves.commit_realtime([row], offsets={KEY: 31 + number})
-    from deltalake import DeltaTable
-
     DeltaTable(str(path)).create_checkpoint()
     for version in range(seen + 2):
         (path / "_delta_log" / f"{version:020d}.json").unlink()
