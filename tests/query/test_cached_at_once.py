@@ -29,17 +29,23 @@ MANY = "select count(*) from orders a, orders b, orders c, orders d, orders e, o
 NEW = {"order_id": 77, "customer": "eve", "amount": 1.0, "ts": 7}
 
 OPTIMISTIC = CacheTuning(optimistic_s_max=math.inf, optimistic_gap_share=math.inf)
+# On a busy machine the briefest statement may take longer than a server waits for it.
+PATIENT = replace(OPTIMISTIC, brief_ms_max=1000)
 
 
 @pytest.fixture
 def cache(tmp_path: Path) -> SteppedCache:
     """That answers from its newest commit, however long ago that was."""
+    return cache_in(tmp_path, PATIENT)
+
+
+def cache_in(tmp_path: Path, tuning: CacheTuning) -> SteppedCache:
     halves = Halves.create(tmp_path, orders_spec())
     found = [
         Row({"order_id": n, "customer": "ada", "amount": n * 1.5, "ts": n * 100}, n * 100, n) for n in range(COUNT)
     ]
     halves.commit_realtime(found, offsets={KEY: COUNT})
-    stepped = SteppedCache(halves, NOW_MS, waits=False, tuning=OPTIMISTIC)
+    stepped = SteppedCache(halves, NOW_MS, waits=False, tuning=tuning)
     ran_before(stepped, SQL)
     return stepped
 
@@ -82,7 +88,7 @@ def test_its_time_counts_from_when_it_was_asked(cache: SteppedCache) -> None:
 def test_what_is_new_or_slow_or_has_little_time_is_not_tried(cache: SteppedCache) -> None:
     assert at_once(cache, "select max(order_id) from orders") is None
     assert at_once(cache, f"SET timeoutMs = 5000; {SQL}") is None
-    assert at_once(cache, limits=Limits(timeout_ms=20)) is None
+    assert at_once(cache, limits=Limits(timeout_ms=PATIENT.brief_ms_max)) is None
     assert at_once(cache, limits=Limits(timeout_ms=2000)) is not None
     for took_s in (0.011, math.inf):
         ran_before(cache, SQL, took_s)
@@ -130,11 +136,7 @@ def test_a_commit_that_goes_on_is_not_waited_for(cache: SteppedCache) -> None:
         cache.rows._pace.begins()
         assert at_once(cache) is None
         cache.rows._pace.ended()
-    for _ in range(20):  # on a busy machine one answer may take too long
-        ran_before(cache, SQL)
-        if at_once(cache) is not None:
-            return
-    pytest.fail("nothing is answered at once after the commit")
+    assert at_once(cache) is not None
 
 
 @pytest.mark.slow
@@ -172,7 +174,8 @@ def test_an_answer_whose_rows_were_lost_meanwhile_is_not_given(
 
 
 @pytest.mark.slow
-def test_what_takes_too_long_now_is_interrupted_and_not_tried_again(cache: SteppedCache) -> None:
+def test_what_takes_too_long_now_is_interrupted_and_not_tried_again(tmp_path: Path) -> None:
+    cache = cache_in(tmp_path, replace(OPTIMISTIC, brief_ms_max=100))
     template = ran_before(cache, MANY)
     assert at_once(cache, MANY) is None and template.took_s == math.inf
     assert at_once(cache, MANY) is None  # before it runs

@@ -32,8 +32,7 @@ from hybrid.table.boundary import PartitionKey
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-# The last run time up to which a statement qualifies for `at_once`, and its timeout there, ms.
-_BRIEF_S, _BRIEF_MS_MAX = 0.01, 20
+# How many rows `at_once` gives at most.
 _BRIEF_ROWS_MAX = 1000
 # Options that ask for rows of another revision, or of a plan.
 _ELSEWHERE = frozenset({PLAN_OPTION, AS_OF_OPTION})
@@ -68,6 +67,7 @@ class CachedAnswers:
     def __init__(self, cache: Cache) -> None:
         self._cache = cache
         self._optimistic_s_max = cache.tuning.optimistic_s_max
+        self._brief_s, self._brief_ms_max = cache.tuning.brief_s, cache.tuning.brief_ms_max
         self._templates = Templates(self._rewrite)
 
     def sizes(self) -> Sequence[tuple[str, int, int]]:
@@ -108,7 +108,7 @@ class CachedAnswers:
         calling thread, which may be any.
         """
         entry = self._templates.known(sql, bound)
-        if entry is None or entry[0].took_s > _BRIEF_S or (limits.timeout_ms or math.inf) <= _BRIEF_MS_MAX:
+        if entry is None or entry[0].took_s > self._brief_s or (limits.timeout_ms or math.inf) <= self._brief_ms_max:
             return None
         template, values = entry
         if template.rows > _BRIEF_ROWS_MAX or not template.constant_cost:
@@ -121,7 +121,7 @@ class CachedAnswers:
         started = time.monotonic()
         rows_max = min(limits.rows_max or _BRIEF_ROWS_MAX, _BRIEF_ROWS_MAX)
         cached_statement = _CachedStatement(
-            template, values, tables, _BRIEF_MS_MAX, rows_max, limits.bytes_max, _nobody, started
+            template, values, tables, self._brief_ms_max, rows_max, limits.bytes_max, _nobody, started
         )
         try:
             began = started if limits.began is None else limits.began

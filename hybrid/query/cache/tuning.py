@@ -37,6 +37,10 @@ class CacheTuning:
     # The share of the mean gap between commits that such a statement may take.
     optimistic_gap_share: float = 0.25
 
+    # The last run time up to which a statement is answered at once, and its timeout there, ms.
+    brief_s: float = 0.01
+    brief_ms_max: int = 20
+
     # The write buffer
 
     # How many rows are buffered at most, and how long.
