@@ -53,12 +53,12 @@ def test_a_frozen_database_of_which_nobody_knows_yet(postgres: PostgresServer, h
 
 def test_an_answer_that_keeps_coming_is_awaited(postgres: PostgresServer, home: Path) -> None:
     with closing(Catalog.of_home(home, postgres.database(), SHORT)) as catalog, catalog._engine.connect() as connection:
-        connection.connection.driver_connection.silence_s = 0.6  # type: ignore[union-attr]
+        connection.connection.driver_connection.silence_s = 1.5  # type: ignore[union-attr]
         connection.exec_driver_sql("SET statement_timeout = 0")
         rows = connection.exec_driver_sql(
-            "SELECT repeat('x', 20000), pg_sleep(0.1) FROM generate_series(1, 12)"
+            "SELECT repeat('x', 20000), pg_sleep(0.1) FROM generate_series(1, 20)"
         ).fetchall()
-        assert len(rows) == 12
+        assert len(rows) == 20
 
 
 @pytest.fixture
