@@ -240,8 +240,8 @@ def commit_rewritten(act: FileAct, write: Callable[[], Sequence[Mapping[str, obj
     """
     with _files_removed_after(BaseException, act):
         log = LogTransaction(act.half, act.columns)
-        if log.foreign_features:
-            raise changed_by_others(act.half, f"it has {', '.join(log.foreign_features)}")
+        if features := log.foreign_features:
+            raise changed_by_others(act.half, f"it has {', '.join(features)}")
         files = write()
         durable.sync_folders(_paths(act.half, files), act.half)
     with _files_removed_after(OvertakenError, act):
@@ -362,8 +362,8 @@ def commit_columns(
     """
     kind, log = state.act.kind, LogTransaction(half)
     failpoint(kind, "before")
+    failpoint(kind, "inside")
     if log.is_plain:
-        failpoint(kind, "inside")
         version = log.commit_columns(state, fields, widened)
     else:
         version = _commit_columns_by_spark(start_spark(), half, state, fields, widened)

@@ -24,7 +24,6 @@ from hybrid.config.task_schedules import OPTIMIZE_TASK
 from hybrid.errors import DataError, SpecError
 from hybrid.lake.commit import FileAct, commit_rewritten
 from hybrid.lake.commit_context import new_act_id
-from hybrid.lake.create import arrow_schema
 from hybrid.lake.files import RowsFile, path_in_half
 from hybrid.lake.layout import physical_columns, spark_columns, statistics_columns
 from hybrid.lake.log import HalfSnapshot
@@ -34,7 +33,7 @@ from hybrid.lake.transaction import LogTransaction, is_plain_path, other_columns
 from hybrid.lake.workers import run_numbered
 from hybrid.move.direct import batch_rows
 from hybrid.move.file_reader import FileRows, TaskLimits, identifier, worker_database
-from hybrid.move.write import as_schema
+from hybrid.move.write import as_schema, written_columns, written_schema
 from hybrid.progress import counted
 from hybrid.runtime import durable
 from hybrid.runtime.sentence_repr import shown_as_sentence
@@ -158,7 +157,7 @@ def rewrite(table: TableContext, current: HalfSnapshot, chosen: Sequence[Heap], 
     spec, half, spark = table.spec, current.path, table.bench.spark
     if _foreign_columns(spec, current):
         raise other_columns(half)
-    stored = [column for column in physical_columns(spec, Half.REALTIME) if column[0] != columns.SEGMENT]
+    stored = written_columns(spec, Half.REALTIME)
     token = new_act_id("optimize")
     write_file = _file_writer(half, spec, token, stored, grown=current.grown is not None)
     limits = TaskLimits.of(spark)
@@ -184,11 +183,9 @@ def _file_writer(
     statistics, names = statistics_columns(spec, Half.REALTIME), ", ".join(identifier(name) for name, _ in stored)
 
     def write(heap: Heap, limits: TaskLimits) -> Mapping[str, object]:
-        import pyarrow as pa
         import pyarrow.parquet as pq
 
-        whole = arrow_schema(spec, Half.REALTIME)
-        schema = pa.schema([whole.field(name) for name, _ in stored])
+        schema = written_schema(spec, Half.REALTIME)
         file = RowsFile(half / path_in_half(heap.segment, ""), token, statistics, is_durable=is_durable)
         rows = FileRows(heap.files, "true", stored, grown)
         with worker_database(limits) as database:

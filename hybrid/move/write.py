@@ -32,9 +32,19 @@ if TYPE_CHECKING:
 _FILE_ROWS, _FILE_BYTES = 1_000_000, 128 << 20
 
 
-def written_columns(spec: TableSpec) -> list[tuple[str, str]]:
-    """(name, Spark type) of the columns in the files; the segment is in their folder's name."""
-    return [column for column in physical_columns(spec, Half.OFFLINE) if column[0] != columns.SEGMENT]
+def written_columns(spec: TableSpec, half: Half = Half.OFFLINE) -> list[tuple[str, str]]:
+    """(name, Spark type) of the columns in a half's files; the segment is in their folder's name."""
+    return [column for column in physical_columns(spec, half) if column[0] != columns.SEGMENT]
+
+
+def written_schema(spec: TableSpec, half: Half) -> pa.Schema:
+    """The Arrow schema of `written_columns`."""
+    import pyarrow as pa
+
+    from hybrid.lake.create import arrow_schema
+
+    whole = arrow_schema(spec, half)
+    return pa.schema([whole.field(name) for name, _ in written_columns(spec, half)])
 
 
 def write_files(
@@ -89,12 +99,7 @@ def file_writer(
     by_time = not spec.sort_columns or (spec.sort_columns == (spec.time_column,) and _is_time_alone(spec))
 
     def write(batches: Iterable[pa.RecordBatch]) -> list[LaidFile]:
-        import pyarrow as pa
-
-        from hybrid.lake.create import arrow_schema
-
-        whole = arrow_schema(spec, Half.OFFLINE)
-        schema = pa.schema([whole.field(name) for name, _ in written_columns(spec)])
+        schema = written_schema(spec, Half.OFFLINE)
         files: list[LaidFile] = []
         for partition, pieces in _files_of(batches, spec, config):
             file = RowsFile(folder, "staged", statistics_columns(spec, Half.OFFLINE), is_durable=is_durable)
