@@ -80,13 +80,15 @@ def distributions(package: str) -> set[str]:
 
 REQUIRED = declared(PROJECT["dependencies"])
 DEVELOPMENT = declared(PROJECT["optional-dependencies"]["dev"])
+# Whoever lacks one of these is told so where it is needed.
+OPTIONAL = {"polars"} | declared(PROJECT["optional-dependencies"]["postgresql"])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("folder", "available"),
     [
-        ("hybrid", REQUIRED | {"polars"}),  # polars is optional: without it one method says so
+        ("hybrid", REQUIRED | OPTIONAL),
         ("tests", REQUIRED | DEVELOPMENT),
         ("benchmarks", REQUIRED | DEVELOPMENT),
     ],

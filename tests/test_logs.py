@@ -20,6 +20,7 @@ from hybrid.errors import SpecError
 from hybrid.logs import Later, LogHandler, log_context, logging_to, read_logs, setup_logging, written_log
 
 LOG = logging.getLogger("hybrid.test")
+OWN = ("hybrid.test", "hybrid.later")
 WRITER = """
 import logging, sys
 from pathlib import Path
@@ -34,7 +35,9 @@ for number in range(int(sys.argv[3])):
 
 
 @pytest.fixture(autouse=True)
-def handlers() -> Iterator[None]:
+def handlers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Only what these tests log is written: threads that other tests of this process left behind log, too."""
+    monkeypatch.setattr(LogHandler, "filter", lambda self, record: record.name.startswith(OWN))
     root = logging.getLogger()
     before, level = list(root.handlers), logging.getLogger("hybrid").level
     yield

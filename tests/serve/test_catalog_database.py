@@ -14,7 +14,7 @@ from tests.serve.server import Server
 
 pytestmark = [needs_postgresql, pytest.mark.spark, pytest.mark.kafka, pytest.mark.timeout(300)]
 
-HEALTHY_S = 30.0
+HEALTHY_S = 120.0  # tests beside this one slow down the start of a JVM
 
 
 def test_a_database_that_ends_and_comes_back(broker: str, tmp_path: Path) -> None:

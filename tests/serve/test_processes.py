@@ -22,7 +22,7 @@ from tests.serve.server import Server
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.timeout(300)]
 
-HEALTHY_S = 30.0
+HEALTHY_S = 120.0  # tests beside this one slow down the start of a JVM
 BIG, LAST = 2**40, 1_632_467_070_000
 
 
