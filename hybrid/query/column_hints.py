@@ -13,6 +13,7 @@ from hybrid.errors import HybridError, QueryError
 from hybrid.query.plan import TableSource
 from hybrid.schema.moment import parse_instant
 from hybrid.schema.timeformat import TimeKind
+from hybrid.sql.nodes import nodes_of
 from hybrid.sql.parameters import BoundValues
 from hybrid.sql.statement import parse_statement
 from hybrid.sql.tables import table_and_half
@@ -33,7 +34,7 @@ def with_place(error: QueryError, sql: str, tables: TableSource, values: BoundVa
         return error
     if column is None:
         return _about_value(error, sql, tree, specs)
-    node = next((node for node in tree.find_all(exp.Column) if node.name.lower() == column.lower()), None)
+    node = next((node for node in nodes_of(tree, exp.Column) if node.name.lower() == column.lower()), None)
     head, message = f"Column '{column}' does not exist", str(error)
     start = node.this.meta.get("start") if node is not None else None
     if start is not None and message.startswith(head):
@@ -47,8 +48,8 @@ def with_place(error: QueryError, sql: str, tables: TableSource, values: BoundVa
 def _about_value(error: QueryError, sql: str, tree: exp.Query, specs: Sequence[TableSpec]) -> QueryError:
     """An error about a column or a text of the statement, with the place and the column it is compared with."""
     name = (error.place or "").lower()
-    columns = [node for node in tree.find_all(exp.Column) if node.name.lower() == name]
-    texts = [node for node in tree.find_all(exp.Literal) if node.is_string and node.name == error.place]
+    columns = [node for node in nodes_of(tree, exp.Column) if node.name.lower() == name]
+    texts = [node for node in nodes_of(tree, exp.Literal) if node.is_string and node.name == error.place]
     beside = [found for text in texts for found in [_compared_with(text)] if found is not None]
     node = next(iter([*columns, *beside]), None)
     start = node.this.meta.get("start") if node is not None and isinstance(node.this, exp.Identifier) else None
@@ -85,7 +86,7 @@ def _time_hint(column: str, text: str, specs: Iterable[TableSpec]) -> str | None
 def _specs(tree: exp.Query, tables: TableSource) -> Iterable[TableSpec]:
     """The tables that a statement mentions; names of CTEs are none."""
     names = tables.names()
-    for written in dict.fromkeys(node.name for node in tree.find_all(exp.Table)):
+    for written in dict.fromkeys(node.name for node in nodes_of(tree, exp.Table)):
         try:
             yield tables.open(table_and_half(written, names)[0]).spec
         except QueryError:

@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from hybrid.config.table_json import raw_table_name
 from hybrid.errors import NO_SUCH_TABLE, QueryError
+from hybrid.sql.nodes import nodes_of
 from hybrid.sql.tables import TableMention
 
 
@@ -31,7 +32,7 @@ def join_dotted(tree: exp.Query, tables: _Tables) -> None:
     Nested records have such columns. A name stays unchanged if no table of the statement has such a column.
     """
     written, sources = list[exp.Column](), set[str]()
-    for node in tree.find_all(exp.Column, exp.Table, exp.Subquery, exp.CTE):
+    for node in nodes_of(tree, exp.Column, exp.Table, exp.Subquery, exp.CTE):
         if not isinstance(node, exp.Column):
             sources.update((node.alias_or_name.lower(), node.name.lower()))
         elif node.table:
@@ -42,7 +43,7 @@ def join_dotted(tree: exp.Query, tables: _Tables) -> None:
     waiting = [(column, parts) for column, parts in parted if len(parts) > 2 or parts[0].lower() not in sources]
     if not waiting:
         return
-    there = _columns_of(tables, {raw_table_name(node.name).lower() for node in tree.find_all(exp.Table)})
+    there = _columns_of(tables, {raw_table_name(node.name).lower() for node in nodes_of(tree, exp.Table)})
     for column, parts in waiting:
         table = parts[0] if parts[0].lower() in sources else None
         name = ".".join(parts if table is None else parts[1:])

@@ -16,6 +16,7 @@ from hybrid.schema.dialect import canonical
 from hybrid.sql.calls import ColumnTypes, call, cast, literal_number, literal_text, number, text
 from hybrid.sql.casts import pinot_type
 from hybrid.sql.infer import DECIMAL, type_of
+from hybrid.sql.nodes import nodes_of
 from hybrid.sql.wholes import as_whole
 
 Rule = Callable[[Sequence[exp.Expr]], exp.Expr]
@@ -42,7 +43,7 @@ def place(node: exp.Expr, replacement: exp.Expr) -> None:
     outer, steps = node, 0
     while isinstance(outer.parent, exp.Filter | exp.Window | exp.IgnoreNulls) and outer.parent.this is outer:
         outer, steps = outer.parent, steps + 1
-    cores = [aggregation for aggregation in replacement.find_all(exp.Anonymous) if aggregation.meta.get("core")]
+    cores = [aggregation for aggregation in nodes_of(replacement, exp.Anonymous) if aggregation.meta.get("core")]
     if outer is node or cores == [replacement]:
         node.replace(replacement)
         return

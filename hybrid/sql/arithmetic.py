@@ -12,6 +12,7 @@ from hybrid.schema.types import DataType
 from hybrid.sql.calls import ColumnTypes, cast
 from hybrid.sql.infer import TIMESTAMP, is_step, is_time, type_of
 from hybrid.sql.kinds import DECIMAL, FLOAT, INT, is_fraction, kind_of
+from hybrid.sql.nodes import nodes_of
 from hybrid.sql.wholes import cut_millis
 
 _OPERATORS: dict[str, type[exp.Binary]] = {
@@ -27,15 +28,15 @@ _WIDER = {INT: "BIGINT", FLOAT: "DOUBLE"}
 
 def rewrite_arithmetic(tree: exp.Query, types: ColumnTypes, *, rows: bool = False) -> None:
     """Rewrites operators and number literals so that DuckDB computes as Pinot does."""
-    for node in list(tree.find_all(exp.Anonymous)):
+    for node in nodes_of(tree, exp.Anonymous):
         if canonical(node.name) in _OPERATORS and len(node.expressions) == 2:
             left, right = (exp.Paren(this=side) for side in node.expressions)
             node.replace(exp.Paren(this=_OPERATORS[canonical(node.name)](this=left, expression=right)))
-    for operation in reversed(list(tree.find_all(exp.Add, exp.Sub, exp.Mul, exp.Mod, exp.Div))):
+    for operation in reversed(nodes_of(tree, exp.Add, exp.Sub, exp.Mul, exp.Mod, exp.Div)):
         _count_millis(operation, types, rows)
     # All operands are collected before any is changed, because a cast around one changes the types that others see.
-    operands = [pair for node in tree.find_all(exp.Binary, exp.Neg, exp.Anonymous) for pair in _operands(node, types)]
-    fractions = [node for node in tree.find_all(exp.Literal) if is_fraction(node) and _is_computed(node, types)]
+    operands = [pair for node in nodes_of(tree, exp.Binary, exp.Neg, exp.Anonymous) for pair in _operands(node, types)]
+    fractions = [node for node in nodes_of(tree, exp.Literal) if is_fraction(node) and _is_computed(node, types)]
     for operand, kind in operands:
         operand.replace(cast(operand.copy(), _WIDER[kind]))
     for fraction in fractions:

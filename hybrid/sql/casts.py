@@ -9,6 +9,7 @@ from hybrid.schema.types import DataType
 from hybrid.sql.calls import ColumnTypes, call, cast, literal_text, text
 from hybrid.sql.infer import is_time, type_of
 from hybrid.sql.kinds import DECIMAL, DOUBLE, FLOAT, kind_of
+from hybrid.sql.nodes import nodes_of
 from hybrid.sql.wholes import as_instant, as_milliseconds, as_whole, cut_millis
 
 _WHOLE = ("INT", "BIGINT", "SMALLINT", "TINYINT", "INT128", "UINT", "UBIGINT", "USMALLINT", "UTINYINT")
@@ -31,9 +32,9 @@ def pinot_type(name: str | None) -> str | None:
 
 def rewrite_casts(tree: exp.Query, types: ColumnTypes, *, rows: bool = False) -> None:
     """Rewrites every CAST of `tree` for DuckDB; for row expressions (`rows`) only into forms that Spark has too."""
-    for operand in [value for node in tree.find_all(exp.DPipe, exp.Anonymous) for value in _joined(node, types)]:
+    for operand in [value for node in nodes_of(tree, exp.DPipe, exp.Anonymous) for value in _joined(node, types)]:
         operand.replace(cast(operand.copy(), "VARCHAR"))
-    for node in reversed(list(tree.find_all(exp.Cast))):
+    for node in reversed(nodes_of(tree, exp.Cast)):
         own_type = _OWN.get(str(node.to.args.get("kind") or "").upper())
         if own_type is not None:
             node.set("to", exp.DataType.build(own_type, dialect="duckdb"))

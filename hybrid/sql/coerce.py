@@ -16,6 +16,7 @@ from hybrid.errors import VALIDATION, QueryError
 from hybrid.schema.types import DataType
 from hybrid.sql.calls import ColumnTypes, call, cast, literal_number, literal_text, number, text
 from hybrid.sql.infer import DECIMAL, DOUBLE, FLOAT, INT, LONG, TIMESTAMP, is_time, type_of
+from hybrid.sql.nodes import nodes_of
 from hybrid.sql.wholes import as_instant, cut_millis
 
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
@@ -28,7 +29,7 @@ Coercion = Callable[[exp.Expr], exp.Expr]
 
 def coerce_timestamps(tree: exp.Query, types: ColumnTypes) -> None:
     """Converts every constant that is compared with a value of another type so that DuckDB can compare them."""
-    for node in list(tree.find_all(*_COMPARISONS, exp.Between, exp.In)):
+    for node in nodes_of(tree, *_COMPARISONS, exp.Between, exp.In):
         _refuse_bare_dates(node)
         _count_instants(node, types)
         if isinstance(node, exp.Between):
@@ -38,7 +39,7 @@ def coerce_timestamps(tree: exp.Query, types: ColumnTypes) -> None:
         else:
             _coerce(node, "this", ("expression",), types)
             _coerce(node, "expression", ("this",), types)
-    for node in list(tree.find_all(exp.Case, exp.Anonymous)):
+    for node in nodes_of(tree, exp.Case, exp.Anonymous):
         _coerce_values(node, types)
 
 

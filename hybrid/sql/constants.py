@@ -9,6 +9,7 @@ from sqlglot import exp
 from hybrid.schema import characters
 from hybrid.schema.dialect import canonical
 from hybrid.sql.calls import literal_number, literal_text, text
+from hybrid.sql.nodes import nodes_of
 
 _TEXT_CALLS: dict[str, Callable[..., str]] = {
     "lower": characters.lower,
@@ -26,7 +27,7 @@ _COUNTS = {"replace": 3}
 
 def fold_constants(tree: exp.Expr) -> None:
     """Replaces arguments that are computed from constants by their text: `DATETRUNC(LOWER('DAY'), ts)`."""
-    for node in reversed(list(tree.find_all(exp.Anonymous, exp.DPipe, exp.Trim))):
+    for node in reversed(nodes_of(tree, exp.Anonymous, exp.DPipe, exp.Trim)):
         if isinstance(node.parent, exp.Anonymous):
             constant = constant_text(node)
             if constant is not None and constant.isascii():

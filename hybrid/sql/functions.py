@@ -18,6 +18,7 @@ from hybrid.sql.constants import fold_constants
 from hybrid.sql.gapfill import settle_gapfill
 from hybrid.sql.infer import DOUBLE, set_type, type_of
 from hybrid.sql.lists import rewrite_lists
+from hybrid.sql.nodes import nodes_of
 from hybrid.sql.nulls import order_nulls
 from hybrid.sql.scopes import note_column_types
 from hybrid.sql.texts import Arguments, ScalarRule, renamed_function
@@ -46,7 +47,7 @@ def rewrite_functions(tree: exp.Query, context: times.TimeContext) -> None:
     rewrite_casts(tree, context.types, rows=context.rows)
     texts.ignore_case(tree, rows=context.rows)
     texts.name_trimmed(tree)
-    calls = [node for node in reversed(list(tree.find_all(exp.Anonymous))) if not is_made(node)]
+    calls = [node for node in reversed(nodes_of(tree, exp.Anonymous)) if not is_made(node)]
     shown_as_double = aggregates.decimals_shown(tree, calls, context.types)
     for node in calls:
         kind = type_of(node, context.types)

@@ -21,6 +21,7 @@ from hybrid.schema.timeformat import TimeFormat, TimeKind
 from hybrid.schema.types import DataType
 from hybrid.sql.calls import ColumnTypes, call, is_temporal, literal_text, number, text
 from hybrid.sql.infer import type_of
+from hybrid.sql.nodes import nodes_of
 from hybrid.sql.series import refuse_long
 
 _NAME = "gapfill"
@@ -51,7 +52,7 @@ class _Gapfill:
 
 def rewrite_gapfill(tree: exp.Query) -> exp.Query:
     """The statement with its GAPFILLs written as joins. QueryError (700) for one that cannot be read."""
-    selects = [select for select in tree.find_all(exp.Select) if _call_in(select) is not None]
+    selects = [select for select in nodes_of(tree, exp.Select) if _call_in(select) is not None]
     for select in reversed(selects):  # inner ones first
         filled = _filled(select)
         if select is tree:
@@ -63,7 +64,7 @@ def rewrite_gapfill(tree: exp.Query) -> exp.Query:
 
 def settle_gapfill(tree: exp.Query, types: ColumnTypes) -> None:
     """Writes the default of each filled column and the times, by their types."""
-    for node in [node for node in tree.find_all(exp.Anonymous) if node.name.lower() in _BY_TYPE]:
+    for node in [node for node in nodes_of(tree, exp.Anonymous) if node.name.lower() in _BY_TYPE]:
         node.replace(_BY_TYPE[node.name.lower()](node.expressions, types))
 
 
@@ -112,7 +113,7 @@ def _filled(select: exp.Select) -> exp.Select:
     if unfilled is not None and not gapfill.keys:
         raise _wrong(f"TIMESERIESON names the columns of an entity, and without it FILL names '{unfilled}' as well")
     filled = _parse(_text(gapfill, known))
-    cte = next(node for node in filled.find_all(exp.CTE) if node.alias == "gap_base")
+    cte = next(node for node in nodes_of(filled, exp.CTE) if node.alias == "gap_base")
     cte.set("this", base)
     outer = exp.select(
         *(

@@ -15,6 +15,7 @@ from hybrid.errors import VALIDATION, QueryError
 from hybrid.schema.dialect import canonical
 from hybrid.sql.allowed import word_set
 from hybrid.sql.calls import call, cast, literal_number, number, text
+from hybrid.sql.nodes import nodes_of
 
 WINDOW_ROWS_MAX = 1_000
 _COLLECTING = word_set("stringagg listagg groupconcat list arrayagg jsongrouparray jsongroupobject histogram")
@@ -23,7 +24,7 @@ _JOINING = frozenset({"concat", "concat_ws"})
 
 def check_windows(tree: exp.Query) -> None:
     """QueryError 700 for a statement that collects texts or lists over unbounded windows."""
-    for window in tree.find_all(exp.Window):
+    for window in nodes_of(tree, exp.Window):
         collected = window.this.this if isinstance(window.this, exp.Filter) else window.this
         if window.arg_key != "windows" and _is_collecting(collected) and not _is_bounded(window):
             name = collected.name.upper() if isinstance(collected, exp.Anonymous) else "STRING_AGG"
@@ -37,7 +38,7 @@ def check_windows(tree: exp.Query) -> None:
 def guard_joined(tree: exp.Query, bytes_max: int, error_words: str) -> None:
     """Adds run-time checks of the columns' lengths to concatenations by `||` or CONCAT."""
     reason = f"{error_words}columns are put together to at most {bytes_max:,} bytes."
-    for node in reversed(list(tree.find_all(exp.DPipe, exp.Anonymous))):  # inner ones first: outer ones are copied
+    for node in reversed(nodes_of(tree, exp.DPipe, exp.Anonymous)):  # inner ones first: outer ones are copied
         if isinstance(node, exp.Anonymous) and node.name.lower() not in _JOINING:
             continue
         if is_joining(node.parent):

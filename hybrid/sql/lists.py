@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from hybrid.schema.dialect import canonical
 from hybrid.sql.calls import call, number
+from hybrid.sql.nodes import nodes_of
 
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Like, exp.Between, exp.In)
 _MIRRORED: dict[type[exp.Expr], type[exp.Binary]] = {
@@ -23,12 +24,12 @@ def rewrite_lists(tree: exp.Query, lists: Collection[str]) -> None:
     """Rewrites conditions on and groups by the columns `lists` (lower case) into DuckDB's SQL."""
     if not lists:
         return
-    for node in list(tree.find_all(*_COMPARISONS)):
+    for node in nodes_of(tree, *_COMPARISONS):
         _rewrite_condition(node, lists)
-    for node in list(tree.find_all(exp.Anonymous)):
+    for node in nodes_of(tree, exp.Anonymous):
         if canonical(node.name) == "regexplike" and node.expressions and _is_list(node.expressions[0], lists):
             _any_element(node, node.expressions[0])
-    for select in tree.find_all(exp.Select):
+    for select in nodes_of(tree, exp.Select):
         _group_by_elements(select, lists)
 
 

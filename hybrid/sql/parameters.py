@@ -18,6 +18,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from hybrid.errors import VALIDATION, QueryError, suggestion
 from hybrid.progress import counted
 from hybrid.sql.calls import cast, text
+from hybrid.sql.nodes import nodes_of
 from hybrid.sql.parameter_values import LiteralKind, Value, value_of
 from hybrid.sql.tokens import VIRTUAL, error_at, tokens_of
 
@@ -146,7 +147,7 @@ def with_marks(sql: str, tokens: list[Token], values: BoundValues | None) -> lis
 def put_values(sql: str, tree: exp.Query, tokens: Sequence[Token], values: BoundValues) -> None:
     """Puts the values' literals in the places of their marks. QueryError (150) for a mark that is no value there."""
     found: set[int] = set()
-    for node in list(tree.find_all(exp.Literal)):
+    for node in nodes_of(tree, exp.Literal):
         mark = node.this
         if isinstance(mark, Mark):
             found.add(mark.slot)
@@ -154,7 +155,7 @@ def put_values(sql: str, tree: exp.Query, tokens: Sequence[Token], values: Bound
             if type(node.parent) not in _VALUE_PARENTS:
                 raise misplaced(sql, _token_of(tokens, mark))
             _put(sql, tokens, node, mark, values[mark.slot])
-    for condition in list(tree.find_all(exp.In)):
+    for condition in nodes_of(tree, exp.In):
         if _is_empty(condition):
             condition.replace(exp.false())
     lost = next((token for token in tokens if isinstance(token.text, Mark) and token.text.slot not in found), None)

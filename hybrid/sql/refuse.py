@@ -9,6 +9,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from hybrid.errors import PARSE_ERROR, QueryError
+from hybrid.sql.nodes import all_nodes
 
 _REFUSED: tuple[tuple[type[exp.Expr], str], ...] = (
     (exp.Into, "SELECT INTO writes; only reading is possible here"),
@@ -29,13 +30,14 @@ _REFUSED: tuple[tuple[type[exp.Expr], str], ...] = (
     (exp.CurrentCatalog, "Sessions cannot be asked here"),
     (exp.SessionUser, "Sessions cannot be asked here"),
 )
+_REFUSED_KINDS = tuple(kind for kind, _ in _REFUSED)
 _SOURCES = (exp.Table, exp.Subquery, exp.Unnest, exp.Values, exp.Lateral)
 
 
 def refuse_hostile(tree: exp.Query) -> None:
     """QueryError (150) when the statement does anything but read."""
-    for node in tree.walk():
-        for kind, message in _REFUSED:
+    for node in all_nodes(tree):
+        for kind, message in _REFUSED if isinstance(node, _REFUSED_KINDS) else ():
             if isinstance(node, kind) and not isinstance(node, exp.Query):
                 raise QueryError(f"{message}: '{node.sql('duckdb')[:60]}'.", pinot_code=PARSE_ERROR)
         if isinstance(node, exp.Limit | exp.Offset) and isinstance(node.expression, exp.Neg):

@@ -15,6 +15,7 @@ from sqlglot import exp
 from hybrid.schema.types import DataType
 from hybrid.schema.values import EXPECTED, to_boolean, to_bytes, to_decimal, to_double, to_timestamp
 from hybrid.sql.calls import ColumnTypes, cast, literal_number, literal_text, text
+from hybrid.sql.nodes import nodes_of
 
 _COMPARED = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ)
 Refuse = Callable[[exp.Expr, str], Exception]
@@ -47,7 +48,7 @@ def moment_literal(moment: datetime) -> exp.Expr:
 
 
 def _pairs(tree: exp.Expr) -> Iterator[tuple[exp.Expr, exp.Expr]]:
-    for node in tree.find_all(*_COMPARED, exp.Between, exp.In):
+    for node in nodes_of(tree, *_COMPARED, exp.Between, exp.In):
         if isinstance(node, exp.Between):
             yield from ((node.this, node.args[end]) for end in ("low", "high"))
         elif isinstance(node, exp.In):

@@ -21,6 +21,7 @@ from hybrid.schema.schema import FieldSpec
 from hybrid.sql.calls import ColumnTypes
 from hybrid.sql.coerce import coerce_timestamps
 from hybrid.sql.functions import rewrite_functions
+from hybrid.sql.nodes import nodes_of
 from hybrid.sql.row_literals import fit_compared, fitted
 from hybrid.sql.row_tree import RowReader, split_at
 from hybrid.sql.row_values import assigned, stored_sql, wrong_constant
@@ -51,8 +52,8 @@ def condition_words(text: str, spec: TableSpec, what: str) -> tuple[tuple[str, .
     """
     with _errors_of(what):
         tree = RowReader(text, spec, False).expression(_words(text, "A condition"))
-    reads = dict.fromkeys(node.name for node in tree.find_all(exp.Column))
-    equal = (node for node in tree.find_all(exp.EQ, exp.In) if node.find_ancestor(exp.Not) is None)
+    reads = dict.fromkeys(node.name for node in nodes_of(tree, exp.Column))
+    equal = (node for node in nodes_of(tree, exp.EQ, exp.In) if node.find_ancestor(exp.Not) is None)
     sides = (side for node in equal if node.find(exp.Column) is not None for side in node.iter_expressions())
     values = dict.fromkeys(str(side.this) for side in sides if isinstance(side, exp.Literal))
     return tuple(reads), tuple(value for value in values if value)

@@ -9,11 +9,12 @@ from sqlglot import exp
 from hybrid.schema.types import DataType
 from hybrid.sql.calls import ColumnTypes
 from hybrid.sql.infer import set_type, type_of
+from hybrid.sql.nodes import nodes_of
 
 
 def note_column_types(tree: exp.Query, types: ColumnTypes) -> None:
     """Notes the types of subqueries' results on the columns that refer to them. Does nothing for a single SELECT."""
-    selects = list(tree.find_all(exp.Select))
+    selects = nodes_of(tree, exp.Select)
     if len(selects) > 1:
         notes = _Notes(types)
         for select in selects:
@@ -31,7 +32,7 @@ class _Notes:
         if id(select) in self._taken:
             return
         self._taken.add(id(select))
-        for column in list(select.find_all(exp.Column)):
+        for column in nodes_of(select, exp.Column):
             if column.find_ancestor(exp.Select) is select:
                 self._note(column, select)
 

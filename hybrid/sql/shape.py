@@ -11,6 +11,7 @@ from hybrid.schema.types import DataType
 from hybrid.sql.calls import cast
 from hybrid.sql.functions import is_aggregate_call
 from hybrid.sql.names import constant_name, result_name
+from hybrid.sql.nodes import nodes_of
 from hybrid.sql.tables import TableMention
 
 DEFAULT_LIMIT = 10
@@ -26,7 +27,7 @@ def outermost_select(tree: exp.Query) -> exp.Select:
 
 def name_columns(tree: exp.Query) -> None:
     """Names unnamed results as Pinot does, and resolves names in GROUP BY. Call it before functions are rewritten."""
-    for select in list(tree.find_all(exp.Select)):
+    for select in nodes_of(tree, exp.Select):
         constants = [constant_name(item) for item in select.expressions]
         if constants and None not in constants:
             pairs = zip(select.expressions, constants, strict=True)
@@ -82,7 +83,7 @@ def _is_one_row(select: exp.Select) -> bool:
 
 def _is_aggregated(item: exp.Expr, select: exp.Select) -> bool:
     """Whether the expression contains an aggregate of `select` itself, not of a window or a subquery."""
-    aggregations = [node for node in item.find_all(exp.Anonymous, exp.GroupConcat) if is_aggregate_call(node)]
+    aggregations = [node for node in nodes_of(item, exp.Anonymous, exp.GroupConcat) if is_aggregate_call(node)]
     return any(node.find_ancestor(exp.Window, exp.Select) is select for node in aggregations)
 
 

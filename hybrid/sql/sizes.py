@@ -15,6 +15,7 @@ from hybrid.schema.dialect import canonical
 from hybrid.sql.allowed import word_set
 from hybrid.sql.calls import call, cast, literal_number, literal_text, number, text
 from hybrid.sql.growing_values import check_windows, guard_joined, is_joining
+from hybrid.sql.nodes import all_nodes, nodes_of
 from hybrid.sql.referents import referents
 from hybrid.sql.texts import LONGEST
 from hybrid.sql.wholes import once
@@ -85,7 +86,7 @@ class Size(NamedTuple):
 
 def check_sizes(tree: exp.Query) -> None:
     """QueryError 700 for a statement, before rewriting, that makes too long a value or itself grows too long."""
-    makers = [node for node in tree.walk() if _is_maker(node) or _is_copier(node)]
+    makers = [node for node in all_nodes(tree) if _is_maker(node) or _is_copier(node)]
     if not makers:
         return
     check_windows(tree)
@@ -105,7 +106,7 @@ def check_sizes(tree: exp.Query) -> None:
 
 def guard_calls(tree: exp.Query) -> None:
     """Adds run-time checks of the columns' real values to a rewritten statement."""
-    nodes = list(tree.find_all(exp.Anonymous, exp.DPipe))
+    nodes = nodes_of(tree, exp.Anonymous, exp.DPipe)
     for node in nodes:
         if not isinstance(node, exp.Anonymous):
             continue
@@ -119,7 +120,7 @@ def guard_calls(tree: exp.Query) -> None:
             _guard_replacing(node, name)
     if any(map(is_joining, nodes)):  # searched again, because nodes may have been replaced
         guard_joined(tree, REPLACED_MAX, TOO_LONG)
-    for clause in tree.find_all(exp.With):
+    for clause in nodes_of(tree, exp.With):
         if clause.args.get("recursive"):
             _guard_recursion(clause)
 
@@ -163,7 +164,7 @@ class _Sizes:
     """The sizes of a tree's values."""
 
     def __init__(self, tree: exp.Query) -> None:
-        literals = (len(node.name) for node in tree.find_all(exp.Literal) if node.is_string)
+        literals = (len(node.name) for node in nodes_of(tree, exp.Literal) if node.is_string)
         self._column = Size(1, float(max(COLUMN, *literals, 0)))
         self._known: dict[int, Size] = {}
         self._busy: set[int] = set()
@@ -358,7 +359,9 @@ def _guard_replacing(node: exp.Anonymous, name: str) -> None:
 def _guard_recursion(clause: exp.With) -> None:
     """Limits the values that a recursive CTE makes longer in each step."""
     reason = f"a recursive WITH makes values of at most {RECURSIVE_MAX:,} bytes longer"
-    columns = {id(column): column for node in clause.walk() if _is_maker(node) for column in node.find_all(exp.Column)}
+    columns = {
+        id(column): column for node in all_nodes(clause) if _is_maker(node) for column in nodes_of(node, exp.Column)
+    }
     for column in columns.values():
         wrong = exp.GT(this=call("strlen", cast(column.copy(), "VARCHAR")), expression=number(RECURSIVE_MAX))
         column.replace(exp.Paren(this=_checked(wrong, column.copy(), reason)))

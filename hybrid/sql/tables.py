@@ -12,6 +12,7 @@ from sqlglot import exp
 
 from hybrid.config.table_config import Half
 from hybrid.errors import NO_SUCH_COLUMN, NO_SUCH_TABLE, PARSE_ERROR, QueryError, suggestion
+from hybrid.sql.nodes import nodes_of
 from hybrid.sql.series import is_series, settle_series
 from hybrid.sql.tokens import VIRTUAL
 
@@ -55,7 +56,7 @@ def resolve_tables(tree: exp.Query, names: Collection[str]) -> list[TableMention
     refs = [_resolve(node, place, names) for place, node in enumerate(nodes)]
     for ref in refs:
         _put_relation(ref)
-    for column in tree.find_all(exp.Column):
+    for column in nodes_of(tree, exp.Column):
         if column.db.lower() == _DATABASE and not column.catalog:
             column.set("db", None)
     _spread_virtual(tree, refs)
@@ -63,7 +64,7 @@ def resolve_tables(tree: exp.Query, names: Collection[str]) -> list[TableMention
 
 
 def _refuse_reserved(tree: exp.Query) -> None:
-    for node in tree.find_all(exp.CTE, exp.TableAlias, exp.Table):
+    for node in nodes_of(tree, exp.CTE, exp.TableAlias, exp.Table):
         name = node.alias_or_name if isinstance(node, exp.CTE) else node.name
         if name.lower().startswith(RESERVED):
             raise QueryError(f"Names that begin with '{RESERVED}' are reserved: '{name}'.", pinot_code=PARSE_ERROR)
@@ -157,7 +158,7 @@ def _parents(node: exp.Expr) -> Iterator[exp.Expr]:
 
 def _spread_virtual(tree: exp.Query, refs: list[TableMention]) -> None:
     """Records on each reference which virtual columns the statement uses, and normalizes their spelling."""
-    for column in list(tree.find_all(exp.Column)):
+    for column in nodes_of(tree, exp.Column):
         name = _BY_LOWER.get(column.name.lower())
         if name is None:
             _refuse_sign(column.name)

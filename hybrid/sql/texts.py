@@ -11,6 +11,7 @@ from hybrid.errors import VALIDATION, QueryError
 from hybrid.expression.replacements import replacement_parts
 from hybrid.schema import characters
 from hybrid.sql.calls import SAME_AS, call, cast, literal_number, literal_text, number, text
+from hybrid.sql.nodes import nodes_of
 from hybrid.sql.wholes import once
 
 Arguments = Sequence[exp.Expr]
@@ -29,7 +30,7 @@ def ignore_case(tree: exp.Query, *, rows: bool = False) -> None:
 
     Spark's LIKE (`rows`) has this escape already.
     """
-    for node in list(tree.find_all(exp.Like, exp.ILike)):
+    for node in nodes_of(tree, exp.Like, exp.ILike):
         ignoring = exp.ILike(**{name: value for name, value in node.args.items()})
         pattern = literal_text(node.expression)
         escapes = pattern is not None and "\\" in pattern and not isinstance(node.parent, exp.Escape) and not rows
@@ -42,7 +43,7 @@ def ignore_case(tree: exp.Query, *, rows: bool = False) -> None:
 
 def name_trimmed(tree: exp.Query) -> None:
     """Adds the characters to remove to each TRIM without any."""
-    for node in tree.find_all(exp.Trim):
+    for node in nodes_of(tree, exp.Trim):
         if not node.expression:
             node.set("expression", text(characters.TRIMMED))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from hybrid.sql.nodes import all_nodes
 from hybrid.sql.series import is_series
 
 
@@ -12,11 +13,12 @@ def only_shown(tree: exp.Query) -> frozenset[str]:
 
     They may be read in any form that groups, sorts and prints alike. Empty for statements with several SELECTs.
     """
-    if not isinstance(tree, exp.Select) or len(list(tree.find_all(exp.Select))) > 1:
+    nodes = all_nodes(tree)
+    if not isinstance(tree, exp.Select) or sum(isinstance(node, exp.Select) for node in nodes) > 1:
         return frozenset()
     used: dict[str, bool] = {}
     aliases: dict[str, set[str]] = {}
-    for column in tree.find_all(exp.Column):
+    for column in (node for node in nodes if isinstance(node, exp.Column)):
         name = column.name.lower()
         used[name] = used.get(name, True) and _is_shown(column)
         if isinstance(column.parent, exp.Alias):
@@ -44,12 +46,13 @@ def needed_columns(tree: exp.Query) -> frozenset[str] | None:
     A table's name means all of its columns in DuckDB. Stars, NATURAL joins, PIVOT and column aliases depend on columns
     that are not named.
     """
-    if any(_goes_by_all(node) for node in tree.find_all(exp.Star, exp.Join, exp.Table, exp.Pivot)):
+    nodes = all_nodes(tree)
+    if any(_goes_by_all(node) for node in nodes if isinstance(node, exp.Star | exp.Join | exp.Table | exp.Pivot)):
         return None
-    names = frozenset(identifier.name.lower() for identifier in tree.find_all(exp.Identifier))
-    columns = {column.name.lower() for column in tree.find_all(exp.Column)}
-    tables = {table.alias_or_name.lower() for table in tree.find_all(exp.Table, exp.Subquery, exp.CTE)}
-    calls = {call.name.lower() for call in tree.find_all(exp.Anonymous)}
+    names = frozenset(node.name.lower() for node in nodes if isinstance(node, exp.Identifier))
+    columns = {node.name.lower() for node in nodes if isinstance(node, exp.Column)}
+    tables = {node.alias_or_name.lower() for node in nodes if isinstance(node, exp.Table | exp.Subquery | exp.CTE)}
+    calls = {node.name.lower() for node in nodes if isinstance(node, exp.Anonymous)}
     return None if columns & tables or "columns" in calls else names
 
 

@@ -27,6 +27,7 @@ from hybrid.query.cache.relations import BoundStatement
 from hybrid.query.connection import quoted
 from hybrid.query.plan import Rewritten
 from hybrid.sql.cost import has_constant_cost
+from hybrid.sql.nodes import nodes_of
 from hybrid.sql.parameter_values import LiteralKind, Value
 from hybrid.sql.parameters import BoundValues, slots_of
 from hybrid.sql.predicates import Constant
@@ -264,7 +265,7 @@ def _put(name: str, values: Sequence[str]) -> str:
 
 def _compared(tree: exp.Expr) -> frozenset[str]:
     """The numbers in comparisons of columns and numbers only: there a parameter means the same as a literal."""
-    operands = (list(comparison.iter_expressions()) for comparison in tree.find_all(*_COMPARISONS))
+    operands = (list(comparison.iter_expressions()) for comparison in nodes_of(tree, *_COMPARISONS))
     return frozenset(
         operand.name
         for group in operands
