@@ -78,7 +78,7 @@ screenshots: setup ## Pictures of the console for README and docs (needs Chromiu
 	@$(BIN)/python -m tests.console.screenshots
 
 lock: ## Write requirements.lock anew from pyproject.toml (needs pip-tools and network)
-	@env -u PIP_FIND_LINKS pip-compile --quiet --generate-hashes --extra dev --extra postgresql \
+	@env -u PIP_FIND_LINKS pip-compile --quiet --generate-hashes --extra dev --extra postgresql --extra store \
 	  --no-strip-extras --allow-unsafe --no-header --no-emit-index-url --no-emit-find-links \
 	  --no-emit-trusted-host -o requirements.lock pyproject.toml
 

@@ -8,6 +8,7 @@
     |   `-- OvertakenError      the state an operation was planned on is outdated      (retried, then exit 4)
     |-- StreamError             Kafka: unreachable, offsets expired                    exit 1
     |   `-- TopicError          ... answers, and a topic is gone or refused            exit 1
+    |-- StoreError              an object store: unreachable, or refuses a request      exit 1
     |-- DataError               a row, file or batch cannot be read or converted       exit 1
     |-- AccessError             a server cannot authenticate the caller                exit 1
     |   `-- RightError          ... or can, and the caller lacks the right             exit 1
@@ -129,6 +130,17 @@ class TopicError(StreamError):
     """Kafka answers, but a topic that was read is gone, or Kafka refuses access to it."""
 
     code = "topic"
+
+
+class StoreError(HybridError):
+    """An object store cannot be reached, or refuses a request. `fault` is the kind, one of `hybrid.store`'s."""
+
+    code = "store"
+    http_status = 502
+
+    def __init__(self, message: str, *, hint: str | None = None, fault: str = "other") -> None:
+        super().__init__(message, hint=hint)
+        self.fault = fault
 
 
 class DataError(HybridError):

@@ -81,7 +81,7 @@ def distributions(package: str) -> set[str]:
 REQUIRED = declared(PROJECT["dependencies"])
 DEVELOPMENT = declared(PROJECT["optional-dependencies"]["dev"])
 # Whoever lacks one of these is told so where it is needed.
-OPTIONAL = {"polars"} | declared(PROJECT["optional-dependencies"]["postgresql"])
+OPTIONAL = {"polars"}.union(*(declared(PROJECT["optional-dependencies"][name]) for name in ("postgresql", "store")))
 
 
 @pytest.mark.slow

@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent / "hybrid"
 LAYERS = (
     {"errors", "clock", "progress"},
     {"runtime"},
-    {"logs"},
+    {"logs", "store"},
     {"schema"},
     {"formats"},
     {"expression"},

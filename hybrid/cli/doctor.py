@@ -11,21 +11,28 @@ import click
 from hybrid.cli.cells import printable
 from hybrid.cli.command import Cli, HybridCommand, pass_cli
 from hybrid.cli.dispatch import dispatcher, refuse_server, require_right
-from hybrid.errors import SpecError
+from hybrid.errors import SpecError, UsageError
 
 if TYPE_CHECKING:
     from hybrid.doctor.findings import Finding
+    from hybrid.store.store_probe import StoreCheck
 
 FINDINGS = 3
 _KEYS = ("check", "table", "severity", "message", "hint", "repair")
+_STORE_KEYS = ("check", "verdict", "seen", "hint")
 
 
 @click.command(cls=HybridCommand)
 @click.argument("name", metavar="[TABLE]", required=False)
 @click.option("--repair", is_flag=True, help="Repair what is safe to repair; data is never touched.")
+@click.option(
+    "--store", metavar="URL", help="Check an object store instead: is s3://bucket/prefix fit to hold a warehouse?"
+)
 @pass_cli
-def doctor(cli: Cli, name: str | None, repair: bool) -> int:
+def doctor(cli: Cli, name: str | None, repair: bool, store: str | None) -> int:
     """Check this home, or one table: files, logs, states, Kafka. Exit code 3 when something is left to do."""
+    if store is not None:
+        return _probe(cli, store, name, repair)
     findings = _findings(cli, name, repair)
     if cli.is_machine_read:
         cli.emit([{key: getattr(finding, key) for key in _KEYS} for finding in findings], _KEYS)
@@ -48,6 +55,37 @@ def _findings(cli: Cli, name: str | None, repair: bool) -> Sequence[Finding]:
     require_right(cli, "admin" if repair else "read", "'doctor'")
     with dispatcher(cli) as home:
         return examine(home, name, repair=repair)
+
+
+def _probe(cli: Cli, url: str, name: str | None, repair: bool) -> int:
+    """Check an object store from this machine, and print a line for each property of it."""
+    if name is not None or repair:
+        raise UsageError("--store takes neither a table nor --repair.", hint="hybrid doctor --store s3://bucket/prefix")
+    refuse_server(
+        cli, "hybrid doctor --store", "Leave --server away: this machine's access is checked.", flag_only=True
+    )
+    from hybrid.store.store_client import open_store
+    from hybrid.store.store_probe import is_fit, probe_store
+
+    client = open_store(url)
+    shown = client.location.url
+    cli.say(f"Checking {shown} below a prefix of its own, which is removed afterwards.")
+    checks = probe_store(client)
+    if cli.is_machine_read:
+        cli.emit([{key: getattr(check, key) for key in _STORE_KEYS} for check in checks], _STORE_KEYS)
+    else:
+        for check in checks:
+            click.echo(_store_text(check))
+    fit = is_fit(checks)
+    cli.say(f"{shown} is {'fit' if fit else 'not fit'} to hold a warehouse.")
+    return 0 if fit else FINDINGS
+
+
+def _store_text(check: StoreCheck) -> str:
+    lines = [f"{check.verdict}: {check.check}: {check.seen}"]
+    if check.hint is not None:
+        lines.append(f"    hint: {check.hint}")
+    return "\n".join(map(printable, lines))
 
 
 def _text(finding: Finding) -> str:

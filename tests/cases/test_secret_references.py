@@ -16,15 +16,12 @@ import pytest
 
 from hybrid.kafka.topics import create_topic
 from tests.cases.test_secured import PASSWORD, secured
-from tests.flow.connectors.s3 import COMMAND, s3_server
 from tests.recipes.conftest import ROOT, RecipeHome
+from tests.s3_server import needs_s3, s3_server
 from tests.serve.server import Server
 
 __all__ = ["secured"]
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
-needs_store = pytest.mark.skipif(
-    COMMAND is None, reason="versitygw is not there (go install github.com/versity/versitygw/...)"
-)
 VARIABLE, ORDERS = "HYBRID_TEST_SECRET", ROOT / "data" / "orders"
 # What a part of the password is like in every way of writing it: none of its characters is escaped anywhere.
 PART = "et; x"
@@ -160,7 +157,7 @@ segmentNameGeneratorSpec: {type: fixed, configs: {segment.name: orders_163246335
 """
 
 
-@needs_store
+@needs_s3
 @pytest.mark.parametrize("kind", ["env", "file"])
 def test_keys_of_an_object_store(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, kind: str

@@ -23,11 +23,8 @@ from hybrid.operations.job_input import _fetched, _is_wanted
 from hybrid.progress import Silent
 from hybrid.replace.inputs import list_inputs
 from hybrid.replace.job import _input
-from tests.flow.connectors.s3 import COMMAND, S3Server, s3_server
+from tests.s3_server import S3Server, needs_s3, s3_server
 
-needs_server = pytest.mark.skipif(
-    COMMAND is None, reason="versitygw is not there (go install github.com/versity/versitygw/...)"
-)
 KEYS = ("in/a.json", "in/b/c.json", "in/_SUCCESS", "in/notes.txt", "inner.json")
 
 
@@ -67,7 +64,7 @@ def _home(folder: Path) -> Any:
 
 
 @pytest.mark.process
-@needs_server
+@needs_s3
 @pytest.mark.parametrize(
     ("key", "fields", "names"),
     [
@@ -91,7 +88,7 @@ def test_what_is_fetched(tmp_path: Path, server: S3Server, key: str, fields: dic
 
 
 @pytest.mark.process
-@needs_server
+@needs_s3
 def test_what_cannot_be_fetched(tmp_path: Path, server: S3Server) -> None:
     with pytest.raises(DataError, match=r"no object at s3://bucket/in matches 'glob:\*\*.csv'"):
         _fetched(_home(tmp_path), _job(server, include="glob:**.csv")).__enter__()

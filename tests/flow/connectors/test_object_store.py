@@ -4,13 +4,13 @@ import json
 
 import pytest
 
-from tests.flow.connectors.s3 import COMMAND, s3_server
 from tests.recipes.conftest import RecipeHome
 from tests.recipes.lineitems import SCHEMA, comments, lineitems
+from tests.s3_server import needs_s3, s3_server
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.skipif(COMMAND is None, reason="versitygw is not there (go install github.com/versity/versitygw/...)"),
+    needs_s3,
 ]
 
 DDL = """CREATE TABLE items (l_orderkey INTEGER NOT NULL, l_comment VARCHAR, l_shipdate DATE, l_tax DECIMAL(15,2))

@@ -16,9 +16,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
+
 COMMAND = shutil.which("versitygw")
 _KEY, _SECRET, _REGION = "tester", "a-secret-of-tests", "us-east-1"
 _EMPTY = hashlib.sha256(b"").hexdigest()
+
+
+needs_s3 = pytest.mark.skipif(
+    COMMAND is None, reason="versitygw is not there (go install github.com/versity/versitygw/...)"
+)
 
 
 class S3Server(NamedTuple):
@@ -32,6 +39,12 @@ class S3Server(NamedTuple):
         return {"aws_endpoint": f"http://{self.address}", "aws_allow_http": "true", "aws_region": _REGION}
 
     @property
+    def environment(self) -> dict[str, str]:
+        """The variables of somebody who may write."""
+        return {"AWS_ENDPOINT_URL": f"http://{self.address}", "AWS_REGION": _REGION,
+                "AWS_ACCESS_KEY_ID": _KEY, "AWS_SECRET_ACCESS_KEY": _SECRET}  # fmt: skip
+
+    @property
     def options(self) -> dict[str, str]:
         return {**self.endpoint, "aws_access_key_id": _KEY, "aws_secret_access_key": _SECRET,
                 "aws_virtual_hosted_style_request": "false", "aws_conditional_put": "etag"}  # fmt: skip
@@ -42,37 +55,48 @@ class S3Server(NamedTuple):
             "Effect": "Allow", "Principal": "*", "Action": ["s3:GetObject", "s3:ListBucket"],
             "Resource": [f"arn:aws:s3:::{name}", f"arn:aws:s3:::{name}/*"],
         }  # fmt: skip
-        assert self._put(f"/{name}", "", b"") == 200
+        self.create_bucket(name)
         policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]}).encode()
         assert self._put(f"/{name}", "policy=", policy) in {200, 204}
 
+    def create_bucket(self, name: str) -> None:
+        assert self._put(f"/{name}", "", b"") == 200
+
+    def keep_versions(self, name: str) -> None:
+        """Needs a server with `--versioning-dir`."""
+        status = "<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>"
+        assert self._put(f"/{name}", "versioning=", status.encode()) == 200
+
     def _put(self, path: str, query: str, body: bytes) -> int:
-        """A PUT signed as AWS wants it (Signature Version 4)."""
-        now = datetime.now(UTC)
-        stamp, day, digest = now.strftime("%Y%m%dT%H%M%SZ"), now.strftime("%Y%m%d"), hashlib.sha256(body).hexdigest()
-        headers = {"host": self.address, "x-amz-content-sha256": digest, "x-amz-date": stamp}
-        signed = ";".join(headers)
-        canonical = "\n".join(["PUT", path, query, *(f"{k}:{v}" for k, v in headers.items()), "", signed, digest])
-        scope = f"{day}/{_REGION}/s3/aws4_request"
-        text = "\n".join(["AWS4-HMAC-SHA256", stamp, scope, hashlib.sha256(canonical.encode()).hexdigest()])
-        key = f"AWS4{_SECRET}".encode()
-        for part in (day, _REGION, "s3", "aws4_request"):
-            key = hmac.new(key, part.encode(), hashlib.sha256).digest()
-        signature = hmac.new(key, text.encode(), hashlib.sha256).hexdigest()
-        credential = f"AWS4-HMAC-SHA256 Credential={_KEY}/{scope}, SignedHeaders={signed}, Signature={signature}"
         connection = http.client.HTTPConnection(self.address, timeout=10)
         try:
-            connection.request(
-                "PUT", f"{path}?{query}" if query else path, body, {**headers, "authorization": credential}
-            )
+            headers = signed("PUT", self.address, path, query, body)
+            connection.request("PUT", f"{path}?{query}" if query else path, body, headers)
             return connection.getresponse().status
         finally:
             connection.close()
 
 
+def signed(method: str, host: str, path: str, query: str, body: bytes) -> dict[str, str]:
+    """The headers of a request that is signed as AWS wants it (Signature Version 4)."""
+    now = datetime.now(UTC)
+    stamp, day, digest = now.strftime("%Y%m%dT%H%M%SZ"), now.strftime("%Y%m%d"), hashlib.sha256(body).hexdigest()
+    headers = {"host": host, "x-amz-content-sha256": digest, "x-amz-date": stamp}
+    names = ";".join(headers)
+    canonical = "\n".join([method, path, query, *(f"{k}:{v}" for k, v in headers.items()), "", names, digest])
+    scope = f"{day}/{_REGION}/s3/aws4_request"
+    text = "\n".join(["AWS4-HMAC-SHA256", stamp, scope, hashlib.sha256(canonical.encode()).hexdigest()])
+    key = f"AWS4{_SECRET}".encode()
+    for part in (day, _REGION, "s3", "aws4_request"):
+        key = hmac.new(key, part.encode(), hashlib.sha256).digest()
+    signature = hmac.new(key, text.encode(), hashlib.sha256).hexdigest()
+    credential = f"AWS4-HMAC-SHA256 Credential={_KEY}/{scope}, SignedHeaders={names}, Signature={signature}"
+    return {**headers, "authorization": credential}
+
+
 @contextmanager
-def s3_server(folder: Path) -> Iterator[S3Server]:
-    """Runs it over a folder until the end of the block."""
+def s3_server(folder: Path, versions: Path | None = None) -> Iterator[S3Server]:
+    """Runs it over a folder until the end of the block. Buckets can keep versions if there is a folder for them."""
     assert COMMAND is not None
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -90,6 +114,7 @@ def s3_server(folder: Path) -> Iterator[S3Server]:
             "--region",
             _REGION,
             "posix",
+            *(["--versioning-dir", str(versions)] if versions is not None else []),
             str(folder),
         ]
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)

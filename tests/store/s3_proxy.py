@@ -1,0 +1,207 @@
+"""A proxy before an S3 server that treats requests as networks, gateways and weaker stores do."""
+
+from __future__ import annotations
+
+import http.client
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from email.utils import formatdate
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from tests.s3_server import S3Server, signed
+
+
+@dataclass(frozen=True)
+class Request:
+    """A request, as the proxy passes it on."""
+
+    method: str
+    target: str
+    headers: dict[str, str]
+    body: bytes
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+Send = Callable[[Request], Answer]
+# Takes a request and the way to the server; None: the connection is closed without an answer.
+Treatment = Callable[[Request, Send], Answer | None]
+
+
+def pass_on(request: Request, send: Send) -> Answer | None:
+    return send(request)
+
+
+def lose_request(request: Request, send: Send) -> Answer | None:
+    """The server never sees it."""
+    return None
+
+
+def lose_answer(request: Request, send: Send) -> Answer | None:
+    """The server carries it out, and nobody hears of it."""
+    send(request)
+    return None
+
+
+def repeat(request: Request, send: Send) -> Answer | None:
+    """As a gateway does that has lost the first answer."""
+    send(request)
+    return send(request)
+
+
+def delay(seconds: float, treatment: Treatment = pass_on) -> Treatment:
+    def delayed(request: Request, send: Send) -> Answer | None:
+        time.sleep(seconds)
+        return treatment(request, send)
+
+    return delayed
+
+
+def refuse(status: int, code: str = "", secret: str = "") -> Treatment:
+    """An answer of the proxy's own: an error of S3 by its name."""
+    text = f"<Error><Code>{code}</Code><Message>{secret}</Message></Error>" if code else secret
+    return lambda request, send: Answer(status, {"Content-Type": "application/xml"}, text.encode())
+
+
+def drop_conditions(*names: str) -> Treatment:
+    """As a store does that knows none: the headers are left out. The request is signed again without them."""
+
+    def dropped(request: Request, send: Send) -> Answer | None:
+        present = {name.lower() for name in request.headers} & set(names)
+        if not present:
+            return send(request)
+        host = request.headers.get("host", "")
+        path, _, query = request.target.partition("?")
+        return send(replace(request, headers=signed(request.method, host, path, query, request.body)))
+
+    return dropped
+
+
+def check_then_write(pause_s: float) -> Treatment:
+    """As a store does whose check and write are not one step: two writers may both find that there is no object."""
+
+    def checked(request: Request, send: Send) -> Answer | None:
+        if request.headers.get("if-none-match") != "*":
+            return send(request)
+        host = request.headers["host"]
+        present = send(Request("GET", request.target, signed("GET", host, request.target, "", b""), b""))
+        if present.status == 200:
+            return refuse(412, "PreconditionFailed")(request, send)
+        time.sleep(pause_s)
+        return drop_conditions("if-none-match")(request, send)
+
+    return checked
+
+
+def shift_clock(seconds: float) -> Treatment:
+    """As if the machine's clock were ahead of the store's: in the time of answers, and from 15 minutes on of requests.
+
+    Those are signed, so that the store refuses them in any case.
+    """
+
+    def shifted(request: Request, send: Send) -> Answer | None:
+        headers = dict(request.headers)
+        if "x-amz-date" in headers and abs(seconds) > 900:
+            headers["x-amz-date"] = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(time.time() + seconds))
+        answer = send(replace(request, headers=headers))
+        return replace(answer, headers={**answer.headers, "Date": formatdate(time.time() - seconds, usegmt=True)})
+
+    return shifted
+
+
+@dataclass
+class S3Proxy:
+    """`always` treats all requests; each of `next_puts` the next PUT that has a condition, before it."""
+
+    server: S3Server
+    address: str = ""
+    always: Treatment = pass_on
+    next_puts: deque[Treatment] = field(default_factory=deque)
+    seen: list[Request] = field(default_factory=list)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def answer(self, request: Request) -> Answer | None:
+        with self._lock:
+            self.seen.append(request)
+            is_conditional = {"if-match", "if-none-match"} & request.headers.keys()
+            treatment = self.next_puts.popleft() if is_conditional and self.next_puts else self.always
+        return treatment(request, self._send)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {**self.server.environment, "AWS_ENDPOINT_URL": f"http://{self.address}"}
+
+    def _send(self, request: Request) -> Answer:
+        connection = http.client.HTTPConnection(self.server.address, timeout=20)
+        try:
+            connection.putrequest(request.method, request.target, skip_host=True, skip_accept_encoding=True)
+            for name, value in request.headers.items():
+                connection.putheader(name, value)
+            if "content-length" not in request.headers and request.body:
+                connection.putheader("content-length", str(len(request.body)))
+            connection.endheaders(request.body or None)
+            response = connection.getresponse()
+            return Answer(response.status, dict(response.getheaders()), response.read())
+        finally:
+            connection.close()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    proxy: S3Proxy
+
+    def _handle(self) -> None:
+        body = self.rfile.read(int(self.headers.get("content-length") or 0))
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        answer = self.proxy.answer(Request(self.command, self.path, headers, body))
+        if answer is None:
+            self.close_connection = True
+            return
+        self.send_response_only(answer.status)
+        for name, value in answer.headers.items():
+            if name.lower() not in {"content-length", "connection", "transfer-encoding"}:
+                self.send_header(name, value)
+        is_head = self.command == "HEAD"
+        self.send_header(
+            "Content-Length", answer.headers.get("Content-Length", "0") if is_head else str(len(answer.body))
+        )
+        self.end_headers()
+        if not is_head:
+            self.wfile.write(answer.body)
+
+    do_GET = do_PUT = do_POST = do_HEAD = do_DELETE = _handle
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A client that has given up is no error."""
+
+
+@contextmanager
+def s3_proxy(server: S3Server) -> Iterator[S3Proxy]:
+    proxy = S3Proxy(server)
+    handler = type("Handler", (_Handler,), {"proxy": proxy})
+    with _Server(("127.0.0.1", 0), handler) as listener:
+        proxy.address = f"127.0.0.1:{listener.server_port}"
+        thread = threading.Thread(target=listener.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        try:
+            yield proxy
+        finally:
+            listener.shutdown()
+            thread.join()

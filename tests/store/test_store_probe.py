@@ -1,0 +1,158 @@
+"""The probe finds a real S3 server fit, and each weaker one unfit; `hybrid doctor --store` says so."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hybrid.cli.main import run
+from hybrid.store.store_client import StoreTuning, open_store
+from hybrid.store.store_probe import ProbeTuning, StoreCheck, Verdict, is_fit, probe_store
+from tests.s3_server import needs_s3, s3_server
+from tests.store.s3_proxy import Answer, S3Proxy, check_then_write, drop_conditions, refuse, shift_clock
+
+pytestmark = [pytest.mark.process, needs_s3]
+
+TUNING = StoreTuning(connect_s=2.0, request_s=10.0, patience_s=1.0)
+
+
+QUICK = ProbeTuning(races=1, rounds=2, timed=1)
+
+
+def probe(url: str = "s3://bucket/probed") -> dict[str, StoreCheck]:
+    return {check.check: check for check in probe_store(open_store(url, TUNING), QUICK)}
+
+
+def unfit(checks: dict[str, StoreCheck]) -> set[str]:
+    assert not is_fit(list(checks.values()))
+    return {name for name, check in checks.items() if check.verdict is Verdict.UNFIT}
+
+
+def test_a_real_store_is_fit(proxy: S3Proxy) -> None:
+    checks = probe()
+    assert {check.verdict for check in checks.values()} == {Verdict.FIT, Verdict.NOTE}, checks
+    assert is_fit(list(checks.values()))
+    assert list(checks) == [
+        "clock", "access", "create", "replace", "read", "list", "delete", "versions", "multipart", "latency", "cleanup",
+    ]  # fmt: skip
+    assert open_store("s3://bucket/probed").list_below() == []
+
+
+@pytest.mark.parametrize(
+    ("ignored", "found"),
+    [(("if-none-match",), {"create"}), (("if-match",), {"replace"})],
+)
+def test_a_store_that_ignores_conditions_is_unfit(proxy: S3Proxy, ignored: tuple[str, ...], found: set[str]) -> None:
+    proxy.always = drop_conditions(*ignored)
+    checks = probe()
+    assert unfit(checks) == found
+    for name in found:
+        assert "of 32 writers at once with" in checks[name].seen and checks[name].hint
+    assert open_store("s3://bucket/probed").list_below() == []
+
+
+def test_a_store_that_lets_several_writers_win_is_unfit(proxy: S3Proxy) -> None:
+    proxy.always = check_then_write(0.05)
+    checks = probe()
+    assert unfit(checks) == {"create"} and "won, not one" in checks["create"].seen
+
+
+def test_a_store_that_refuses_conditions_is_unfit(proxy: S3Proxy) -> None:
+    def refused(request: Any, send: Any) -> Answer | None:
+        is_conditional = {"if-match", "if-none-match"} & request.headers.keys()
+        return refuse(501, "NotImplemented")(request, send) if is_conditional else send(request)
+
+    proxy.always = refused
+    checks = probe()
+    assert {"create", "replace"} <= unfit(checks)
+    assert "does not carry out conditional writes" in checks["create"].seen
+
+
+def test_a_stale_store_is_unfit(proxy: S3Proxy) -> None:
+    """A cache that answers reads from what it has seen, and a list that skips the newest name."""
+    cached: dict[str, Answer] = {}
+
+    def from_cache(request: Any, send: Any) -> Answer | None:
+        if request.method != "GET":
+            return send(request)
+        answer = cached.setdefault(request.target, send(request))
+        return answer
+
+    proxy.always = from_cache
+    checks = probe()
+    assert {"read", "list", "delete", "cleanup"} <= unfit(checks)
+    assert "objects are left below" in checks["cleanup"].seen
+    proxy.always = lambda request, send: send(request)
+    client = open_store("s3://bucket/probed")
+    for found in client.list_below():
+        client.delete(found.key)
+
+
+def test_damaged_parts_are_unfit(proxy: S3Proxy) -> None:
+    def damaged(request: Any, send: Any) -> Answer | None:
+        answer = send(request)
+        if request.method == "GET" and len(answer.body) > 1 << 20:
+            return Answer(answer.status, answer.headers, b"\0" * len(answer.body))
+        return answer
+
+    proxy.always = damaged
+    assert unfit(probe()) == {"multipart"}
+
+
+def test_a_wrong_clock_is_unfit(proxy: S3Proxy) -> None:
+    proxy.always = shift_clock(40)
+    checks = probe()
+    assert unfit(checks) == {"clock"} and "ahead of the store's" in checks["clock"].seen
+
+
+def test_a_bucket_that_keeps_versions_is_unfit(tmp_path: Path, environment: pytest.MonkeyPatch) -> None:
+    versions = tmp_path / "versions"
+    versions.mkdir()
+    with s3_server(tmp_path / "s3", versions) as server:
+        for name, value in server.environment.items():
+            environment.setenv(name, value)
+        server.create_bucket("kept")
+        server.keep_versions("kept")
+        checks = probe("s3://kept")
+    assert unfit(checks) == {"versions"} and "versioning is on" in checks["versions"].seen
+
+
+def test_a_store_without_access(proxy: S3Proxy) -> None:
+    checks = probe("s3://nowhere")
+    assert unfit(checks) == {"access"} and checks["clock"].verdict is Verdict.FIT
+    assert {check.verdict for name, check in checks.items() if name not in {"access", "clock"}} == {Verdict.UNCHECKED}
+    assert "cleanup" not in checks
+
+
+def test_the_command(
+    proxy: S3Proxy, environment: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    environment.setenv("AWS_ENDPOINT_URL", proxy.server.environment["AWS_ENDPOINT_URL"])
+    words = ["doctor", "--store", "s3://bucket/command", "--home", str(tmp_path / "none")]
+    assert run([*words, "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert [list(check) for check in printed] == [["check", "verdict", "seen", "hint"]] * 11
+    environment.setenv("AWS_SECRET_ACCESS_KEY", "another-secret-of-tests")
+    assert run(words) == 3
+    shown = capsys.readouterr()
+    assert "not fit: access: s3://bucket/command: cannot write" in shown.out and "    hint: Set AWS_" in shown.out
+    assert shown.err.endswith("s3://bucket/command is not fit to hold a warehouse.\n")
+    assert "secret-of-tests" not in shown.out + shown.err
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["orders", "--store", "s3://bucket"], 2),
+        (["--repair", "--store", "s3://bucket"], 2),
+        (["--store", "s3://bucket", "--server", "http://127.0.0.1:1"], 2),
+        (["--store", "gs://bucket"], 1),
+    ],
+)
+def test_commands_that_cannot_be(words: list[str], code: int, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["doctor", *words]) == code
+    assert "error: " in capsys.readouterr().err
