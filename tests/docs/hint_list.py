@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import ast
 import textwrap
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 
@@ -31,6 +32,7 @@ messages, and the exit codes.
 
 This page is written from the source by `python -m tests.docs.hint_list`, and a test compares the two.
 """
+_GIVEN = "hint="
 _GROUPS = {
     2: "## Exit code 2",
     1: "## Exit code 1",
@@ -54,8 +56,8 @@ def hints() -> list[Hint]:
     found: set[Hint] = set()
     for path in sorted((ROOT / "hybrid").rglob("*.py")):
         source = path.read_text(encoding="utf-8")
-        if "hint=" in source:
-            found.update(_Module(ast.parse(source)).hints())
+        if _GIVEN in source:
+            found.update(_Module(source).hints())
     return sorted(found, key=lambda hint: (list(_GROUPS).index(hint.exit_code), hint.message.lower(), hint.hint))
 
 
@@ -81,21 +83,28 @@ def _wrapped(text: str) -> str:
 class _Module:
     """A parsed module, and the texts that its names can stand for."""
 
-    def __init__(self, tree: ast.Module) -> None:
-        self._tree = tree
-        self._functions = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+    def __init__(self, source: str) -> None:
+        self._tree = ast.parse(source)
+        self._lines = [number for number, line in enumerate(source.split("\n"), 1) if _GIVEN in line]
+        self._functions = {node.name: node for node in _statements(self._tree) if isinstance(node, ast.FunctionDef)}
 
     def hints(self) -> Iterator[Hint]:
         """Each call with a hint, directly in the module or in one of its functions."""
         yield from self._in_scope(self._tree, {})
 
     def _in_scope(self, scope: ast.AST, outer: dict[str, list[ast.expr]]) -> Iterator[Hint]:
-        values = {**outer, **_assigned(scope)}
-        for node in _own_nodes(scope):
+        nodes = list(_own_nodes(scope))
+        values = {**outer, **_assigned(nodes)}
+        for node in nodes:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-                yield from self._in_scope(node, values)
+                if self._has_hints(node):
+                    yield from self._in_scope(node, values)
             elif isinstance(node, ast.Call):
                 yield from self._of_call(node, values)
+
+    def _has_hints(self, scope: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> bool:
+        """By the lines: most functions have none, and looking at each node of all modules takes seconds."""
+        return any(scope.lineno <= line <= (scope.end_lineno or line) for line in self._lines)
 
     def _of_call(self, call: ast.Call, values: dict[str, list[ast.expr]]) -> Iterator[Hint]:
         given = next((word.value for word in call.keywords if word.arg == "hint"), None)
@@ -128,10 +137,19 @@ class _Module:
         if isinstance(node, ast.Call):
             function = self._functions.get(_last_name(node.func) or "")
             if function is not None:
-                inner = {**values, **_assigned(function)}
+                inner = {**values, **_assigned(_own_nodes(function))}
                 returns = [each.value for each in ast.walk(function) if isinstance(each, ast.Return) and each.value]
                 return [text for value in returns for text in self._texts(value, inner, depth + 1)]
         return []
+
+
+def _statements(tree: ast.Module) -> Iterator[ast.AST]:
+    """All statements of a module, in the order of `ast.walk`, without what is in expressions."""
+    waiting = deque[ast.AST]([tree])
+    while waiting:
+        node = waiting.popleft()
+        yield node
+        waiting.extend(child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr))
 
 
 def _own_nodes(scope: ast.AST) -> Iterator[ast.AST]:
@@ -144,10 +162,10 @@ def _own_nodes(scope: ast.AST) -> Iterator[ast.AST]:
             waiting.extend(ast.iter_child_nodes(node))
 
 
-def _assigned(scope: ast.AST) -> dict[str, list[ast.expr]]:
-    """What is assigned to each name of a scope."""
+def _assigned(nodes: Iterable[ast.AST]) -> dict[str, list[ast.expr]]:
+    """What is assigned to each name of a scope, by its own nodes."""
     found: dict[str, list[ast.expr]] = {}
-    for node in _own_nodes(scope):
+    for node in nodes:
         targets = node.targets if isinstance(node, ast.Assign) else []
         for target in targets:
             if isinstance(target, ast.Name):

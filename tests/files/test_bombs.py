@@ -21,6 +21,7 @@ from hybrid.files.orc_layout import StripeFile
 from hybrid.files.reading import read_slice
 from hybrid.formats.csv_format import CsvFormat
 from hybrid.schema.problem import Problem
+from tests.unit_run import keep_what_exists
 
 SMALL = FileLimits(line_bytes_max=1_000_000, ratio_from=2_000_000, text_bytes_max=3_000_000)
 
@@ -138,6 +139,7 @@ from hybrid.files.orc_layout import StripeFile
 from hybrid.files.reading import read_slice
 from hybrid.formats.csv_format import CsvFormat
 from hybrid.schema.problem import Problem
+from tests.unit_run import keep_what_exists
 
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
@@ -175,6 +177,7 @@ def test_no_thread_of_arrow_holds_an_orc_file_that_was_read(tmp_path: Path) -> N
     """A thread that lets go of it while the process ends would abort the process."""
     path = tmp_path / "a.orc"
     orc.write_table(pa.table({"a": ["x" * 100] * 2_000}), path)
+    keep_what_exists()  # a million objects, which it would look at forty times
     for limits in (FileLimits(), SMALL):
         for _ in range(20):
             (piece,) = inspect(path, DataFormat.ORC, limits).slices

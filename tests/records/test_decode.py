@@ -316,8 +316,8 @@ def test_any_record_is_a_row_that_arrow_takes_or_a_reason_that_utf8_holds(record
 
 @given(st.integers(0, 10**12), json_values)
 def test_one_wide_column_with_a_good_time(millis: int, value: object) -> None:
-    for name in EVERY_TYPE:
-        outcome = WIDE_DECODER.convert({name: value, "ts": millis})
-        if isinstance(outcome, Decoded):
-            to_arrow(WIDE, [[value] for value in outcome.values])
-            assert outcome.time_ms == millis
+    outcomes = [WIDE_DECODER.convert({name: value, "ts": millis}) for name in EVERY_TYPE]
+    decoded = [outcome for outcome in outcomes if isinstance(outcome, Decoded)]
+    assert all(outcome.time_ms == millis for outcome in decoded)
+    if decoded:
+        to_arrow(WIDE, [list(column) for column in zip(*(outcome.values for outcome in decoded), strict=True)])
