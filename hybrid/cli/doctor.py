@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 FINDINGS = 3
 _KEYS = ("check", "table", "severity", "message", "hint", "repair")
 _STORE_KEYS = ("check", "verdict", "seen", "hint")
+_PATIENCE_S = 10.0  # a person waits to hear that a store cannot be reached
 
 
 @click.command(cls=HybridCommand)
@@ -64,10 +65,10 @@ def _probe(cli: Cli, url: str, name: str | None, repair: bool) -> int:
     refuse_server(
         cli, "hybrid doctor --store", "Leave --server away: this machine's access is checked.", flag_only=True
     )
-    from hybrid.store.store_client import open_store
+    from hybrid.store.store_client import StoreTuning, open_store
     from hybrid.store.store_probe import is_fit, probe_store
 
-    client = open_store(url)
+    client = open_store(url, StoreTuning(patience_s=_PATIENCE_S))
     shown = client.location.url
     cli.say(f"Checking {shown} below a prefix of its own, which is removed afterwards.")
     checks = probe_store(client)

@@ -106,7 +106,8 @@ _METADATA_SERVICE = re.compile(r"169\.254\.|fd00:ec2|/latest/(?:api/token|meta-d
 def classify(error: BaseException) -> StoreFailure:
     """The kind of a failure, from an exception of obstore, or of a connection of our own (OSError)."""
     if isinstance(error, OSError) and not isinstance(error, FileNotFoundError):
-        return StoreFailure(Fault.UNREACHABLE, str(getattr(error, "reason", error)))
+        reason = getattr(error, "reason", error)
+        return StoreFailure(Fault.UNREACHABLE, getattr(reason, "strerror", None) or str(reason))
     text = str(error)
     if _METADATA_SERVICE.search(text.split("Server returned")[0]):
         return StoreFailure(Fault.CREDENTIALS, "no keys in the environment, and none of this machine's role")

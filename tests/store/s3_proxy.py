@@ -157,6 +157,9 @@ class S3Proxy:
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    # An answer in two packets would wait 40 ms for the client's acknowledgement of the first one.
+    disable_nagle_algorithm = True
+    wbufsize = -1
     proxy: S3Proxy
 
     def _handle(self) -> None:
