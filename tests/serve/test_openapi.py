@@ -3,7 +3,7 @@
 import os
 import re
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, assume, given, seed, settings
@@ -21,6 +21,8 @@ KNOWN = {"table": "orders", "schema": "orders", "segment": MOVED, "type": MOVE}
 VALUES_MAX = 10_000
 # Requests for each path; more find more: HYBRID_API_EXAMPLES=50.
 EXAMPLES = int(os.environ.get("HYBRID_API_EXAMPLES", "3"))
+# What a schema says of values without excluding any.
+NOTES = {"title", "description", "example", "examples"}
 OWN_SHAPES = {"/metrics", "/livez", "/health", "/", "/readyz", "/version"}
 
 
@@ -67,18 +69,26 @@ def test_no_input_makes_a_500(orders: App, requests: str) -> None:
 
     mode = GenerationMode.POSITIVE if requests == "fitting" else GenerationMode.NEGATIVE
     tried: set[str] = set()
+    paths = orders.get("/openapi.json")["paths"]
     schema = schemathesis.openapi.from_url(f"{orders.url}/openapi.json")
     with Worker(orders.home, fail_at_once):
         operations = [result.ok() for result in schema.get_all_operations()]
         for operation in sorted(operations, key=lambda one: one.method == "delete"):
+            if mode is GenerationMode.NEGATIVE and fits_always(paths[operation.path][operation.method]):
+                continue
             names = {parameter.name for parameter in operation.path_parameters}
             known = {name: value for name, value in KNOWN.items() if name in names}
             fixed = [None, known] if known.keys() == names and names and operation.method != "delete" else [None]
             for path_parameters in fixed:
                 try_out(operation.as_strategy(mode, path_parameters=path_parameters), tried)
-    # No text is unfitting as a name, so some paths have no unfitting request.
-    paths = set(orders.get("/openapi.json")["paths"])
-    assert tried >= paths if mode is GenerationMode.POSITIVE else len(tried) > 20
+    assert tried >= paths.keys() if mode is GenerationMode.POSITIVE else len(tried) > 20
+
+
+def fits_always(operation: dict[str, Any]) -> bool:
+    """Whether no request is unfitting: no text is, as a name in a path. Hypothesis draws 459 before it gives up."""
+    parameters = operation.get("parameters", [])
+    names = [one for one in parameters if one["in"] == "path" and one["schema"].keys() - NOTES == {"type"}]
+    return "requestBody" not in operation and parameters == [one for one in names if one["schema"]["type"] == "string"]
 
 
 def try_out(strategy: "SearchStrategy[schemathesis.Case]", tried: set[str]) -> None:
