@@ -5,7 +5,7 @@ fails, before the commit or in it. Every commit is a Delta transaction in three 
 disk, write and sync the log entry (ADR 24).
 
 `hybrid.lake.transaction` commits states, columns and files, whoever wrote the files, without a JVM. Commits to halves
-or segments that delta-rs must not touch are transactions of Delta's own in the JVM (ADR 43, 58, 60).
+whose Delta features ask for Spark's own writer are transactions of Delta's in the JVM (ADR 43, 58, 60, 62).
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def commit_act(
     kind = state.act.kind
     failpoint(kind, "before")
     log = LogTransaction(half, planned=planned)
-    if log.is_plain and log.files_of(replacing) is not None:
+    if log.is_plain:
         version = _commit_in_log(frame, half, state, log, planned, replacing)
     else:
         version = _commit_by_spark(frame, half, state, planned, replacing)
@@ -68,7 +68,7 @@ def commit_act(
 def _commit_in_log(
     frame: DataFrame, half: Path, state: HalfState, log: LogTransaction, planned: int, replacing: Sequence[str]
 ) -> int:
-    """`commit_act` with an entry by delta-rs."""
+    """`commit_act` with an entry of ours."""
     log.require_columns(frame.dtypes)
     log.require_replaceable(replacing, planned)
     adds = _write_files(frame, half, replacing)
@@ -236,7 +236,7 @@ def commit_rewritten(act: FileAct, write: Callable[[], Sequence[Mapping[str, obj
     """Let `write` write files with the rows of those of `act.replacing`, and commit them in the place of these.
 
     No row changes and the half keeps its state; its history shows `note`. Otherwise as `commit_files`. ConflictError
-    also when delta-rs must not commit to the half.
+    also when only Spark must commit to the half.
     """
     with _files_removed_after(BaseException, act):
         log = LogTransaction(act.half, act.columns)
@@ -261,10 +261,9 @@ def _files_removed_after(error: type[BaseException], act: FileAct) -> Iterator[N
 def _files_committer(spark: SparkSession, act: FileAct) -> Callable[[Written], int]:
     """Begin a transaction on the newest version. Returns the function that commits the written files in it."""
     log = LogTransaction(act.half, act.columns, takes_narrower=act.takes_narrower)
-    replaced = log.files_of(act.replacing) if log.is_plain else None
-    if replaced is not None:
+    if log.is_plain:
         log.require_replaceable(act.replacing)
-        if replaced != {path for paths in act.replacing.values() for path in paths}:
+        if log.files_of(act.replacing) != {path for paths in act.replacing.values() for path in paths}:
             raise conflict_with(act.half)
         return lambda written: log.commit(written.state, written.files, act.replacing)
     transaction = _begin(spark, act)

@@ -1,20 +1,24 @@
 """Creates the empty Delta table of a half, with its first state as operation 0.
 
-No rows are written, so no JVM is started: delta-rs creates the empty table, and Spark writes every row that follows.
+No rows are written, so no JVM is started.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import uuid
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Schema
+from deltalake import Schema
 
+from hybrid.clock import wall_clock_ms
 from hybrid.config.table_config import Half, TableSpec
+from hybrid.errors import ConflictError
+from hybrid.lake.entry import Put, commit_info, entry_text, put_entry, unknown_outcome
 from hybrid.lake.failpoints import failpoint, failpoint_inside
 from hybrid.lake.layout import physical_columns, statistics_columns
 from hybrid.runtime import durable
@@ -29,29 +33,47 @@ _ARROW = {"string": pa.string(), "int": pa.int32(), "bigint": pa.int64(), "binar
 
 
 def create_half(path: Path, spec: TableSpec, half: Half, state: HalfState) -> None:
-    """Create the Delta table of a half. Raises delta-rs's own error when the table exists."""
-    # How long replaced data stays readable and revertible. Time travel refuses older versions, even if their files
-    # exist.
-    window = f"interval {spec.revert_window_ms // _HOUR_MS} hours"
+    """Create the Delta table of a half. ConflictError when it exists."""
     failpoint("create", "before")
     with failpoint_inside("create", path):
-        DeltaTable.create(
-            str(path),
-            schema=arrow_schema(spec, half),
-            partition_by=[SEGMENT],
-            configuration={
-                # Delta's own log cleanup would delete the commits that hold our state, which checkpoints do not keep.
-                "delta.enableExpiredLogCleanup": "false",
-                "delta.logRetentionDuration": window,
-                "delta.deletedFileRetentionDuration": window,
-                "delta.dataSkippingStatsColumns": ",".join(map(_identifier, statistics_columns(spec, half))),
-            },
-            commit_properties=CommitProperties(custom_metadata={"userMetadata": to_user_metadata(state)}),
+        (path / "_delta_log").mkdir(parents=True, exist_ok=True)
+        text = entry_text(
+            [
+                commit_info(to_user_metadata(state), None, is_append=True),
+                {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}},
+                {"metaData": _metadata(spec, half)},
+            ]
         )
+        match put_entry(path, 0, text):
+            case Put.EXISTS:
+                raise ConflictError(f"There is a Delta table at {path}.")
+            case Put.UNKNOWN:
+                raise unknown_outcome(path, 0)
     durable.sync_tree(path)
     for folder in path.parents[:_NEW_PARENTS]:
         durable.sync(folder)
     failpoint("create", "after")
+
+
+def _metadata(spec: TableSpec, half: Half) -> dict[str, object]:
+    """The metadata of a new half, with an id of its own."""
+    # How long replaced data stays readable and revertible. Time travel refuses older versions, even if their files
+    # exist.
+    window = f"interval {spec.revert_window_ms // _HOUR_MS} hours"
+    return {
+        "id": str(uuid.uuid4()),
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": Schema.from_arrow(arrow_schema(spec, half)).to_json(),
+        "partitionColumns": [SEGMENT],
+        "createdTime": wall_clock_ms(),
+        "configuration": {
+            # Delta's own log cleanup would delete the commits that hold our state, which checkpoints do not keep.
+            "delta.enableExpiredLogCleanup": "false",
+            "delta.logRetentionDuration": window,
+            "delta.deletedFileRetentionDuration": window,
+            "delta.dataSkippingStatsColumns": ",".join(map(_identifier, statistics_columns(spec, half))),
+        },
+    }
 
 
 def _identifier(name: str) -> str:

@@ -1,43 +1,41 @@
-"""Delta transactions by delta-rs: one log entry with state, added and removed files, directly behind a checked version.
+"""Transactions of ours: one log entry with state, added and removed files, directly behind a checked version.
 
-delta-rs writes the entry only if no other commit has that version; on local disks by a hard link. So what was checked
-still holds when the entry exists. After a foreign commit it is checked again on its version (docs/adr/0043, 0058).
+The entry is written only if no other commit has that version (`hybrid.lake.entry`). So what was checked still holds
+when the entry exists. After a foreign commit it is checked again on its version (docs/adr/0043, 0058, 0062).
 """
 
 from __future__ import annotations
 
 import json
 import logging
-import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
-from deltalake.transaction import AddAction, RemoveAction
+from deltalake import DeltaTable
 
-from hybrid.clock import wall_clock_ms
-from hybrid.errors import ConflictError, DataError, OvertakenError
+from hybrid.errors import ConflictError, OvertakenError
 from hybrid.lake.checkpoint import last_checkpoint, write_checkpoint
+from hybrid.lake.entry import (
+    Action,
+    Put,
+    add_action,
+    commit_info,
+    entry_text,
+    fence_action,
+    put_entry,
+    remove_action,
+    unknown_outcome,
+)
 from hybrid.lake.layout import fence_of, spark_columns
 from hybrid.lake.log import ADDED, WIDENED, listed_columns
-from hybrid.lake.log_entries import (
-    Commit,
-    absolute_path,
-    entry_path,
-    fence_at,
-    has_entry,
-    newest_version,
-    read_commit,
-    state_at,
-)
+from hybrid.lake.log_entries import absolute_path, fence_at, newest_version, read_commit, state_at
 from hybrid.lake.log_sync import sync_log
-from hybrid.runtime import durable
+from hybrid.lake.logged_paths import logged_paths
 from hybrid.table.columns import SEGMENT
-from hybrid.table.state import Act, HalfState, to_user_metadata
+from hybrid.table.state import HalfState, to_user_metadata
 
 # Each foreign commit that comes first costs one attempt.
 _ATTEMPTS = 20
@@ -47,19 +45,6 @@ _CHECKPOINT_EVERY = 10
 _FEATURES = frozenset({"appendOnly", "invariants", "timestampNtz"})
 _WRITER_VERSIONS = (1, 2, 7)
 _FOREIGN = ("delta.constraints.", "delta.columnMapping.")
-# Paths below a half that every writer of a log spells alike: readers match a removal to its file by this text.
-_PLAIN_PATH = re.compile(r"[A-Za-z0-9_.=/-]+")
-
-
-@dataclass(frozen=True)
-class _Entry:
-    """A log entry: its files, the text that the half's history shows, and the operation whose fence it moves."""
-
-    added: Sequence[Mapping[str, Any]]
-    removals: Sequence[RemoveAction]
-    note: str
-    is_append: bool
-    act: Act | None = None
 
 
 class LogTransaction:
@@ -92,7 +77,7 @@ class LogTransaction:
 
     @property
     def foreign_features(self) -> list[str]:
-        """What somebody has turned on in this half and asks more of a writer than delta-rs is trusted with: by name."""
+        """What somebody has turned on in this half and asks more of a writer than this one does: by name."""
         protocol = self._table.protocol()
         features = {*(protocol.writer_features or []), *(protocol.reader_features or [])} - _FEATURES
         is_known = protocol.min_writer_version in _WRITER_VERSIONS
@@ -100,7 +85,7 @@ class LogTransaction:
 
     @property
     def is_plain(self) -> bool:
-        """Whether delta-rs may commit to this half."""
+        """Whether a transaction of ours may commit to this half."""
         return not self.foreign_features
 
     def require_columns(self, columns: Sequence[tuple[str, str]], *, takes_narrower: bool = False) -> None:
@@ -118,28 +103,21 @@ class LogTransaction:
         if planned is not None:
             self._refuse_touched(segments, planned, self._table.version())
 
-    def files_of(self, segments: Collection[str]) -> set[str] | None:
-        """The paths below the half of these segments' files. None when delta-rs must not remove them.
-
-        It spells the paths of removals in its own way in the log, where other writers may have used other codes.
-        """
-        removals = self._removals(segments)
-        return None if removals is None else {removal.path for removal in removals}
-
-    def _removals(self, segments: Collection[str]) -> list[RemoveAction] | None:
+    def files_of(self, segments: Collection[str]) -> set[str]:
+        """The paths below the half, decoded, of these segments' files."""
         names = set(segments)
-        removals = list(self._remove(lambda _, segment: segment in names, data_change=True)) if names else []
-        return removals if all(is_plain_path(removal.path) for removal in removals) else None
+        return {unquote(path) for path, _, segment in self._stored_files() if segment in names} if names else set()
 
-    def _remove(self, is_chosen: Callable[[str, str], bool], *, data_change: bool) -> Iterator[RemoveAction]:
-        """The removals of the files of the checked version that are chosen by path and segment."""
-        now_ms = wall_clock_ms()
-        for path, size, segment in self._stored_files():
-            if is_chosen(path, segment):
-                yield RemoveAction(path, data_change, now_ms, size, {SEGMENT: segment})
+    def _removals(self, is_chosen: Callable[[str, str], bool], *, data_change: bool) -> list[Action]:
+        """The removals of the files of the checked version that are chosen by decoded path and segment."""
+        chosen = [file for file in self._stored_files() if is_chosen(unquote(file[0]), file[2])]
+        texts = logged_paths(self._half, self._table.version(), [path for path, _, _ in chosen])
+        if len(texts) < len(chosen):
+            raise changed_by_others(self._half, "its log does not say where one of its files is")
+        return [remove_action(texts[path], size, segment, data_change=data_change) for path, size, segment in chosen]
 
     def _stored_files(self) -> list[tuple[str, int, str]]:
-        """The files of the checked version: path as the log has it, bytes, segment. Read once for each version."""
+        """The files of the checked version: path as delta-rs gives it, bytes, segment. Read once for each version."""
         if self._files is None:
             actions = pa.table(self._table.get_add_actions(flatten=True))
             files = actions.select(["path", "size_bytes", f"partition.{SEGMENT}"])
@@ -149,35 +127,65 @@ class LogTransaction:
     def commit(self, state: HalfState, added: Sequence[Mapping[str, Any]], replacing: Collection[str] = ()) -> int:
         """Write the log entry with a state and the entries of `added` files, sync it, and return its version.
 
-        The entry removes all files of the segments `replacing`, for which `files_of` gave paths. After an error other
-        than OvertakenError and ConflictError the entry may exist.
+        The entry removes all files of the segments `replacing`. After an error other than OvertakenError and
+        ConflictError the entry may exist.
         """
-        for _ in range(_ATTEMPTS):
-            self._refuse_outdated(state)
-            removals = self._removals(replacing)
-            if removals is None:
-                raise conflict_with(self._half)
-            version = self._write_entry(_Entry(added, removals, to_user_metadata(state), not replacing, state.act))
-            if version is not None:
-                return version
-            self._follow(replacing)
-        raise conflict_with(self._half)
+        names = set(replacing)
+
+        def actions() -> list[Action]:
+            removals = self._removals(lambda _, segment: segment in names, data_change=True) if names else []
+            return [*map(add_action, _adds(added)), *removals]
+
+        return self._commit(actions, state, is_append=not names, replacing=names)
 
     def commit_rewritten(self, added: Sequence[Mapping[str, Any]], removed: Collection[str], note: str) -> int:
         """Write an entry in which files take the place of others with the same rows, and sync it. Returns its version.
 
-        `removed` are plain paths below the half (`is_plain_path`). The half keeps its state; its history shows `note`.
-        OvertakenError when a file to remove is no longer current, or when the half's columns have changed.
+        `removed` are decoded paths below the half. The half keeps its state; its history shows `note`. OvertakenError
+        when a file to remove is no longer current, or when the half's columns have changed.
         """
         paths = set(removed)
-        for _ in range(_ATTEMPTS):
-            removals = list(self._remove(lambda path, _: path in paths, data_change=False))
+
+        def actions() -> list[Action]:
+            removals = self._removals(lambda path, _: path in paths, data_change=False)
             if len(removals) < len(paths):
                 raise conflict_with(self._half)
-            version = self._write_entry(_Entry(added, removals, note, is_append=False))
-            if version is not None:
-                return version
-            self._follow()
+            return [*map(add_action, _adds(added)), *removals]
+
+        return self._commit(actions, note, is_append=False)
+
+    def commit_columns(self, state: HalfState, fields: Sequence[Mapping[str, Any]], widened: Collection[str]) -> int:
+        """Write an entry with a state that adds or widens columns; otherwise as `commit`. See `grown_columns`."""
+        return self._commit(lambda: [self._columns_action(fields, widened)], state, is_append=False)
+
+    def _commit(
+        self,
+        actions: Callable[[], list[Action]],
+        act: HalfState | str,
+        *,
+        is_append: bool,
+        replacing: Collection[str] = (),
+    ) -> int:
+        """Write an entry behind the checked version, or behind foreign commits that come first. Returns its version.
+
+        `actions` gives what it does to the checked version. `act`: the state that it makes current, or the note of an
+        entry that keeps the half's.
+        """
+        for _ in range(_ATTEMPTS):
+            version = self._table.version() + 1
+            note, fence = act, list[Action]()
+            if not isinstance(act, str):
+                self._refuse_outdated(act)
+                note, fence = to_user_metadata(act), [fence_action(fence_of(self._half), act.act.number)]
+            text = entry_text([commit_info(str(note), version - 1, is_append=is_append), *fence, *actions()])
+            match put_entry(self._half, version, text):
+                case Put.MADE:
+                    sync_log(self._half, version)
+                    self._write_checkpoint(version)
+                    return version
+                case Put.UNKNOWN:
+                    raise unknown_outcome(self._half, version)
+            self._follow(replacing)
         raise conflict_with(self._half)
 
     def _refuse_outdated(self, state: HalfState) -> None:
@@ -189,35 +197,10 @@ class LogTransaction:
         if newest is not None and newest >= state.act.number:
             raise conflict_with(self._half)
 
-    def commit_columns(self, state: HalfState, fields: Sequence[Mapping[str, Any]], widened: Collection[str]) -> int:
-        """Write an entry with a state that adds or widens columns; otherwise as `commit`. See `grown_columns`."""
-        for _ in range(_ATTEMPTS):
-            self._refuse_outdated(state)
-            version, text = self._table.version() + 1, self._columns_entry(state, fields, widened)
-            try:
-                is_new = durable.create_text(entry_path(self._half, version), text)
-            except OSError as error:
-                if has_entry(self._half, version):
-                    raise
-                raise self._not_written(version, error) from error
-            if is_new:
-                return self._finish(version)
-            self._follow()
-        raise conflict_with(self._half)
-
-    def _columns_entry(self, state: HalfState, fields: Sequence[Mapping[str, Any]], widened: Collection[str]) -> str:
-        """The text of the entry behind the checked version: delta-rs changes a table's columns or its properties only.
-
-        Delta's protocol: "Commit Provenance Information", "Transaction Identifiers", "Change Metadata".
-        """
-        there, now_ms = self._table.metadata(), wall_clock_ms()
+    def _columns_action(self, fields: Sequence[Mapping[str, Any]], widened: Collection[str]) -> Action:
+        """The half's metadata with columns added or widened."""
+        there = self._table.metadata()
         schema, settings = grown_columns(self._table.schema().to_json(), there.configuration, fields, widened)
-        info = {
-            "timestamp": now_ms,
-            "operation": "WRITE",
-            "operationParameters": {"mode": "Append", "partitionBy": "[]"},
-            **_provenance(to_user_metadata(state), self._table.version(), is_append=False),
-        }
         metadata = {
             "id": there.id,
             "name": there.name,
@@ -228,56 +211,7 @@ class LogTransaction:
             "configuration": settings,
             "createdTime": there.created_time,
         }
-        fence = {"appId": fence_of(self._half), "version": state.act.number, "lastUpdated": now_ms}
-        known = {name: value for name, value in metadata.items() if value is not None}
-        actions = ({"commitInfo": info}, {"txn": fence}, {"metaData": known})
-        return "".join(json.dumps(action, separators=(",", ":")) + "\n" for action in actions)
-
-    def _write_entry(self, entry: _Entry) -> int | None:
-        """Write and sync an entry behind the checked version. Returns its version; None if another commit has that."""
-        version = self._table.version() + 1
-        metadata = _provenance(entry.note, version - 1, is_append=entry.is_append)
-        fence = [] if entry.act is None else [Transaction(fence_of(self._half), entry.act.number)]
-        try:
-            self._table.create_write_transaction(
-                [*(_add_action(file["add"]) for file in entry.added), *entry.removals],
-                mode="append",
-                schema=self._table.schema(),
-                partition_by=[],
-                commit_properties=CommitProperties(
-                    custom_metadata=metadata, max_commit_retries=0, app_transactions=fence
-                ),
-                post_commithook_properties=PostCommitHookProperties(
-                    create_checkpoint=False, cleanup_expired_logs=False
-                ),
-            )
-        except Exception as error:
-            # The log alone tells: delta-rs has one error for several reasons, and can fail behind the entry too.
-            made = read_commit(self._half, version)
-            if made is None and isinstance(error, OSError):
-                raise self._not_written(version, error) from error
-            if made is None:
-                raise
-            if not self._is_made_by(entry, made):
-                return None
-        return self._finish(version)
-
-    def _finish(self, version: int) -> int:
-        """Sync the entry of a version that was written, and return the version."""
-        sync_log(self._half, version)
-        self._write_checkpoint(version)
-        return version
-
-    def _not_written(self, version: int, error: OSError) -> DataError:
-        return DataError(f"{self._half}: the log entry of version {version} was not written: {error}")
-
-    def _is_made_by(self, entry: _Entry, made: Commit) -> bool:
-        """Whether a commit in the log is that of an entry."""
-        if (None if made.state is None else made.state.act) != entry.act:
-            return False
-        # Two processes may carry out one operation: the files tell whose entry it is.
-        paths = {absolute_path(self._half, str(file["add"]["path"])) for file in entry.added}
-        return paths == {file.path for file in (made.added if entry.act is not None else made.rewritten)}
+        return {"metaData": {name: value for name, value in metadata.items() if value is not None}}
 
     def _follow(self, replacing: Collection[str] = ()) -> None:
         """Check the version that is the newest by now.
@@ -296,7 +230,7 @@ class LogTransaction:
         """OvertakenError when a commit after version `known` added or removed rows of these segments."""
         if not segments or known == newest:
             return
-        ours = {absolute_path(self._half, path) for path in self.files_of(segments) or ()}
+        ours = {absolute_path(self._half, path) for path in self.files_of(segments)}
         folders = {f"{SEGMENT}={name}" for name in segments}
         for version in range(known + 1, newest + 1):
             commit = read_commit(self._half, version)
@@ -333,21 +267,6 @@ def grown_columns(
         for which, names in ((ADDED, kinds.keys() - there), (WIDENED, widened))
     }
     return json.dumps(document), {**settings, **lists}
-
-
-def _provenance(note: str, read_version: int, *, is_append: bool) -> dict[str, Any]:
-    """What a commit's information says beside its time and operation."""
-    return {
-        "userMetadata": note,
-        "readVersion": read_version,
-        "isolationLevel": "Serializable",
-        "isBlindAppend": is_append,
-    }
-
-
-def is_plain_path(path: str) -> bool:
-    """Whether every writer of a log spells this path below a half alike, so that delta-rs may remove the file."""
-    return _PLAIN_PATH.fullmatch(path) is not None
 
 
 def refuse_columns(
@@ -390,12 +309,5 @@ def conflict_with(half: Path) -> OvertakenError:
     return OvertakenError(f"Another operation committed to {half} first.")
 
 
-def _add_action(add: Mapping[str, Any]) -> AddAction:
-    return AddAction(
-        path=unquote(str(add["path"])),  # delta-rs encodes it
-        size=int(add["size"]),
-        partition_values=add["partitionValues"],
-        modification_time=int(add["modificationTime"]),
-        data_change=bool(add["dataChange"]),
-        stats=str(add.get("stats") or "{}"),  # the user may have told Spark to collect none
-    )
+def _adds(entries: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    return [entry["add"] for entry in entries]

@@ -29,7 +29,7 @@ from hybrid.lake.layout import physical_columns, spark_columns, statistics_colum
 from hybrid.lake.log import HalfSnapshot
 from hybrid.lake.log_entries import DataFile
 from hybrid.lake.table_context import TableContext
-from hybrid.lake.transaction import LogTransaction, is_plain_path, other_columns
+from hybrid.lake.transaction import LogTransaction, other_columns
 from hybrid.lake.workers import run_numbered
 from hybrid.move.direct import batch_rows
 from hybrid.move.file_reader import FileRows, TaskLimits, identifier, worker_database
@@ -204,8 +204,7 @@ def heaps(spec: TableSpec, realtime: HalfSnapshot, tuning: OptimizeTuning = DEFA
     excluded = {*realtime.realtime.consuming_names(), *columns.bookkeeping(spec.name)}
     small: dict[str, list[DataFile]] = defaultdict(list)
     for file in realtime.files:
-        is_candidate = file.segment not in excluded and file.bytes < tuning.small_bytes
-        if is_candidate and is_plain_path(file.path.removeprefix(f"{realtime.path}/")):
+        if file.segment not in excluded and file.bytes < tuning.small_bytes:
             small[file.segment].append(file)
     return [
         Heap(name, _smallest(files, tuning.hold_bytes))

@@ -1,4 +1,4 @@
-"""Transactions by delta-rs on a half beside foreign commits, and what other readers find after them."""
+"""Transactions on a half beside foreign commits, and what other readers find after them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import resource
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 from deltalake import DeltaTable
@@ -26,7 +27,7 @@ from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.create import create_half
 from hybrid.lake.layout import physical_columns, physical_ddl
 from hybrid.lake.log import open_half
-from hybrid.lake.transaction import LogTransaction, _Entry
+from hybrid.lake.transaction import LogTransaction
 from hybrid.table.columns import SEGMENT
 from hybrid.table.state import Act, RealtimeState, next_act
 from tests.every_type import every_type
@@ -145,16 +146,6 @@ def test_whoever_always_comes_first_wins(half: Path, monkeypatch: pytest.MonkeyP
     assert open_half(half).state.act.number == 0
 
 
-def test_an_own_entry_that_seemed_to_fail_is_found(half: Path) -> None:
-    """As when a store answers a repeated request: the entry exists, and it is ours."""
-    state = after(half)
-    transaction, same = LogTransaction(half), LogTransaction(half)
-    assert same.commit(state, []) == 1
-    entry = _Entry([], [], "", is_append=True, act=state.act)
-    assert transaction._write_entry(entry) == 1
-    assert transaction._write_entry(replace(entry, act=replace(state.act, id="another"))) is None
-
-
 @pytest.mark.parametrize("columns", [False, True])
 def test_an_error_of_the_disk_is_told_and_nothing_is_committed(half: Path, columns: bool) -> None:
     transaction, state = LogTransaction(half), after(half)
@@ -231,7 +222,7 @@ def test_segments_are_replaced_in_one_entry(half: Path) -> None:
     add(half, "c", 3)
     transaction = LogTransaction(half, COLUMNS)
     gone = transaction.files_of(["b__2021-09-24_00.x", "c", "never"])
-    assert gone is not None and {path.split("/")[0] for path in gone} == {
+    assert {path.split("/")[0] for path in gone} == {
         f"{SEGMENT}=b__2021-09-24_00.x",
         f"{SEGMENT}=c",
     }
@@ -244,16 +235,33 @@ def test_segments_are_replaced_in_one_entry(half: Path) -> None:
     assert next(action["commitInfo"] for action in actions if "commitInfo" in action)["isBlindAppend"] is False
 
 
-@pytest.mark.parametrize("written", [f"{SEGMENT}%3Da/p%2D1.parquet", f"x y/{SEGMENT}=a/p.parquet"])
-def test_paths_that_others_spelled_otherwise_are_left_to_spark(half: Path, written: str) -> None:
+@pytest.mark.parametrize("is_cleaned", [False, True])
+@pytest.mark.parametrize(
+    "written",
+    [f"{SEGMENT}%3Da/p%2D1.parquet", f"x y/{SEGMENT}=a/p.parquet", f"file:///elsewhere/%2541/{SEGMENT}=a/p.parquet"],
+)
+def test_files_are_removed_by_the_texts_that_others_gave_their_paths(
+    half: Path, written: str, is_cleaned: bool
+) -> None:
+    """In entries, and in a checkpoint whose entries are gone. Clones of tables name the files of the original."""
+    add(half, "b")
     add(half, "a")
-    entry = half / "_delta_log" / f"{1:020d}.json"
+    log = half / "_delta_log"
+    entry = log / f"{2:020d}.json"
     lines = [json.loads(line) for line in entry.read_text().splitlines()]
     for line in lines:
         if "add" in line:
             line["add"]["path"] = written
     entry.write_text("\n".join(json.dumps(line) for line in lines))
-    assert LogTransaction(half).files_of(["a"]) is None
+    if is_cleaned:
+        LogTransaction(half).commit(after(half), [])
+        DeltaTable(str(half)).create_checkpoint()
+        for version in range(3):
+            (log / f"{version:020d}.json").unlink()
+    transaction = LogTransaction(half)
+    assert transaction.files_of(["a"]) == {unquote(written)}
+    version = transaction.commit(after(half), [], ["a"])
+    assert log_entry(half, version)["remove"]["path"] == written and segments(half) == ["b"]
 
 
 def test_a_half_that_takes_new_rows_only(half: Path) -> None:
@@ -329,15 +337,17 @@ def test_a_replacement_removes_what_a_foreign_rewrite_made_of_its_segments(half:
 
 
 @pytest.mark.parametrize("segment", ODD_NAMES)
-def test_odd_names_are_left_to_spark(half: Path, segment: str) -> None:
+def test_segments_of_odd_names_are_replaced(half: Path, segment: str) -> None:
+    """A remove must write the path exactly as the add before it."""
     add(half, segment)
-    assert LogTransaction(half).files_of([segment]) is None
+    LogTransaction(half).commit(after(half), [write(half, every_type(), rows_of(segment, 2))], [segment])
+    assert segments(half) == [segment]
+    assert log_entry(half, 1)["add"]["path"] == log_entry(half, 2)["remove"]["path"]
 
 
 @pytest.mark.spark
 @pytest.mark.parametrize("segment", ["plain-1_x.y", *ODD_NAMES])
-def test_segments_of_any_name_are_replaced(half: Path, workbench: CommitContext, segment: str) -> None:
-    """A remove must write the path exactly as the add before it."""
+def test_spark_reads_segments_of_any_name(half: Path, workbench: CommitContext, segment: str) -> None:
     add(half, segment)
     (file,) = open_half(half).files
     assert file.segment == segment and Path(file.path).exists()

@@ -1,0 +1,147 @@
+"""Log entries of ours: their text, and the one function that gives a text its version of the log.
+
+An entry is written only if no other commit has its version. Its text carries a random id, the `txnId` of Delta's commit
+information, by which its writer knows it again after an error that left the outcome open (docs/adr/0062). What rewrites
+entries (`hybrid purge`) keeps that id.
+
+Actions follow Delta's protocol: "Commit Provenance Information", "Transaction Identifiers", "Change Metadata",
+"Add File and Remove File".
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import uuid
+from collections.abc import Iterable, Mapping
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from hybrid.clock import wall_clock_ms
+from hybrid.errors import DataError
+from hybrid.lake.log_entries import entry_path
+from hybrid.runtime import durable
+from hybrid.table.columns import SEGMENT
+
+Action = Mapping[str, Any]
+
+_INFO = '{"commitInfo"'
+# With these errors a file system has certainly not given the entry its name. Others may come from a server that has.
+_REFUSALS = {
+    errno.EACCES, errno.EDQUOT, errno.EMLINK, errno.ENOENT, errno.ENOSPC, errno.ENOSYS, errno.ENOTSUP, errno.EPERM,
+    errno.EROFS, errno.EXDEV,
+}  # fmt: skip
+
+
+class Put(Enum):
+    """What became of an entry: `UNKNOWN` when its version is free, but the writing may yet succeed."""
+
+    MADE = "made"
+    EXISTS = "exists"
+    UNKNOWN = "unknown"
+
+
+def entry_text(actions: Iterable[Action]) -> str:
+    """The text of an entry: a JSON document per line."""
+    # Half a character is an error here, as other readers take it for a damaged log.
+    texts = (json.dumps(action, separators=(",", ":"), ensure_ascii=False, allow_nan=False) for action in actions)
+    return "".join(f"{text}\n" for text in texts)
+
+
+def commit_info(note: str, read_version: int | None, *, is_append: bool) -> Action:
+    """The commit information of a new entry behind version `read_version`, None for a half's first one.
+
+    `note` is what the half's history shows. Readers of the time of a commit expect the timestamp first.
+    """
+    parameters = {"partitionBy": "[]", "mode": "Append"}
+    creates = read_version is None
+    info = {
+        "timestamp": wall_clock_ms(),
+        "operation": "CREATE TABLE" if creates else "WRITE",
+        "operationParameters": {} if creates else parameters,
+        **({} if creates else {"readVersion": read_version}),
+        "isolationLevel": "Serializable",
+        "isBlindAppend": is_append,
+        "engineInfo": "hybrid",
+        "txnId": str(uuid.uuid4()),
+        "userMetadata": note,
+    }
+    return {"commitInfo": info}
+
+
+def fence_action(fence: str, number: int) -> Action:
+    """The transaction identifier that an operation with this number moves."""
+    return {"txn": {"appId": fence, "version": number, "lastUpdated": wall_clock_ms()}}
+
+
+def add_action(add: Mapping[str, Any]) -> Action:
+    """The entry of a file as workers or Spark wrote it, without the fields that are null there."""
+    return {"add": {name: value for name, value in add.items() if value is not None}}
+
+
+def remove_action(path: str, size: int, segment: str, *, data_change: bool) -> Action:
+    """The removal of a file. `path` as the log has it: readers match the removal to its file by this text."""
+    removal = {
+        "path": path,
+        "deletionTimestamp": wall_clock_ms(),
+        "dataChange": data_change,
+        "extendedFileMetadata": True,
+        "partitionValues": {SEGMENT: segment},
+        "size": size,
+    }
+    return {"remove": removal}
+
+
+def put_entry(half: Path, version: int, text: str) -> Put:
+    """Give an entry its version in the log of a half, if no commit has that version.
+
+    Readers see it whole or not at all. Its bytes are synced, its name is not: see `sync_log`. DataError when it was
+    certainly not written, such as on a full disk. After UNKNOWN only a later commit tells: nothing that the entry names
+    may be deleted before.
+    """
+    path = entry_path(half, version)
+    try:
+        fresh = durable.write_beside(path, text)
+    except OSError as error:
+        raise _not_written(half, version, error) from error
+    try:
+        os.link(fresh, path)  # and not `rename_new`, which has empty files where there are no links
+    except OSError as error:
+        made = _put_by(path)
+        if made is not None:  # the file system may have failed after it made the name, or have asked its server twice
+            return Put.MADE if made == _id_in(text) else Put.EXISTS
+        if error.errno in _REFUSALS:
+            raise _not_written(half, version, error) from error
+        return Put.EXISTS if isinstance(error, FileExistsError) else Put.UNKNOWN
+    finally:
+        fresh.unlink(missing_ok=True)
+    return Put.MADE
+
+
+def unknown_outcome(half: Path, version: int) -> DataError:
+    """The error of an operation whose entry was not confirmed."""
+    return DataError(
+        f"{half}: the disk did not say whether the log entry of version {version} was written.",
+        hint="Look in `hybrid task list` and `hybrid segment list` whether it was done before you run it again.",
+    )
+
+
+def _not_written(half: Path, version: int, error: OSError) -> DataError:
+    return DataError(f"{half}: the log entry of version {version} was not written: {error}")
+
+
+def _put_by(path: Path) -> str | None:
+    """The id of the writing that made an entry; empty for another writer's, None without the entry."""
+    try:
+        return _id_in(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+
+
+def _id_in(text: str) -> str:
+    for line in text.split("\n"):
+        if line.startswith(_INFO):
+            return str(json.loads(line)["commitInfo"].get("txnId", ""))
+    return ""
