@@ -120,6 +120,11 @@ def put_entry(half: Path, version: int, text: str) -> Put:
     return Put.MADE
 
 
+def unfinished_entries(half: Path) -> list[Path]:
+    """What writers that were killed left of entries, under the half's lock. No reader of a log looks at it."""
+    return sorted((half / "_delta_log").glob("*.json.*.part"))
+
+
 def unknown_outcome(half: Path, version: int) -> DataError:
     """The error of an operation whose entry was not confirmed."""
     return DataError(

@@ -27,6 +27,7 @@ from hybrid.lake.entry import (
     fence_action,
     put_entry,
     remove_action,
+    unfinished_entries,
     unknown_outcome,
 )
 from hybrid.lake.layout import fence_of, spark_columns
@@ -243,6 +244,8 @@ class LogTransaction:
         try:
             if version - last_checkpoint(self._half) >= _CHECKPOINT_EVERY:
                 write_checkpoint(self._half, version)
+                for path in unfinished_entries(self._half):
+                    path.unlink(missing_ok=True)
         except Exception:  # the commit is done, and the next one tries again
             logging.getLogger(__name__).warning("%s: no checkpoint of version %s.", self._half, version, exc_info=True)
 

@@ -18,6 +18,7 @@ from hybrid.lake.create import create_half
 from hybrid.lake.entry import Put, commit_info, entry_text, fence_action, put_entry
 from hybrid.lake.log import open_half
 from hybrid.lake.transaction import LogTransaction
+from hybrid.replace.purge.log_statistics import forget_values, remembered
 from hybrid.table.state import Act, RealtimeState
 from tests.every_type import every_type
 from tests.lake.test_files import write
@@ -123,3 +124,18 @@ def test_a_half_that_exists_is_not_created_again(half: Path, failing_links: Call
     failing_links(errno.EIO, False)
     with pytest.raises(DataError, match="version 0 was written"):
         create_half(half.with_name("other"), every_type(), Half.REALTIME, state)
+
+
+def test_what_killed_writers_left_of_entries_is_removed(half: Path) -> None:
+    """With every tenth commit, and by a purge: it holds values of rows, as the least and greatest of a file."""
+    log, left = half / "_delta_log", ("json.0123.part", "json#1")
+    (log / f"{7:020d}.{left[0]}").write_text(TEXT)
+    for _ in range(10):
+        LogTransaction(half).commit(after(half), [])
+    assert not parts(half)
+    for ending in left:
+        (log / f"{11:020d}.{ending}").write_text(TEXT)
+    current = open_half(half)
+    assert remembered(current) == [f"{11:020d}.{ending}" for ending in reversed(left)]
+    forget_values(current, [], [])
+    assert remembered(current) == []

@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from hybrid.lake.checkpoint import delete_file, write_checkpoint
+from hybrid.lake.entry import unfinished_entries
 from hybrid.lake.log import HalfSnapshot
 from hybrid.lake.log_sync import TORN
 from hybrid.runtime import durable
@@ -77,7 +78,8 @@ def _unfinished(half: Path) -> list[Path]:
     writer whose entry is deleted before it has its name fails, and tries again.
     """
     log = half / "_delta_log"
-    return sorted(path for pattern in (f".*{TORN}", "*.json#*", ".*.json.*.tmp") for path in log.glob(pattern))
+    foreign = (path for pattern in (f".*{TORN}", "*.json#*", ".*.json.*.tmp") for path in log.glob(pattern))
+    return [*sorted(foreign), *unfinished_entries(half)]
 
 
 def _held(current: HalfSnapshot) -> set[str]:
