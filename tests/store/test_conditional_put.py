@@ -117,6 +117,12 @@ def test_an_object_that_is_gone_when_it_is_read_is_no_hindrance() -> None:
     assert result.outcome is PutOutcome.MADE and key.sent == 2
 
 
+def test_a_refused_condition_that_holds_is_tried_again() -> None:
+    """Some stores answer concurrent writes with 412 where others say 409: the object is still the one to replace."""
+    key = Key(StoreFailure(Fault.CONDITION, "PreconditionFailed"), present=b"old")
+    assert replace(key).outcome is PutOutcome.MADE and key.sent == 2
+
+
 def test_silence_to_the_end_is_unknown() -> None:
     for write in (create, replace):
         result = write(Key(*[SILENCE] * 100, present=b"old"), 0.05)

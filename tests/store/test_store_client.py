@@ -180,6 +180,18 @@ def test_refusals_by_kind(proxy: S3Proxy, status: int, code: str, fault: Fault, 
         assert caught.value.fault == fault and "a-secret" not in chain
 
 
+def test_each_attempt_is_one_request(proxy: S3Proxy, environment: pytest.MonkeyPatch) -> None:
+    """The library repeats nothing by itself, and the environment does not turn conditions off."""
+    environment.setenv("AWS_CONDITIONAL_PUT", "disabled")
+    client = open_store("s3://bucket/once", replace(HASTY, patience_s=0.0))
+    proxy.always = refuse(500, "InternalError")
+    assert client.create("x", b"x").outcome is PutOutcome.UNKNOWN
+    assert [(request.method, request.headers.get("if-none-match")) for request in proxy.seen] == [("PUT", "*")]
+    with pytest.raises(StoreError):
+        client.get("x")
+    assert len(proxy.seen) == 2
+
+
 def test_a_wrong_bucket(proxy: S3Proxy) -> None:
     client = hasty("s3://nowhere/x")
     for attempt in (
