@@ -43,12 +43,20 @@ _CONSUMER = {
     "kafka.max.partition.fetch.bytes": str(8 * 1024 * 1024),
     "kafka.fetch.max.bytes": str(50 * 1024 * 1024),
     "kafka.max.poll.records": "20000",
+    # A consumer asks for further records before it returns these, and there are none. Spark then asks for the offsets
+    # at both ends, and a broker answers a connection's requests in turn: with Kafka's default half a second later.
+    "kafka.fetch.max.wait.ms": "5",
     "kafka.isolation.level": "read_committed",
 }
 
+_TASKS_PER_CORE = 4
+
 
 def read_ranges(spark: SparkSession, stream: StreamConfig, ranges: Iterable[OffsetRange]) -> DataFrame:
-    """The messages in exactly these ranges: one Spark partition per range, in offset order."""
+    """The messages in exactly these ranges, each whole in one Spark partition and in offset order.
+
+    There are at most four partitions for each core: a task costs a tenth of a second, and a topic may have hundreds.
+    """
     starts: dict[str, dict[str, int]] = defaultdict(dict)
     ends: dict[str, dict[str, int]] = defaultdict(dict)
     for piece in ranges:
@@ -71,6 +79,7 @@ def read_ranges(spark: SparkSession, stream: StreamConfig, ranges: Iterable[Offs
     return (
         reader.option("includeHeaders", str(stream.metadata).lower())
         .load()
+        .coalesce(_TASKS_PER_CORE * spark.sparkContext.defaultParallelism)
         .selectExpr(
             *names, "value", "partition", "offset", "cast(unix_millis(timestamp) as bigint) as timestamp", *beside
         )
@@ -122,7 +131,7 @@ def assigners_for(
 
 
 def _worker(spec: TableSpec, assigners: dict[TopicPartition, Assigner]) -> Worker:
-    """The function that Spark runs in its workers. It receives whole partitions, each in offset order."""
+    """The function that Spark runs in its workers. It receives whole ranges, each in offset order."""
 
     def convert(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         collect_rarely()
@@ -135,7 +144,10 @@ def _worker(spec: TableSpec, assigners: dict[TopicPartition, Assigner]) -> Worke
 
 
 def _writer(spec: TableSpec, assigners: dict[TopicPartition, Assigner], act: FileAct) -> Worker:
-    """Like `_worker`, but writes the rows to files, one per segment. At most two are open at a time."""
+    """Like `_worker`, but writes the rows to files, one per segment. At most two are open at a time.
+
+    The ranges of a task come one after the other, though a batch may hold the end of one and the beginning of the next.
+    """
     is_durable = durable.is_enabled(act.half)  # in the driver, because workers have no settings
 
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
