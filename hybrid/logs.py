@@ -10,6 +10,7 @@ import atexit
 import heapq
 import json
 import logging
+import math
 import threading
 import time
 from collections import deque
@@ -164,6 +165,24 @@ class Sampler:
         """The number of dropped records since the last call."""
         count, self._left_out = self._left_out, 0
         return count
+
+
+class Lasting:
+    """Passes the first record of a condition that lasts, and then one a minute, so that it does not fill the log.
+
+    For one thread; `every_s` is the minute.
+    """
+
+    def __init__(self, every_s: float = 60.0) -> None:
+        self._every_s, self._passed_at = every_s, dict[str, float]()
+
+    def passes(self, condition: str) -> bool:
+        """Whether a record of the condition is written now."""
+        now = time.monotonic()
+        if now - self._passed_at.get(condition, -math.inf) < self._every_s:
+            return False
+        self._passed_at[condition] = now
+        return True
 
 
 class Later:

@@ -17,7 +17,7 @@ import pytest
 
 from hybrid.cli.main import run
 from hybrid.errors import SpecError
-from hybrid.logs import Later, LogHandler, log_context, logging_to, read_logs, setup_logging, written_log
+from hybrid.logs import Lasting, Later, LogHandler, log_context, logging_to, read_logs, setup_logging, written_log
 
 LOG = logging.getLogger("hybrid.test")
 OWN = ("hybrid.test", "hybrid.later")
@@ -130,6 +130,12 @@ def test_records_that_are_written_later(tmp_path: Path) -> None:
     assert (first["message"], first["request_id"], second["message"]) == ("1 of 2", "r1", "second")
     assert "request_id" not in second
     assert datetime.fromisoformat(first["ts"]).timestamp() <= noted + 0.001
+
+
+def test_a_condition_that_lasts_is_logged_now_and_then() -> None:
+    seldom, always = Lasting(3600), Lasting(0)
+    assert [seldom.passes(name) for name in ("a", "a", "b", "a")] == [True, False, True, False]
+    assert all(always.passes("a") for _ in range(3))
 
 
 def test_what_cannot_be_logged_stops_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

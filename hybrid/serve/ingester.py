@@ -24,7 +24,7 @@ from hybrid.ingest.batch import BatchReport
 from hybrid.ingest.batch_pace import BatchPace
 from hybrid.jvm.spark_errors import unexpected_words
 from hybrid.kafka.broker_clients import BrokerClients
-from hybrid.logs import log_context
+from hybrid.logs import Lasting, log_context
 from hybrid.runtime.backoff import Backoff
 from hybrid.serve.idle_stream import IdleStream
 from hybrid.serve.priority import Rounds
@@ -99,6 +99,7 @@ class Ingester(threading.Thread):
         self._pace = BatchPace()
         self._held: tuple[str, str | None] | None = None
         self._has_looked = False
+        self._complaints = Lasting()
 
     def run(self) -> None:
         """Ingest batches until `stop` is set."""
@@ -148,7 +149,8 @@ class Ingester(threading.Thread):
             waits = table.connectors.waits() if pause is None else None
         except CATALOG_ERRORS as error:
             if self._has_looked:
-                _LOG.warning("The catalog cannot be read, '%s' is ingested as before: %s", self.table, error)
+                if self._complaints.passes("look"):
+                    _LOG.warning("The catalog cannot be read, '%s' is ingested as before: %s", self.table, error)
                 return
             raise
         self._has_looked = True
@@ -187,4 +189,5 @@ class Ingester(threading.Thread):
                 self._home.context.catalog.serving.note_ingestion(self.table, state, detail, behind)
             self._is_noted = True
         except CATALOG_ERRORS as error:  # ingestion does not depend on the catalog
-            _LOG.warning("How '%s' is ingested cannot be noted: %s", self.table, error)
+            if self._complaints.passes("note"):
+                _LOG.warning("How '%s' is ingested cannot be noted: %s", self.table, error)

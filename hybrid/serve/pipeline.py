@@ -21,6 +21,7 @@ from hybrid.config.table_config import TableSpec
 from hybrid.errors import ConflictError, HybridError
 from hybrid.jvm.process import Process
 from hybrid.lake.spark import jvm_pid
+from hybrid.logs import Lasting
 from hybrid.operations.abandoned_runs import take_back_abandoned
 from hybrid.operations.clock_guard import is_clock_believed, observe_clock
 from hybrid.rpc.queue import PipelineLost, carry_out
@@ -73,6 +74,7 @@ class Pipeline:
         self._busy_before: set[Lane] = set()
         self._queue_read_at = -_QUEUE_S
         self._unnoted: list[str] = []
+        self._complaints = Lasting()
         self._removed_at = time.monotonic()
         self._clock_seen_at = -_CLOCK_S
 
@@ -148,9 +150,10 @@ class Pipeline:
         self._state = "ready"
 
     def _complain(self, what: str, error: Exception) -> None:
-        """Report an error in the role's state and in the log; work that needs no catalog continues."""
+        """Report an error in the role's state, and once a minute in the log; work that needs no catalog continues."""
         self._state = f"{what}: {type(error).__name__}"
-        _LOG.error("%s: %s", what, error)
+        if self._complaints.passes(what):
+            _LOG.error("%s: %s", what, " ".join(str(error).split()))
 
     def _next_run(self, busy: set[Lane]) -> RunRecord | None:
         """Take a queued run that may start; None if there is none or the catalog is unavailable."""

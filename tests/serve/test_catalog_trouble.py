@@ -37,12 +37,18 @@ def fail(*_: Any, **__: Any) -> Any:
     raise LOCKED
 
 
-def test_the_pipeline_goes_on_and_says_why_it_is_not_ready(here: Hybrid, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_pipeline_goes_on_and_says_why_it_is_not_ready(
+    here: Hybrid, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     pipeline = Pipeline(here, threading.Event())
     monkeypatch.setattr(here.context.catalog.runs, "claim", fail)
     monkeypatch.setattr(pipeline._scheduler, "look", fail)
     pipeline._look()
     assert pipeline._start_waiting() is False and pipeline._state == "The queue cannot be read: OperationalError"
+    pipeline._look()  # which logs nothing: it has said so just now
+    assert pipeline._state == "The tables cannot be looked at: OperationalError"
+    errors = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert [error.split(":")[0] for error in errors] == ["The tables cannot be looked at", "The queue cannot be read"]
     monkeypatch.undo()
     pipeline._look()
     assert pipeline._state == "ready" and not pipeline._lost
