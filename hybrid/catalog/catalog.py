@@ -18,7 +18,7 @@ from hybrid.catalog import schema
 from hybrid.catalog.clock import ClockRecord
 from hybrid.catalog.connectors import Connectors
 from hybrid.catalog.copies import forget_other_processes
-from hybrid.catalog.database import DatabaseLimits, database_engine, database_url
+from hybrid.catalog.database import DatabaseLimits, database_engine, database_url, shown_url
 from hybrid.catalog.ownership import Owner, claim_database, require_owner
 from hybrid.catalog.runs import Runs
 from hybrid.catalog.serving import Serving
@@ -66,6 +66,11 @@ class Catalog:
         weakref.finalize(catalog, engine.dispose)  # else commands leave their connections to the database
         return catalog
 
+    @property
+    def server_url(self) -> str | None:
+        """The URL of the database server that holds the catalog, without secrets; None: a file of the home holds it."""
+        return None if self._engine.dialect.name == "sqlite" else shown_url(self._engine.url)
+
     @cached_property
     def runs(self) -> Runs:
         """Runs of tasks and jobs: queued, running and ended."""
@@ -100,7 +105,7 @@ class Catalog:
 
         Free pages hold no values (`secure_delete`). PostgreSQL's journal is left to its own settings.
         """
-        if self._engine.dialect.name != "sqlite":
+        if self.server_url is not None:
             return True
         with self._engine.connect() as connection:
             busy = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").scalar()

@@ -26,6 +26,7 @@ _CONFIGURATION = "whoever runs this home: change the filter, the path or the def
 _RUNS_MAX = 10_000
 _RUN = "the arguments of a run that is queued or runs: it is still to be carried out"
 _COPY = "a dropped copy without such rows: values of deleted files in its logs, and what statements have left in it"
+_DATABASE = "former rows of the catalog: in the database's log, backups and replicas, and in its files until its VACUUM"
 # What no table can tell of. Each: place, detail, who must act.
 _ALWAYS = (
     (
@@ -90,6 +91,8 @@ def outside_places(
     places += [_place(str(path), what, "whoever runs this home") for path, what in leftovers(home).items()]
     copies = (path for table in tables for path in dropped_copies(home, table.table))
     places += [_place(str(path), _COPY, "whoever runs this home: hybrid table drop COPY --purge") for path in copies]
+    if (database := home.catalog.server_url) is not None:
+        places.append(_place(database, _DATABASE, "whoever runs the database"))
     places += [_place("not examined", text, "whoever runs this home; erase again afterwards") for text in words]
     return (*places, *(_place(*always) for always in _ALWAYS))
 

@@ -162,6 +162,7 @@ def test_what_sqlite_held_comes_along_and_its_file_goes(url: str, home: Path) ->
     with closing(Catalog.of_home(home, url)) as catalog:
         assert [(run.id, run.state, run.result) for run in catalog.runs.list()] == [("run_1", "DONE", "Moved.")]
         assert catalog.runs.ended_counts() == {("orders", TASK, "DONE"): 1}
+        assert (old.server_url, catalog.server_url) == (None, shown_url(database_url(url)))
         assert catalog.serving.pauses()["orders"].comment == "for now"
     assert not list(home.glob("catalog.db*"))
     with closing(Catalog.of_home(home)), closing(Catalog.of_home(home, url)) as catalog:

@@ -155,6 +155,9 @@ def test_statements_of_other_tools_and_what_killed_writers_have_left(tmp_path: P
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr("hybrid.operations.erasure_outside._held", lambda _: "not asked")
             named = [place["place"] for place in outside_places(home.context, [table], [], MASKS)]
+            database = "postgresql://***@host/db"
+            patched.setattr(type(home.context.catalog), "server_url", database)
+            assert database in {place["place"] for place in outside_places(home.context, [table], [], MASKS)}
         run.ended("Done.", did_something=True)
     assert "run 'run-1'" in named and str(fresh) in named and not old.exists() and fresh.exists()
     kept = [json.loads(path.read_text())["condition_sha256"] for path in sorted(layout.purges.glob("*.json"))]
