@@ -1,10 +1,9 @@
-"""Delta tables for tests that start no process: few are opened twice, new ones are copies, rows are appended.
+"""Delta tables for tests that start no process: few are opened twice, and rows are appended.
 
 delta-rs reads a log entry by entry, and most tests ask many times between two commits. So a table is opened again only
-when its log has changed. An empty table is what delta-rs made first of these columns and properties, with an id and a
-state of its own. To such a table `append` adds what delta-rs would: a file for each segment, and an entry of the log.
-Values and segments that are not plain are left to delta-rs, and so is a table to which somebody else has committed.
-Tests with a JVM, a broker or a server open and create each table by delta-rs, as the product does.
+when its log has changed. To a new table `append` adds what delta-rs would: a file for each segment, and an entry of the
+log. Values and segments that are not plain are left to delta-rs, and so is a table to which somebody else has written.
+Tests with a JVM, a broker or a server open each table by delta-rs, as the product does.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ import json
 import os
 import re
 import time
-import uuid
 from collections import OrderedDict
 from collections.abc import Iterable
 from pathlib import Path
@@ -21,17 +19,16 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import CommitProperties, DeltaTable, write_deltalake
+from deltalake import CommitProperties, DeltaTable, Schema, write_deltalake
 from deltalake import __version__ as delta_rs
 
-from hybrid.lake import create, log
+from hybrid.lake import log
 from hybrid.lake.files import RowsFile
 from hybrid.table.columns import SEGMENT
 from hybrid.table.names import segment_folder
 
 _KEPT_MAX, _APPENDABLE_MAX = 16, 64
 _Stamp = tuple[tuple[str, int, int, int], ...]
-_NEW: dict[str, list[dict[str, Any]]] = {}
 _KEPT: OrderedDict[str, tuple[_Stamp, DeltaTable]] = OrderedDict()
 
 _STATISTICS = "delta.dataSkippingStatsColumns"
@@ -44,45 +41,13 @@ _APPENDABLE: OrderedDict[str, tuple[int, pa.Schema, list[str]]] = OrderedDict()
 
 
 def share_delta_tables(is_shared: bool = True) -> None:
-    """Sets what opens the newest version of a half and what creates one, in this process."""
+    """Sets what opens the newest version of a half in this process."""
     log.DeltaTable = _opened if is_shared else DeltaTable  # type: ignore[assignment,misc]
-    create.DeltaTable = _Creating if is_shared else DeltaTable  # type: ignore[misc]
-
-
-class _Creating(DeltaTable):
-    """delta-rs's table, whose creation copies the first commit of a table that was like it."""
-
-    @classmethod
-    def create(  # type: ignore[override]
-        cls,
-        table_uri: str,
-        *,
-        schema: pa.Schema,
-        partition_by: list[str],
-        configuration: dict[str, str],
-        commit_properties: CommitProperties,
-    ) -> None:
-        entry = Path(table_uri, "_delta_log", f"{0:020d}.json")
-        kind = repr((schema.to_string(), partition_by, sorted(configuration.items())))
-        if kind in _NEW and not entry.parent.exists():
-            entry.parent.mkdir(parents=True)
-            entry.write_text(_first_commit(_NEW[kind], commit_properties.custom_metadata or {}))
-            _note_appendable(table_uri, schema, partition_by, configuration)
-            return
-        DeltaTable.create(
-            table_uri,
-            schema=schema,
-            partition_by=partition_by,
-            configuration=configuration,
-            commit_properties=commit_properties,
-        )
-        _NEW[kind] = [json.loads(line) for line in entry.read_text().splitlines()]
-        _note_appendable(table_uri, schema, partition_by, configuration)
 
 
 def append(path: str, table: pa.Table, metadata: dict[str, str]) -> None:
     """Append rows to a table that is divided by segment, with these values in the entry of the log."""
-    known = _APPENDABLE.get(path)
+    known = _APPENDABLE.get(path) or _note_appendable(path)
     if known is None or not _is_plain(path, table, *known):
         _APPENDABLE.pop(path, None)
         properties = CommitProperties(custom_metadata=metadata)
@@ -109,15 +74,23 @@ def append(path: str, table: pa.Table, metadata: dict[str, str]) -> None:
     _APPENDABLE[path] = version + 1, schema, measured
 
 
-def _note_appendable(path: str, schema: pa.Schema, partition_by: list[str], configuration: dict[str, str]) -> None:
-    _APPENDABLE.pop(path, None)
+def _note_appendable(path: str) -> tuple[int, pa.Schema, list[str]] | None:
+    """Of a new table that `append` can write to itself: its version, its columns, and those with statistics."""
+    log_folder = Path(path, "_delta_log")
+    if os.listdir(log_folder) != [f"{0:020d}.json"]:
+        return None
+    lines = (log_folder / f"{0:020d}.json").read_text().splitlines()
+    metadata = next(action["metaData"] for action in map(json.loads, lines) if "metaData" in action)
+    schema, configuration = pa.schema(Schema.from_json(metadata["schemaString"]).to_arrow()), metadata["configuration"]
     measured = [name for name in configuration.get(_STATISTICS, "").split(",") if name]
-    is_plain = partition_by == [SEGMENT] and _STATISTICS in configuration
+    is_plain = metadata["partitionColumns"] == [SEGMENT] and _STATISTICS in configuration
     is_plain = is_plain and "delta.checkpointInterval" not in configuration and _PLAIN_TYPES.issuperset(schema.types)
-    if is_plain and all(name in schema.names and schema.field(name).type in _INTEGERS for name in measured):
-        _APPENDABLE[path] = 0, schema, measured
-        if len(_APPENDABLE) > _APPENDABLE_MAX:
-            _APPENDABLE.popitem(last=False)
+    if not is_plain or not all(name in schema.names and schema.field(name).type in _INTEGERS for name in measured):
+        return None
+    _APPENDABLE[path] = 0, schema, measured
+    if len(_APPENDABLE) > _APPENDABLE_MAX:
+        _APPENDABLE.popitem(last=False)
+    return _APPENDABLE[path]
 
 
 def _is_plain(path: str, table: pa.Table, version: int, schema: pa.Schema, measured: list[str]) -> bool:
@@ -127,13 +100,6 @@ def _is_plain(path: str, table: pa.Table, version: int, schema: pa.Schema, measu
     if set(os.listdir(f"{path}/_delta_log")) != {f"{number:020d}.json" for number in range(version + 1)}:
         return False
     return all(segment and _PLAIN_SEGMENT.fullmatch(segment) for segment in pc.unique(table[SEGMENT]).to_pylist())
-
-
-def _first_commit(entry: list[dict[str, Any]], metadata: dict[str, str]) -> str:
-    now = int(time.time() * 1000)
-    own = {"commitInfo": {"timestamp": now, **metadata}, "metaData": {"id": str(uuid.uuid4()), "createdTime": now}}
-    actions = [{kind: {**values, **own.get(kind, {})} for kind, values in action.items()} for action in entry]
-    return _lines(actions)
 
 
 def _lines(actions: Iterable[dict[str, Any]]) -> str:
