@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import dropwhile
 from pathlib import Path
 from typing import Any
 
-from deltalake import DeltaTable
+from deltalake import DeltaTable, Metadata
 from deltalake.exceptions import DeltaError, TableNotFoundError
+from deltalake.table import ProtocolVersions
 
 from hybrid.errors import DataError, NotFoundError
 from hybrid.lake.lineage_archive import kept_acts
@@ -19,8 +22,10 @@ from hybrid.lake.log_entries import (
     Commit,
     DataFile,
     absolute_path,
+    entry_stamp,
     has_entry,
     last_time,
+    newest_version,
     own_states,
     read_commit,
     state_at,
@@ -40,35 +45,56 @@ def listed_columns(properties: Mapping[str, str], which: str) -> list[str]:
     return list(json.loads(properties.get(which, "[]")))
 
 
+@dataclass(frozen=True)
+class HalfHead:
+    """What a version of a half says of the half as a whole: metadata, protocol and columns, without its files.
+
+    Commits of rows and states change none of them, so a process that has read a version follows the newest one by the
+    entries since, however many files the half has.
+    """
+
+    version: int
+    metadata: Metadata
+    protocol: ProtocolVersions
+    columns: str
+
+
 @shown_as("{0.path} at version {0.version}")
 class HalfSnapshot:
     """A half at one version of its log. Its files outlive every query that reads them (vacuum waits for days)."""
 
-    def __init__(self, path: Path, table: DeltaTable) -> None:
+    def __init__(self, path: Path, head: HalfHead, table: DeltaTable | None = None) -> None:
         self.path = path
-        self.version: int = table.version()
-        self._table = table
+        self.version = head.version
+        self.head = head
+        if table is not None:
+            vars(self)["table"] = table
 
     @cached_property
+    def table(self) -> DeltaTable:
+        """The Delta table at this version. Reading it takes longer the more files it has, so it is read when needed."""
+        return _read_table(self.path, self.version)
+
+    @property
     def table_id(self) -> str:
         """The id of this Delta table. A table that was dropped and created again at the same path has another id."""
-        return str(self._table.metadata().id)
+        return str(self.head.metadata.id)
 
     @cached_property
     def properties(self) -> Mapping[str, str]:
         """The properties of the Delta table."""
-        return {name: str(value) for name, value in self._table.metadata().configuration.items()}
+        return {name: str(value) for name, value in self.head.metadata.configuration.items()}
 
     @cached_property
     def features(self) -> frozenset[str]:
         """The Delta features that the table's protocol names."""
-        protocol = self._table.protocol()
+        protocol = self.head.protocol
         return frozenset([*(protocol.reader_features or []), *(protocol.writer_features or [])])
 
     @cached_property
     def has_deletion_vectors(self) -> bool:
         """Whether rows of some file are marked as deleted, beside the file."""
-        return "deletionVectors" in self.features and any(batch.num_rows for batch in self._table.deletion_vectors())
+        return "deletionVectors" in self.features and any(batch.num_rows for batch in self.table.deletion_vectors())
 
     @property
     def has_mapped_columns(self) -> bool:
@@ -90,10 +116,10 @@ class HalfSnapshot:
         """The columns that rows may lack; None when no column was added or widened."""
         return self.added if self.added or self.widened else None
 
-    @cached_property
+    @property
     def columns(self) -> str:
         """The stored columns with types and order as one text, for comparing schemas."""
-        return self._table.schema().to_json()
+        return self.head.columns
 
     @cached_property
     def state(self) -> HalfState:
@@ -105,7 +131,7 @@ class HalfSnapshot:
     @cached_property
     def files(self) -> tuple[DataFile, ...]:
         """The data files of this version, rejected rows' included, by segment and path."""
-        return tuple(sorted(_data_files(self.path, self._table), key=lambda file: (file.segment, file.path)))
+        return tuple(sorted(_data_files(self.path, self.table), key=lambda file: (file.segment, file.path)))
 
     @property
     def realtime(self) -> RealtimeState:
@@ -138,7 +164,7 @@ class HalfSnapshot:
 
     def with_files(self, files: Iterable[DataFile]) -> HalfSnapshot:
         """The half as if it held these files."""
-        snapshot = HalfSnapshot(self.path, self._table)
+        snapshot = HalfSnapshot(self.path, replace(self.head, version=self.version))
         vars(snapshot)["files"] = tuple(sorted(files, key=lambda file: (file.segment, file.path)))
         return snapshot
 
@@ -178,19 +204,68 @@ def follow_half(snapshot: HalfSnapshot, commits_max: int) -> HalfSnapshot | None
 
 # Halves whose log this process has checked for torn files. A power failure ends the process, so once is enough.
 _LOOKED_AT: set[Path] = set()
+# The newest head of each half that this process has read, with the stamp of its version's entry.
+_HEADS: dict[Path, tuple[HalfHead, tuple[int, int]]] = {}
+_FOLLOWED_MAX = 50
 
 
 def open_half(path: Path, version: int | None = None) -> HalfSnapshot:
     """The half at `path`, at its newest version unless `version` is given.
 
     NotFoundError without a Delta table; DataError when its log cannot be read or no longer holds that version. The
-    first call of a process sets aside what a power failure left of an unacknowledged commit.
+    first call of a process sets aside what a power failure left of an unacknowledged commit. A later one reads only the
+    entries since the call before it: see `HalfHead`.
     """
     if path not in _LOOKED_AT and path.is_dir():
         set_torn_aside(path)
         _LOOKED_AT.add(path)
+    head = _followed_head(path) if version is None else None
+    if head is not None:
+        return HalfSnapshot(path, head)
+    folder = _log_folder(path)
+    table = _read_table(path, version)
+    head = HalfHead(table.version(), table.metadata(), table.protocol(), table.schema().to_json())
+    if version is None and (stamp := entry_stamp(path, head.version)) is not None and _log_folder(path) == folder:
+        _HEADS[path] = head, stamp
+    return HalfSnapshot(path, head, table)
+
+
+def _log_folder(path: Path) -> int | None:
+    """What tells a half's log from that of a table that was created later at the same path."""
     try:
-        return HalfSnapshot(path, DeltaTable(str(path), version=version))
+        return os.stat(path / "_delta_log").st_ino
+    except FileNotFoundError:
+        return None
+
+
+def _followed_head(path: Path) -> HalfHead | None:
+    """The head of the newest version, by an older one and the entries since; None where the log has to be read.
+
+    It has to for a foreign commit to columns or protocol, for many commits, and when the entry of the older version is
+    not the same any more: the log was cleaned, rewritten or restored, or the table was created again.
+    """
+    head, stamp = _HEADS.get(path, (None, None))
+    if head is None or entry_stamp(path, head.version) != stamp:
+        return None
+    newest = newest_version(path, head.version)
+    if newest == head.version:
+        return head
+    if newest - head.version > _FOLLOWED_MAX:
+        return None
+    commits = [read_commit(path, version) for version in range(head.version + 1, newest + 1)]
+    if any(commit is None or not commit.is_plain for commit in commits):
+        return None
+    followed, newest_stamp = replace(head, version=newest), entry_stamp(path, newest)
+    # Looked at after the commits were read: until then they were this table's.
+    if newest_stamp is None or entry_stamp(path, head.version) != stamp:
+        return None
+    _HEADS[path] = followed, newest_stamp
+    return followed
+
+
+def _read_table(path: Path, version: int | None) -> DeltaTable:
+    try:
+        return DeltaTable(str(path), version=version)
     except TableNotFoundError as error:
         if version is not None and any((path / "_delta_log").glob("[0-9]*.json")):
             raise DataError(f"{path}: the Delta log does not hold version {version} any more.") from error

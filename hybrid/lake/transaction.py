@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
-from deltalake import DeltaTable
 
 from hybrid.errors import ConflictError, OvertakenError
 from hybrid.lake.checkpoint import last_checkpoint, write_checkpoint
@@ -31,7 +31,7 @@ from hybrid.lake.entry import (
     unknown_outcome,
 )
 from hybrid.lake.layout import fence_of, spark_columns
-from hybrid.lake.log import ADDED, WIDENED, listed_columns
+from hybrid.lake.log import ADDED, WIDENED, HalfSnapshot, listed_columns, open_half
 from hybrid.lake.log_entries import absolute_path, fence_at, newest_version, read_commit, state_at
 from hybrid.lake.log_sync import sync_log
 from hybrid.lake.logged_paths import logged_paths
@@ -68,9 +68,9 @@ class LogTransaction:
         planned: int | None = None,
     ) -> None:
         self._half = half
-        self._table = DeltaTable(str(half))
+        self._base = open_half(half)
         self._files: list[tuple[str, int, str]] | None = None
-        since = () if planned is None else range(planned + 1, self._table.version() + 1)
+        since = () if planned is None else range(planned + 1, self._base.version + 1)
         if any(state_at(half, version) is not None for version in since):
             raise conflict_with(half)
         if columns:
@@ -79,7 +79,7 @@ class LogTransaction:
     @property
     def foreign_features(self) -> list[str]:
         """What somebody has turned on in this half and asks more of a writer than this one does: by name."""
-        protocol = self._table.protocol()
+        protocol = self._base.head.protocol
         features = {*(protocol.writer_features or []), *(protocol.reader_features or [])} - _FEATURES
         is_known = protocol.min_writer_version in _WRITER_VERSIONS
         return sorted(features) or ([] if is_known else [f"writer version {protocol.min_writer_version}"])
@@ -91,7 +91,7 @@ class LogTransaction:
 
     def require_columns(self, columns: Sequence[tuple[str, str]], *, takes_narrower: bool = False) -> None:
         """ConflictError unless rows with these columns, (name, Spark type), fit the half."""
-        settings, schema = self._table.metadata().configuration, self._table.schema().to_json()
+        settings, schema = self._base.properties, self._base.columns
         refuse_columns(self._half, schema, settings, columns, takes_narrower=takes_narrower)
 
     def require_replaceable(self, segments: Collection[str], planned: int | None = None) -> None:
@@ -99,10 +99,10 @@ class LogTransaction:
 
         ConflictError when the half takes new rows only.
         """
-        if segments and self._table.metadata().configuration.get("delta.appendOnly", "").lower() == "true":
+        if segments and self._base.properties.get("delta.appendOnly", "").lower() == "true":
             raise changed_by_others(self._half, "it has delta.appendOnly")
         if planned is not None:
-            self._refuse_touched(segments, planned, self._table.version())
+            self._refuse_touched(segments, planned, self._base.version)
 
     def files_of(self, segments: Collection[str]) -> set[str]:
         """The paths below the half, decoded, of these segments' files."""
@@ -112,7 +112,7 @@ class LogTransaction:
     def _removals(self, is_chosen: Callable[[str, str], bool], *, data_change: bool) -> list[Action]:
         """The removals of the files of the checked version that are chosen by decoded path and segment."""
         chosen = [file for file in self._stored_files() if is_chosen(unquote(file[0]), file[2])]
-        texts = logged_paths(self._half, self._table.version(), [path for path, _, _ in chosen])
+        texts = logged_paths(self._half, self._base.version, [path for path, _, _ in chosen])
         if len(texts) < len(chosen):
             raise changed_by_others(self._half, "its log does not say where one of its files is")
         return [remove_action(texts[path], size, segment, data_change=data_change) for path, size, segment in chosen]
@@ -120,7 +120,7 @@ class LogTransaction:
     def _stored_files(self) -> list[tuple[str, int, str]]:
         """The files of the checked version: path as delta-rs gives it, bytes, segment. Read once for each version."""
         if self._files is None:
-            actions = pa.table(self._table.get_add_actions(flatten=True))
+            actions = pa.table(self._base.table.get_add_actions(flatten=True))
             files = actions.select(["path", "size_bytes", f"partition.{SEGMENT}"])
             self._files = list(zip(*(column.to_pylist() for column in files.columns), strict=True))
         return self._files
@@ -173,7 +173,7 @@ class LogTransaction:
         entry that keeps the half's.
         """
         for _ in range(_ATTEMPTS):
-            version = self._table.version() + 1
+            version = self._base.version + 1
             note, fence = act, list[Action]()
             if not isinstance(act, str):
                 self._refuse_outdated(act)
@@ -192,16 +192,16 @@ class LogTransaction:
     def _refuse_outdated(self, state: HalfState) -> None:
         """OvertakenError when the fence of the checked version is at this operation's number, or beyond it."""
         fence = fence_of(self._half)
-        newest = fence_at(self._half, self._table.version(), fence)
+        newest = fence_at(self._half, self._base.version, fence)
         if newest is None:  # the log was cleaned past the newest own commit, but the checkpoint has it
-            newest = self._table.transaction_version(fence)
+            newest = self._base.table.transaction_version(fence)
         if newest is not None and newest >= state.act.number:
             raise conflict_with(self._half)
 
     def _columns_action(self, fields: Sequence[Mapping[str, Any]], widened: Collection[str]) -> Action:
         """The half's metadata with columns added or widened."""
-        there = self._table.metadata()
-        schema, settings = grown_columns(self._table.schema().to_json(), there.configuration, fields, widened)
+        there = self._base.head.metadata
+        schema, settings = grown_columns(self._base.columns, there.configuration, fields, widened)
         metadata = {
             "id": there.id,
             "name": there.name,
@@ -220,12 +220,12 @@ class LogTransaction:
         OvertakenError unless only rows and files changed since, and none of the segments `replacing`. A foreign
         OPTIMIZE changes no rows: its files are removed like those that they took the place of.
         """
-        known, newest = self._table.version(), newest_version(self._half, self._table.version())
+        known, newest = self._base.version, newest_version(self._half, self._base.version)
         commits = [read_commit(self._half, version) for version in range(known + 1, newest + 1)]
         if any(commit is None or commit.state is not None or not commit.is_plain for commit in commits):
             raise conflict_with(self._half)
         self._refuse_touched(replacing, known, newest)
-        self._table, self._files = DeltaTable(str(self._half), version=newest), None
+        self._base, self._files = HalfSnapshot(self._half, replace(self._base.head, version=newest)), None
 
     def _refuse_touched(self, segments: Collection[str], known: int, newest: int) -> None:
         """OvertakenError when a commit after version `known` added or removed rows of these segments."""
