@@ -5,8 +5,8 @@
 
 segments    A half with so many segments of an hour each, by log entries alone. Milliseconds to open it and list its
             files, of a plan that prunes them to one hour, of a commit; the time and bytes of a checkpoint; memory.
-partitions  A backlog of `--rows` events in a topic of so many partitions: rows a second that `hybrid ingest` commits,
-            commits, files, and bytes of a log entry, which holds the position in each partition.
+partitions  A topic of so many partitions: seconds of a batch of 1,000 rows, as near the end of a stream, rows a second
+            of a backlog of `--rows` events, and bytes of its log entry, which names a file and a position of each.
 rows        Bytes a row of `--rows` events: in Kafka's log (lz4), in REALTIME, and in OFFLINE after a move.
 
 Every size is measured in a process of its own, as memory is the most that a process held.
@@ -44,6 +44,8 @@ from hybrid.table.state import next_act
 from tests.console.many_segments import lay_many
 
 _LOOKS, _SEAL_ROWS = 5, 250_000
+# Batches of so many rows: some until the JVM is warm, and those that are measured.
+_SMALL, _COLD, _BATCHES = 1000, 3, 9
 _SPAWN = get_context("spawn")
 
 
@@ -54,9 +56,7 @@ def segments(count: int) -> None:
         lay_many(home, count, 0)
         half = home.table("orders").layout.half(Half.OFFLINE)
         before, entry_ms = _resident_mib(), _ms(lambda: open_half(half).files)
-        started = time.perf_counter()
-        write_checkpoint(half, open_half(half).version)
-        checkpoint_s = time.perf_counter() - started
+        checkpoint_s = _seconds(lambda: write_checkpoint(half, open_half(half).version))
         (checkpoint,) = (half / "_delta_log").glob("*.checkpoint.parquet")
         open_ms = _ms(lambda: open_half(half).files)
         hour = f"select count(*) from orders_OFFLINE where ts >= {HOUR_MS} and ts < {2 * HOUR_MS}"
@@ -79,16 +79,13 @@ def partitions(count: int, rows: int, brokers: str) -> None:
     """Prints the costs of a backlog in so many partitions."""
     with tempfile.TemporaryDirectory() as folder:
         home, table = _filled(Path(folder), f"parts_{count}", count, rows, brokers)
-        home.table(table.name).ingest_batch(1000)  # the JVM is warm from here on
-        started = time.perf_counter()
-        report = home.table(table.name).ingest()
-        took_s = time.perf_counter() - started
+        batches = [_seconds(lambda: home.table(table.name).ingest_batch(_SMALL)) for _ in range(_COLD + _BATCHES)]
+        took_s = _seconds(lambda: home.table(table.name).ingest())
         half = home.table(table.name).half(Half.REALTIME)
         entry = (half.path / "_delta_log" / f"{half.version:020d}.json").stat().st_size
-        assert sum(file.rows for file in half.files) == rows, report
-        print(
-            f"| {count} | {rows / took_s:,.0f} | {half.version} | {len(half.files)} | {entry / 1000:.1f} |", flush=True
-        )
+        assert sum(file.rows for file in half.files) == rows
+        rate = (rows - len(batches) * _SMALL) / took_s
+        print(f"| {count} | {median(batches[_COLD:]):.2f} | {rate:,.0f} | {entry / 1000:.1f} |", flush=True)
         home.close()
 
 
@@ -130,12 +127,13 @@ def _filled(folder: Path, name: str, count: int, rows: int, brokers: str) -> tup
 
 def _ms(work: Callable[[], object]) -> float:
     """The median of some goes, after one."""
-    times = []
-    for _ in range(_LOOKS + 1):
-        started = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - started)
-    return 1000 * median(times[1:])
+    return 1000 * median([_seconds(work) for _ in range(_LOOKS + 1)][1:])
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
 
 
 def _resident_mib() -> float:
@@ -157,7 +155,9 @@ def _with_broker(asked: argparse.Namespace, parts: Sequence[str]) -> None:
         brokers = broker.start(port=0)
         try:
             if "partitions" in parts:
-                print("\n| partitions | rows/s | commits | files | kB of an entry |\n|---|---|---|---|---|")
+                print(
+                    "\n| partitions | a batch of 1,000 rows, s | backlog, rows/s | its entry, kB |\n|---|---|---|---|"
+                )
                 for count in _sizes(asked.partitions):
                     _alone(partitions, count, asked.rows, brokers)
             if "rows" in parts:
