@@ -20,6 +20,7 @@ from hybrid.ingest.segment_stats import (
     segment_stats_to_json,
     together,
 )
+from hybrid.kafka.remote_storage import may_have_remote_storage
 from hybrid.lake.commit import FileAct
 from hybrid.lake.layout import physical_ddl, statistics_columns
 from hybrid.lake.workers import Worker
@@ -43,20 +44,25 @@ _CONSUMER = {
     "kafka.max.partition.fetch.bytes": str(8 * 1024 * 1024),
     "kafka.fetch.max.bytes": str(50 * 1024 * 1024),
     "kafka.max.poll.records": "20000",
-    # A consumer asks for further records before it returns these, and there are none. Spark then asks for the offsets
-    # at both ends, and a broker answers a connection's requests in turn: with Kafka's default half a second later.
-    "kafka.fetch.max.wait.ms": "5",
     "kafka.isolation.level": "read_committed",
 }
 
-_TASKS_PER_CORE = 4
+# A consumer asks for further records before it returns these, and there are none. Spark then asks for the offsets at
+# both ends, and a broker answers a connection's requests in turn: with Kafka's default half a second later. Brokers
+# before 3.8 give up reading remote storage after that time, so there the default stays.
+_BRIEF_WAIT = {"kafka.fetch.max.wait.ms": "5"}
+# A task costs a tenth of a second, and a topic may have hundreds of partitions; so many messages take a second.
+_TASKS_PER_CORE, _TASK_OFFSETS = 4, 100_000
 
 
 def read_ranges(spark: SparkSession, stream: StreamConfig, ranges: Iterable[OffsetRange]) -> DataFrame:
     """The messages in exactly these ranges, each whole in one Spark partition and in offset order.
 
-    There are at most four partitions for each core: a task costs a tenth of a second, and a topic may have hundreds.
+    There are four partitions for each core, more for many messages.
     """
+    ranges = list(ranges)
+    offsets = sum(piece.end - piece.start for piece in ranges)
+    tasks = max(_TASKS_PER_CORE * spark.sparkContext.defaultParallelism, offsets // _TASK_OFFSETS)
     starts: dict[str, dict[str, int]] = defaultdict(dict)
     ends: dict[str, dict[str, int]] = defaultdict(dict)
     for piece in ranges:
@@ -71,7 +77,8 @@ def read_ranges(spark: SparkSession, stream: StreamConfig, ranges: Iterable[Offs
         .option("failOnDataLoss", "true")
     )
     secured = {f"kafka.{key}": value for key, value in stream.security.for_java().items()}
-    for key, value in {**_CONSUMER, **secured}.items():
+    wait = {} if may_have_remote_storage(stream) else _BRIEF_WAIT
+    for key, value in {**_CONSUMER, **wait, **secured}.items():
         reader = reader.option(key, value)
     # With a single topic every message has the same value, so the column is left out.
     names = ("topic",) if len(stream.topics) > 1 else ()
@@ -79,7 +86,7 @@ def read_ranges(spark: SparkSession, stream: StreamConfig, ranges: Iterable[Offs
     return (
         reader.option("includeHeaders", str(stream.metadata).lower())
         .load()
-        .coalesce(_TASKS_PER_CORE * spark.sparkContext.defaultParallelism)
+        .coalesce(tasks)
         .selectExpr(
             *names, "value", "partition", "offset", "cast(unix_millis(timestamp) as bigint) as timestamp", *beside
         )

@@ -15,23 +15,27 @@ import json
 import os
 import uuid
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from enum import Enum
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, unquote
 
 from hybrid.clock import wall_clock_ms
-from hybrid.errors import DataError
+from hybrid.errors import DataError, MachineError
 from hybrid.lake.log_entries import entry_path
 from hybrid.runtime import durable
 from hybrid.table.columns import SEGMENT
 
 Action = Mapping[str, Any]
 
+# The characters that delta-rs leaves as they are in paths of a log.
+_UNESCAPED = "/=-_.~()!',;:@&+$"
 _INFO = '{"commitInfo"'
 # With these errors a file system has certainly not given the entry its name. Others may come from a server that has.
 _REFUSALS = {
-    errno.EACCES, errno.EDQUOT, errno.EMLINK, errno.ENOENT, errno.ENOSPC, errno.ENOSYS, errno.ENOTSUP, errno.EPERM,
-    errno.EROFS, errno.EXDEV,
+    errno.EACCES, errno.EDQUOT, errno.EMLINK, errno.ENOENT, errno.ENOSPC, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP,
+    errno.EPERM, errno.EROFS, errno.EXDEV,
 }  # fmt: skip
 
 
@@ -77,8 +81,13 @@ def fence_action(fence: str, number: int) -> Action:
 
 
 def add_action(add: Mapping[str, Any]) -> Action:
-    """The entry of a file as workers or Spark wrote it, without the fields that are null there."""
-    return {"add": {name: value for name, value in add.items() if value is not None}}
+    """The entry of a new file as workers or Spark wrote it, without the fields that are null there.
+
+    The path is encoded as delta-rs would: it writes removals in its own spelling, whatever that of the addition is, and
+    readers match the two by their texts. Otherwise rows would be doubled by a foreign OPTIMIZE or DELETE.
+    """
+    path = quote(unquote(str(add["path"])), safe=_UNESCAPED)
+    return {"add": {name: value for name, value in {**add, "path": path}.items() if value is not None}}
 
 
 def remove_action(path: str, size: int, segment: str, *, data_change: bool) -> Action:
@@ -114,9 +123,10 @@ def put_entry(half: Path, version: int, text: str) -> Put:
             return Put.MADE if made == _id_in(text) else Put.EXISTS
         if error.errno in _REFUSALS:
             raise _not_written(half, version, error) from error
-        return Put.EXISTS if isinstance(error, FileExistsError) else Put.UNKNOWN
+        return Put.UNKNOWN
     finally:
-        fresh.unlink(missing_ok=True)
+        with suppress(OSError):  # what has become of the entry is told; `unfinished_entries` are removed later
+            fresh.unlink()
     return Put.MADE
 
 
@@ -125,9 +135,9 @@ def unfinished_entries(half: Path) -> list[Path]:
     return sorted((half / "_delta_log").glob("*.json.*.part"))
 
 
-def unknown_outcome(half: Path, version: int) -> DataError:
+def unknown_outcome(half: Path, version: int) -> MachineError:
     """The error of an operation whose entry was not confirmed."""
-    return DataError(
+    return MachineError(
         f"{half}: the disk did not say whether the log entry of version {version} was written.",
         hint="Look in `hybrid task list` and `hybrid segment list` whether it was done before you run it again.",
     )
@@ -138,10 +148,10 @@ def _not_written(half: Path, version: int, error: OSError) -> DataError:
 
 
 def _put_by(path: Path) -> str | None:
-    """The id of the writing that made an entry; empty for another writer's, None without the entry."""
+    """The id of the writing that made an entry; empty for another writer's, None without an entry that can be read."""
     try:
         return _id_in(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    except OSError:
         return None
 
 

@@ -34,8 +34,8 @@ from hybrid.lake.layout import fence_of, spark_columns
 from hybrid.lake.log import ADDED, WIDENED, HalfSnapshot, listed_columns, open_half
 from hybrid.lake.log_entries import absolute_path, fence_at, newest_version, read_commit, state_at
 from hybrid.lake.log_sync import sync_log
-from hybrid.lake.logged_paths import logged_paths
 from hybrid.table.columns import SEGMENT
+from hybrid.table.names import segment_folder
 from hybrid.table.state import HalfState, to_user_metadata
 
 # Each foreign commit that comes first costs one attempt.
@@ -111,14 +111,14 @@ class LogTransaction:
 
     def _removals(self, is_chosen: Callable[[str, str], bool], *, data_change: bool) -> list[Action]:
         """The removals of the files of the checked version that are chosen by decoded path and segment."""
-        chosen = [file for file in self._stored_files() if is_chosen(unquote(file[0]), file[2])]
-        texts = logged_paths(self._half, self._base.version, [path for path, _, _ in chosen])
-        if len(texts) < len(chosen):
-            raise changed_by_others(self._half, "its log does not say where one of its files is")
-        return [remove_action(texts[path], size, segment, data_change=data_change) for path, size, segment in chosen]
+        return [
+            remove_action(path, size, segment, data_change=data_change)
+            for path, size, segment in self._stored_files()
+            if is_chosen(unquote(path), segment)
+        ]
 
     def _stored_files(self) -> list[tuple[str, int, str]]:
-        """The files of the checked version: path as delta-rs gives it, bytes, segment. Read once for each version."""
+        """The files of the checked version: path as the log has it, bytes, segment. Read once for each version."""
         if self._files is None:
             actions = pa.table(self._base.table.get_add_actions(flatten=True))
             files = actions.select(["path", "size_bytes", f"partition.{SEGMENT}"])
@@ -232,7 +232,7 @@ class LogTransaction:
         if not segments or known == newest:
             return
         ours = {absolute_path(self._half, path) for path in self.files_of(segments)}
-        folders = {f"{SEGMENT}={name}" for name in segments}
+        folders = {segment_folder(name) for name in segments}
         for version in range(known + 1, newest + 1):
             commit = read_commit(self._half, version)
             if commit is None or any(file.segment in segments for file in commit.added):

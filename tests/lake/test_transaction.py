@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import resource
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 import pytest
 from deltalake import DeltaTable
@@ -343,6 +343,30 @@ def test_segments_of_odd_names_are_replaced(half: Path, segment: str) -> None:
     LogTransaction(half).commit(after(half), [write(half, every_type(), rows_of(segment, 2))], [segment])
     assert segments(half) == [segment]
     assert log_entry(half, 1)["add"]["path"] == log_entry(half, 2)["remove"]["path"]
+
+
+@pytest.mark.parametrize("spelled", [quote, lambda path: path.replace("%", "%25")])
+@pytest.mark.parametrize("segment", ODD_NAMES)
+def test_what_delta_rs_rewrites_and_deletes_is_gone(half: Path, segment: str, spelled: Callable[[str], str]) -> None:
+    """It spells removals in its own way, whatever the path of the addition, which Spark and workers spell in theirs."""
+    for number in range(4):
+        entry = write(half, every_type(), rows_of(segment, number))
+        entry["add"]["path"] = spelled(unquote(entry["add"]["path"]))  # type: ignore[index]
+        LogTransaction(half, COLUMNS).commit(after(half), [entry])
+    table = DeltaTable(str(half))
+    table.optimize.compact()
+    assert sorted(table.to_pyarrow_table()["i"].to_pylist()) == [row(number)[11] for number in range(4)]
+    table.delete(f"i = {row(0)[11]}")
+    assert sorted(table.to_pyarrow_table()["i"].to_pylist()) == [row(number)[11] for number in range(1, 4)]
+
+
+@pytest.mark.parametrize("segment", ODD_NAMES)
+def test_a_foreign_removal_from_a_segment_of_any_name_is_noticed(half: Path, segment: str) -> None:
+    add(half, segment)
+    planned = open_half(half).version
+    DeltaTable(str(half)).delete()
+    with pytest.raises(OvertakenError):
+        LogTransaction(half, planned=planned).require_replaceable([segment], planned)
 
 
 @pytest.mark.spark

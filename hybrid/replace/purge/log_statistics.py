@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from hybrid.lake.log_sync import TORN
 from hybrid.runtime import durable
 from hybrid.runtime.json_values import without_samples
 
+_FRESH_S = 60.0
 _VALUES = ("minValues", "maxValues")
 _ACTIONS = ("add", "remove")
 
@@ -68,7 +70,15 @@ def remembered(current: HalfSnapshot) -> list[str]:
 
     entries = [entry.name for entry in log_entries(half) if tells(entry.read_text(encoding="utf-8"))]
     entries += [path.name for path in _checkpoints(half) if any(map(is_gone, _telling(path)))]
-    return entries + [path.name for path in _unfinished(half)]
+    return entries + [path.name for path in _unfinished(half) if not _is_fresh(path)]
+
+
+def _is_fresh(path: Path) -> bool:
+    """Whether a writer may be at it right now. What one left that was killed is removed under the lock."""
+    try:
+        return time.time() - path.stat().st_mtime < _FRESH_S
+    except FileNotFoundError:
+        return True
 
 
 def _unfinished(half: Path) -> list[Path]:
@@ -139,7 +149,7 @@ def _stripped(line: str, files: Collection[str]) -> str:
     action = next(document[kind] for kind in _ACTIONS if kind in document)
     statistics = {name: value for name, value in json.loads(action["stats"]).items() if name not in _VALUES}
     action["stats"] = json.dumps(statistics, separators=(",", ":"))
-    return json.dumps(document, separators=(",", ":"))
+    return json.dumps(document, separators=(",", ":"), ensure_ascii=False)
 
 
 def _bare(line: str) -> str:
@@ -152,7 +162,7 @@ def _bare(line: str) -> str:
     if without_samples(state) == state:
         return line
     document["commitInfo"]["userMetadata"] = json.dumps(without_samples(state), separators=(",", ":"))
-    return json.dumps(document, separators=(",", ":"))
+    return json.dumps(document, separators=(",", ":"), ensure_ascii=False)
 
 
 def _added(checkpoint: Path) -> dict[str, dict[str, Any]]:

@@ -79,7 +79,7 @@ def _masked(line: str, mask: Mask) -> str:
             fresh["userMetadata"] = json.dumps(masked, separators=(",", ":"))
     if fresh == info:
         return line
-    return json.dumps({**document, "commitInfo": fresh}, separators=(",", ":"))
+    return json.dumps({**document, "commitInfo": fresh}, separators=(",", ":"), ensure_ascii=False)
 
 
 def _state(document: Mapping[str, Any]) -> dict[str, Any] | None:
