@@ -12,7 +12,8 @@ from hybrid.kafka.clients import WORK_TIMEOUT_MS
 if TYPE_CHECKING:
     from kafka.admin import KafkaAdminClient
 
-_SETTING = "remote.storage.enable"
+# The second one is a setting of every topic. Without it, the client was refused an answer, of which it says nothing.
+_SETTING, _ALWAYS = "remote.storage.enable", "cleanup.policy"
 _ASK_AGAIN_S = 600.0
 # What a process was told, and when: by brokers and topics.
 _TOLD: dict[tuple[str, tuple[str, ...]], tuple[bool, float]] = {}
@@ -33,10 +34,15 @@ def _asked(stream: StreamConfig) -> bool:
     def look(admin: KafkaAdminClient) -> bool:
         from kafka.admin import ConfigResource, ConfigResourceType
 
-        wanted = [ConfigResource(ConfigResourceType.TOPIC, topic, {_SETTING: None}) for topic in stream.topics]
+        wanted = [
+            ConfigResource(ConfigResourceType.TOPIC, topic, {_SETTING: None, _ALWAYS: None}) for topic in stream.topics
+        ]
         found = admin.describe_configs(wanted, config_filter="all")
         settings = [values for topics in found.values() for values in topics.values()]
-        return any(str(values.get(_SETTING, {}).get("value", "false")).lower() == "true" for values in settings)
+        return any(
+            _ALWAYS not in values or str(values.get(_SETTING, {}).get("value", "false")).lower() == "true"
+            for values in settings
+        )
 
     try:
         return ask_admin(stream.brokers, WORK_TIMEOUT_MS, look, stream.security)

@@ -23,7 +23,9 @@ def test_what_a_broker_tells_holds_for_a_while(monkeypatch: pytest.MonkeyPatch) 
     asked: list[str] = []
 
     def answer(value: str | None) -> Callable[..., Any]:
-        settings = {} if value is None else {"remote.storage.enable": {"value": value}}
+        settings = {"cleanup.policy": {"value": "delete"}} if value != "refused" else {}
+        if value in ("true", "false"):
+            settings["remote.storage.enable"] = {"value": value}
         admin = SimpleNamespace(describe_configs=lambda wanted, config_filter: {"topic": {"orders": settings}})
 
         def ask(brokers: str, timeout_ms: int, look: Callable[[Any], bool], security: object) -> bool:
@@ -33,8 +35,13 @@ def test_what_a_broker_tells_holds_for_a_while(monkeypatch: pytest.MonkeyPatch) 
         return ask
 
     monkeypatch.setattr(remote_storage, "_TOLD", {})
-    for broker, value, expected in (("old:1", None, False), ("without:1", "false", False), ("with:1", "true", True)):
+    for broker, value, expected in (
+        ("old:1", None, False),
+        ("without:1", "false", False),
+        ("with:1", "true", True),
+        ("refused:1", "refused", True),
+    ):
         monkeypatch.setattr(remote_storage, "ask_admin", answer(value))
         for _ in range(2):
             assert may_have_remote_storage(StreamConfig(("orders",), broker)) is expected
-    assert asked == ["old:1", "without:1", "with:1"]
+    assert asked == ["old:1", "without:1", "with:1", "refused:1"]

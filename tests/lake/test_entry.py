@@ -135,6 +135,8 @@ def test_what_killed_writers_left_of_entries_is_removed(half: Path) -> None:
     assert not parts(half)
     for ending in left:
         (log / f"{11:020d}.{ending}").write_text(TEXT)
+        os.utime(log / f"{11:020d}.{ending}", (0, 0))
+    (log / f"{12:020d}.{left[0]}").write_text(TEXT)  # which may be a writer's at this moment
     current = open_half(half)
     assert remembered(current) == [f"{11:020d}.{ending}" for ending in reversed(left)]
     forget_values(current, [], [])
