@@ -34,7 +34,6 @@ def test_what_a_broker_tells_holds_for_a_while(monkeypatch: pytest.MonkeyPatch) 
 
         return ask
 
-    monkeypatch.setattr(remote_storage, "_TOLD", {})
     for broker, value, expected in (
         ("old:1", None, False),
         ("without:1", "false", False),
