@@ -25,6 +25,7 @@ from hybrid.lake.log_entries import (
     entry_stamp,
     has_entry,
     last_time,
+    newest_listed,
     newest_version,
     own_states,
     read_commit,
@@ -204,8 +205,9 @@ def follow_half(snapshot: HalfSnapshot, commits_max: int) -> HalfSnapshot | None
 
 # Halves whose log this process has checked for torn files. A power failure ends the process, so once is enough.
 _LOOKED_AT: set[Path] = set()
-# The newest head of each half that this process has read, with the stamp of its version's entry.
-_HEADS: dict[Path, tuple[HalfHead, tuple[int, int]]] = {}
+# The newest head of each half that this process has read, with the stamp of its version's entry, and when the folder of
+# the log had last changed when no entry was newer; None: not known.
+_HEADS: dict[Path, tuple[HalfHead, tuple[int, int], int | None]] = {}
 _FOLLOWED_MAX = 50
 
 
@@ -226,7 +228,7 @@ def open_half(path: Path, version: int | None = None) -> HalfSnapshot:
     table = _read_table(path, version)
     head = HalfHead(table.version(), table.metadata(), table.protocol(), table.schema().to_json())
     if version is None and (stamp := entry_stamp(path, head.version)) is not None and _log_folder(path) == folder:
-        _HEADS[path] = head, stamp
+        _HEADS[path] = head, stamp, None
     return HalfSnapshot(path, head, table)
 
 
@@ -244,11 +246,16 @@ def _followed_head(path: Path) -> HalfHead | None:
     It has to for a foreign commit to columns or protocol, for many commits, and when the entry of the older version is
     not the same any more: the log was cleaned, rewritten or restored, or the table was created again.
     """
-    head, stamp = _HEADS.get(path, (None, None))
-    if head is None or entry_stamp(path, head.version) != stamp:
+    head, stamp, looked_ns = _HEADS.get(path, (None, None, None))
+    if head is None or stamp is None or entry_stamp(path, head.version) != stamp:
         return None
     newest = newest_version(path, head.version)
     if newest == head.version:
+        changed_ns = os.stat(path / "_delta_log").st_mtime_ns
+        if changed_ns != looked_ns:
+            if newest_listed(path) != newest:  # a gap in the log, or a checkpoint without its entry
+                return None
+            _HEADS[path] = head, stamp, changed_ns
         return head
     if newest - head.version > _FOLLOWED_MAX:
         return None
@@ -259,7 +266,7 @@ def _followed_head(path: Path) -> HalfHead | None:
     # Looked at after the commits were read: until then they were this table's.
     if newest_stamp is None or entry_stamp(path, head.version) != stamp:
         return None
-    _HEADS[path] = followed, newest_stamp
+    _HEADS[path] = followed, newest_stamp, None
     return followed
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +13,8 @@ from urllib.parse import unquote
 
 from hybrid.table.columns import SEGMENT, TIME
 from hybrid.table.state import Act, HalfState, from_user_metadata
+
+_ENTRY_OR_CHECKPOINT = re.compile(r"\d{20}\.(?:json|checkpoint.*\.parquet)")
 
 
 @dataclass(frozen=True)
@@ -104,6 +107,12 @@ def newest_version(path: Path, known: int) -> int:
     while is_followed(path, known):
         known += 1
     return known
+
+
+def newest_listed(path: Path) -> int | None:
+    """The newest version with an entry or a checkpoint in a log's folder, whatever is missing below; None: none."""
+    names = (entry.name for entry in os.scandir(path / "_delta_log"))
+    return max((int(name[:20]) for name in names if _ENTRY_OR_CHECKPOINT.fullmatch(name)), default=None)
 
 
 def is_followed(path: Path, version: int) -> bool:

@@ -11,7 +11,7 @@ import pytest
 from deltalake import DeltaTable
 
 from hybrid.config.table_config import Half
-from hybrid.errors import NotFoundError, OvertakenError
+from hybrid.errors import DataError, NotFoundError, OvertakenError
 from hybrid.lake import log as module
 from hybrid.lake.create import create_half
 from hybrid.lake.log import open_half
@@ -91,6 +91,18 @@ def test_a_log_that_was_cleaned_or_rewritten_is_read(half: Path, reads: Reads) -
     entry.with_suffix(".new").write_text(entry.read_text())
     os.replace(entry.with_suffix(".new"), entry)
     assert open_half(half).version == 12 and reads.count == before + 2
+
+
+def test_a_log_with_a_gap_is_not_taken_for_its_beginning(half: Path) -> None:
+    for _ in range(3):
+        LogTransaction(half).commit(after(half), [])
+        known = open_half(half)
+    for _ in range(2):
+        foreign(half)
+    (half / "_delta_log" / f"{4:020d}.json").unlink()
+    assert known.version == 3
+    with pytest.raises(DataError, match="cannot be read"):
+        open_half(half)
 
 
 def test_many_commits_are_read_at_once(half: Path, reads: Reads) -> None:
