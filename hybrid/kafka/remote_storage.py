@@ -14,37 +14,38 @@ if TYPE_CHECKING:
 
 # The second one is a setting of every topic. Without it, the client was refused an answer, of which it says nothing.
 _SETTING, _ALWAYS = "remote.storage.enable", "cleanup.policy"
-_ASK_AGAIN_S = 600.0
-# What a process was told, and when: by brokers and topics.
+_ASK_AGAIN_S, _RETRY_S = 600.0, 60.0
+# What a process was told, and until when it holds: by brokers and topics.
 _TOLD: dict[tuple[str, tuple[str, ...]], tuple[bool, float]] = {}
 
 
 def may_have_remote_storage(stream: StreamConfig) -> bool:
-    """Whether some topic of a stream has remote storage, or its brokers do not tell. Asked again after ten minutes."""
+    """Whether some topic of a stream has remote storage, or its brokers do not tell. Asked again after a while."""
     key, now = (stream.brokers, tuple(stream.topics)), time.monotonic()
-    told = _TOLD.get(key)
-    if told is None or now - told[1] > _ASK_AGAIN_S:
-        told = _TOLD[key] = (_asked(stream), now)
-    return told[0]
+    told, until = _TOLD.get(key, (True, now))
+    if until <= now:
+        answer = _asked(stream)
+        told = answer is not False
+        _TOLD[key] = told, now + (_RETRY_S if answer is None else _ASK_AGAIN_S)
+    return told
 
 
-def _asked(stream: StreamConfig) -> bool:
+def _asked(stream: StreamConfig) -> bool | None:
+    """Whether some topic has remote storage; None where brokers do not tell."""
     from kafka.errors import KafkaError
 
-    def look(admin: KafkaAdminClient) -> bool:
+    def look(admin: KafkaAdminClient) -> bool | None:
         from kafka.admin import ConfigResource, ConfigResourceType
 
-        wanted = [
-            ConfigResource(ConfigResourceType.TOPIC, topic, {_SETTING: None, _ALWAYS: None}) for topic in stream.topics
-        ]
-        found = admin.describe_configs(wanted, config_filter="all")
-        settings = [values for topics in found.values() for values in topics.values()]
-        return any(
-            _ALWAYS not in values or str(values.get(_SETTING, {}).get("value", "false")).lower() == "true"
-            for values in settings
-        )
+        names = {_SETTING: None, _ALWAYS: None}
+        wanted = [ConfigResource(ConfigResourceType.TOPIC, topic, names) for topic in stream.topics]
+        found = admin.describe_configs(wanted, config_filter="all").get("topic", {})
+        settings = [found.get(topic, {}) for topic in stream.topics]
+        if not all(_ALWAYS in values for values in settings):
+            return None
+        return any(str(values.get(_SETTING, {}).get("value", "false")).lower() == "true" for values in settings)
 
     try:
         return ask_admin(stream.brokers, WORK_TIMEOUT_MS, look, stream.security)
     except (KafkaError, OSError):  # a user may read topics and not their settings
-        return True
+        return None

@@ -6,27 +6,24 @@ import json
 import os
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import dropwhile
 from pathlib import Path
 from typing import Any
 
-from deltalake import DeltaTable, Metadata
+from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
-from deltalake.table import ProtocolVersions
 
 from hybrid.errors import DataError, NotFoundError
+from hybrid.lake.half_head import HalfHead, followed_head, forget_head, keep_head
 from hybrid.lake.lineage_archive import kept_acts
 from hybrid.lake.log_entries import (
     Commit,
     DataFile,
     absolute_path,
-    entry_stamp,
     has_entry,
     last_time,
-    newest_listed,
-    newest_version,
     own_states,
     read_commit,
     state_at,
@@ -46,35 +43,31 @@ def listed_columns(properties: Mapping[str, str], which: str) -> list[str]:
     return list(json.loads(properties.get(which, "[]")))
 
 
-@dataclass(frozen=True)
-class HalfHead:
-    """What a version of a half says of the half as a whole: metadata, protocol and columns, without its files.
-
-    Commits of rows and states change none of them, so a process that has read a version follows the newest one by the
-    entries since, however many files the half has.
-    """
-
-    version: int
-    metadata: Metadata
-    protocol: ProtocolVersions
-    columns: str
-
-
 @shown_as("{0.path} at version {0.version}")
 class HalfSnapshot:
     """A half at one version of its log. Its files outlive every query that reads them (vacuum waits for days)."""
 
     def __init__(self, path: Path, head: HalfHead, table: DeltaTable | None = None) -> None:
         self.path = path
-        self.version = head.version
         self.head = head
         if table is not None:
             vars(self)["table"] = table
 
+    @property
+    def version(self) -> int:
+        """The version of the half."""
+        return self.head.version
+
     @cached_property
     def table(self) -> DeltaTable:
-        """The Delta table at this version. Reading it takes longer the more files it has, so it is read when needed."""
-        return _read_table(self.path, self.version)
+        """The Delta table at this version. Reading it takes longer the more files it has, so it is read when needed.
+
+        DataError when the log no longer holds the version, or is that of a table that was created again meanwhile.
+        """
+        table = _read_table(self.path, self.version)
+        if str(table.metadata().id) != self.table_id:
+            raise DataError(f"{self.path}: the table was created again meanwhile.", hint="Run it again.")
+        return table
 
     @property
     def table_id(self) -> str:
@@ -165,7 +158,10 @@ class HalfSnapshot:
 
     def with_files(self, files: Iterable[DataFile]) -> HalfSnapshot:
         """The half as if it held these files."""
-        snapshot = HalfSnapshot(self.path, replace(self.head, version=self.version))
+        return self._holding(files, self.version)
+
+    def _holding(self, files: Iterable[DataFile], version: int) -> HalfSnapshot:
+        snapshot = HalfSnapshot(self.path, replace(self.head, version=version))
         vars(snapshot)["files"] = tuple(sorted(files, key=lambda file: (file.segment, file.path)))
         return snapshot
 
@@ -179,8 +175,8 @@ class HalfSnapshot:
             for path in commit.removed:
                 files.pop(path, None)
             files.update((file.path, file) for file in commit.added)
-        snapshot, newest = self.with_files(files.values()), commits[-1]
-        snapshot.version = newest.version
+        newest = commits[-1]
+        snapshot = self._holding(files.values(), newest.version)
         vars(snapshot)["state"] = newest.state
         return snapshot
 
@@ -192,9 +188,11 @@ class HalfSnapshot:
 def follow_half(snapshot: HalfSnapshot, commits_max: int) -> HalfSnapshot | None:
     """The newest version of a half, made of an older snapshot and of the few own commits since then.
 
-    None where its log has to be opened: too many commits, or a foreign one. The caller makes sure that the table at
-    this path is the snapshot's.
+    None where its log has to be opened: its files are not listed yet, too many commits, or a foreign one. The caller
+    makes sure that the table at this path is the snapshot's.
     """
+    if "files" not in vars(snapshot):  # the log may no longer hold the older version
+        return None
     commits = list[Commit]()
     while (commit := read_commit(snapshot.path, snapshot.version + len(commits) + 1)) is not None:
         if commit.state is None or not commit.is_plain or len(commits) == commits_max:
@@ -205,10 +203,6 @@ def follow_half(snapshot: HalfSnapshot, commits_max: int) -> HalfSnapshot | None
 
 # Halves whose log this process has checked for torn files. A power failure ends the process, so once is enough.
 _LOOKED_AT: set[Path] = set()
-# The newest head of each half that this process has read, with the stamp of its version's entry, and when the folder of
-# the log had last changed when no entry was newer; None: not known.
-_HEADS: dict[Path, tuple[HalfHead, tuple[int, int], int | None]] = {}
-_FOLLOWED_MAX = 50
 
 
 def open_half(path: Path, version: int | None = None) -> HalfSnapshot:
@@ -221,53 +215,30 @@ def open_half(path: Path, version: int | None = None) -> HalfSnapshot:
     if path not in _LOOKED_AT and path.is_dir():
         set_torn_aside(path)
         _LOOKED_AT.add(path)
-    head = _followed_head(path) if version is None else None
-    if head is not None:
-        return HalfSnapshot(path, head)
-    folder = _log_folder(path)
+    if version is not None:
+        return _read_half(path, version)
+    head = followed_head(path)
+    return _read_newest(path) if head is None else HalfSnapshot(path, head)
+
+
+def _read_half(path: Path, version: int | None) -> HalfSnapshot:
     table = _read_table(path, version)
     head = HalfHead(table.version(), table.metadata(), table.protocol(), table.schema().to_json())
-    if version is None and (stamp := entry_stamp(path, head.version)) is not None and _log_folder(path) == folder:
-        _HEADS[path] = head, stamp, None
     return HalfSnapshot(path, head, table)
 
 
-def _log_folder(path: Path) -> int | None:
-    """What tells a half's log from that of a table that was created later at the same path."""
+def _read_newest(path: Path) -> HalfSnapshot:
+    forget_head(path)
     try:
-        return os.stat(path / "_delta_log").st_ino
-    except FileNotFoundError:
-        return None
-
-
-def _followed_head(path: Path) -> HalfHead | None:
-    """The head of the newest version, by an older one and the entries since; None where the log has to be read.
-
-    It has to for a foreign commit to columns or protocol, for many commits, and when the entry of the older version is
-    not the same any more: the log was cleaned, rewritten or restored, or the table was created again.
-    """
-    head, stamp, looked_ns = _HEADS.get(path, (None, None, None))
-    if head is None or stamp is None or entry_stamp(path, head.version) != stamp:
-        return None
-    newest = newest_version(path, head.version)
-    if newest == head.version:
-        changed_ns = os.stat(path / "_delta_log").st_mtime_ns
-        if changed_ns != looked_ns:
-            if newest_listed(path) != newest:  # a gap in the log, or a checkpoint without its entry
-                return None
-            _HEADS[path] = head, stamp, changed_ns
-        return head
-    if newest - head.version > _FOLLOWED_MAX:
-        return None
-    commits = [read_commit(path, version) for version in range(head.version + 1, newest + 1)]
-    if any(commit is None or not commit.is_plain for commit in commits):
-        return None
-    followed, newest_stamp = replace(head, version=newest), entry_stamp(path, newest)
-    # Looked at after the commits were read: until then they were this table's.
-    if newest_stamp is None or entry_stamp(path, head.version) != stamp:
-        return None
-    _HEADS[path] = followed, newest_stamp, None
-    return followed
+        folder = os.open(path / "_delta_log", os.O_RDONLY)
+    except OSError:
+        return _read_half(path, None)  # which says what is wrong
+    try:
+        snapshot = _read_half(path, None)
+        keep_head(path, snapshot.head, folder)
+        return snapshot
+    finally:
+        os.close(folder)
 
 
 def _read_table(path: Path, version: int | None) -> DeltaTable:

@@ -125,13 +125,13 @@ def has_entry(path: Path, version: int) -> bool:
     return os.path.exists(f"{path}/{_entry(version)}")  # each statement calls this, and building a Path takes longer
 
 
-def entry_stamp(path: Path, version: int) -> tuple[int, int] | None:
+def entry_stamp(path: Path, version: int) -> tuple[int, ...] | None:
     """What tells the commit of `version` from one of a table created later at the same path; None without the entry."""
     try:
         found = os.stat(f"{path}/{_entry(version)}")
     except FileNotFoundError:
         return None
-    return found.st_ino, found.st_mtime_ns
+    return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
 
 
 def state_at(path: Path, version: int) -> HalfState | None:

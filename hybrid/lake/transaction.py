@@ -30,6 +30,7 @@ from hybrid.lake.entry import (
     unfinished_entries,
     unknown_outcome,
 )
+from hybrid.lake.half_head import forget_head
 from hybrid.lake.layout import fence_of, spark_columns
 from hybrid.lake.log import ADDED, WIDENED, HalfSnapshot, listed_columns, open_half
 from hybrid.lake.log_entries import absolute_path, fence_at, newest_version, read_commit, state_at
@@ -248,6 +249,7 @@ class LogTransaction:
                     path.unlink(missing_ok=True)
         except Exception:  # the commit is done, and the next one tries again
             logging.getLogger(__name__).warning("%s: no checkpoint of version %s.", self._half, version, exc_info=True)
+            forget_head(self._half)  # the log may be damaged below what is followed: who opens it next reads it
 
 
 def grown_columns(

@@ -32,7 +32,7 @@ class LogPositions:
 
     def __init__(self, halves_max: int = _HALVES_MAX) -> None:
         self._halves_max = halves_max
-        self._found: dict[Path, tuple[LogPosition, tuple[int, int]]] = {}
+        self._found: dict[Path, tuple[LogPosition, tuple[int, ...]]] = {}
 
     def of(self, table: TableRef, half: Half) -> LogPosition:
         """The newest position of a half. Its log is opened if a commit was added, or if the table was created again."""

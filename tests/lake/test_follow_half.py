@@ -68,7 +68,7 @@ def test_any_commits_of_ours(half: Path, seed: int) -> None:
 def test_what_asks_for_an_opened_log(half: Path) -> None:
     add(half, "a")
     first = open_half(half)
-    assert follow_half(first, MANY) is None, "nothing follows"
+    assert first.files and follow_half(first, MANY) is None, "nothing follows"
     add(half, "b", 1)
     add(half, "b", 2)
     assert follow_half(first, 1) is None, "too many commits"
@@ -76,5 +76,6 @@ def test_what_asks_for_an_opened_log(half: Path) -> None:
     foreign(half, foreign_file(half, "theirs"))
     assert follow_half(first, MANY) is None, "a commit of another tool"
     second = open_half(half)
+    assert second.files
     DeltaTable(str(half)).alter.set_table_properties({"delta.appendOnly": "false"})
     assert follow_half(second, MANY) is None, "other properties"

@@ -12,9 +12,10 @@ from deltalake import DeltaTable
 
 from hybrid.config.table_config import Half
 from hybrid.errors import DataError, NotFoundError, OvertakenError
+from hybrid.lake import half_head
 from hybrid.lake import log as module
 from hybrid.lake.create import create_half
-from hybrid.lake.log import open_half
+from hybrid.lake.log import follow_half, open_half
 from hybrid.lake.transaction import LogTransaction
 from hybrid.table.state import Act, RealtimeState
 from tests.every_type import every_type
@@ -93,24 +94,84 @@ def test_a_log_that_was_cleaned_or_rewritten_is_read(half: Path, reads: Reads) -
     assert open_half(half).version == 12 and reads.count == before + 2
 
 
-def test_a_log_with_a_gap_is_not_taken_for_its_beginning(half: Path) -> None:
+@pytest.mark.parametrize("missing", [4, 5])
+def test_a_log_with_a_gap_is_not_taken_for_its_beginning(half: Path, missing: int) -> None:
+    """Right behind the version that is known, or behind one that follows it."""
     for _ in range(3):
         LogTransaction(half).commit(after(half), [])
-        known = open_half(half)
-    for _ in range(2):
+    assert open_half(half).version == 3
+    for _ in range(3):
         foreign(half)
-    (half / "_delta_log" / f"{4:020d}.json").unlink()
-    assert known.version == 3
+    (half / "_delta_log" / f"{missing:020d}.json").unlink()
     with pytest.raises(DataError, match="cannot be read"):
         open_half(half)
 
 
+@pytest.mark.parametrize("text", ["{", "\0" * 100, "[]\n"])
+def test_a_damaged_entry_is_told_by_who_reads_the_log(half: Path, text: str) -> None:
+    add(half, "a")
+    open_half(half)
+    (half / "_delta_log" / f"{2:020d}.json").write_text(text)
+    with pytest.raises(DataError, match="cannot be read"):
+        open_half(half)
+
+
+def test_files_of_a_table_that_was_created_again_are_not_those_of_the_one_before(half: Path) -> None:
+    add(half, "a")
+    known = open_half(half)
+    add(half, "a", 2)
+    found = open_half(half)
+    shutil.rmtree(half)
+    create_half(half, every_type(), Half.REALTIME, RealtimeState(Act("create-0", 0, "create", "y")))
+    for number in range(2):
+        add(half, "b", number)
+    assert known.version == 1 and found.version == 2
+    with pytest.raises(DataError, match="created again"):
+        _ = found.files
+
+
+def test_commits_while_the_folder_is_listed_are_no_gap(
+    half: Path, reads: Reads, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_half(half)
+    add(half, "a")
+    listed = half_head.newest_listed
+
+    def list_slowly(path: Path) -> int | None:
+        foreign(half)
+        return listed(path)
+
+    before = reads.count
+    monkeypatch.setattr(half_head, "newest_listed", list_slowly)
+    assert open_half(half).version == 2 and reads.count == before
+
+
+def test_a_checkpoint_that_fails_lets_the_log_be_read(half: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for _ in range(9):
+        LogTransaction(half).commit(after(half), [])
+    (half / "_delta_log" / f"{4:020d}.json").unlink()
+    LogTransaction(half).commit(after(half), [])
+    with pytest.raises(DataError, match="cannot be read"):
+        LogTransaction(half)
+
+
+def test_a_snapshot_whose_files_are_not_listed_is_opened_again(half: Path) -> None:
+    open_half(half)
+    add(half, "a")
+    known = open_half(half)
+    add(half, "b")
+    assert follow_half(known, 20) is None
+    assert known.files
+    followed = follow_half(known, 20)
+    assert followed is not None and (followed.version, len(followed.files)) == (2, 2)
+
+
 def test_many_commits_are_read_at_once(half: Path, reads: Reads) -> None:
     open_half(half)
-    for _ in range(module._FOLLOWED_MAX + 1):
+    for _ in range(half_head._FOLLOWED_MAX + 1):
         foreign(half)
     before = reads.count
-    assert open_half(half).version == module._FOLLOWED_MAX + 1 and reads.count == before + 1
+    assert open_half(half).version == half_head._FOLLOWED_MAX + 1 and reads.count == before + 1
 
 
 def test_a_transaction_stays_at_the_version_that_it_has_checked(half: Path, monkeypatch: pytest.MonkeyPatch) -> None:
