@@ -54,6 +54,7 @@ def test_a_commit_is_seen_by_who_looks_afterwards(halves: Halves, opened: list[P
     shared, table = OpenHalves(), ref(halves)
     before = shared.pinned(table)
     version = before.half(REALTIME).version
+    assert before.half(REALTIME).files == ()
     halves.commit_realtime([], offsets={})
     assert shared.pinned(table).half(REALTIME).version == version + 1
     assert before.half(REALTIME).version == version, "an answer of several parts is of one version"
