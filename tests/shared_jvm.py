@@ -61,7 +61,10 @@ def die_at(failpoint: str, workbench: CommitContext, worker: str, *arguments: st
 
 def dying_at(failpoint: str) -> dict[str, str]:
     """The environment of a process that dies there, or nowhere when it is empty."""
-    return {**os.environ, "HYBRID_FAILPOINT": failpoint, "PYTHONPATH": str(ROOT)}
+    # Workers need the packages of this process, whatever `python3` is.
+    return {
+        **os.environ, "HYBRID_FAILPOINT": failpoint, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable
+    }  # fmt: skip
 
 
 def _lent_gateway(workbench: CommitContext) -> dict[str, str]:
