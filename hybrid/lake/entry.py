@@ -135,6 +135,12 @@ def unfinished_entries(half: Path) -> list[Path]:
     return sorted((half / "_delta_log").glob("*.json.*.part"))
 
 
+def remove_unfinished(half: Path) -> None:
+    """Remove what killed writers left. Call it under the half's lock."""
+    for path in unfinished_entries(half):
+        path.unlink(missing_ok=True)
+
+
 def unknown_outcome(half: Path, version: int) -> MachineError:
     """The error of an operation whose entry was not confirmed."""
     return MachineError(

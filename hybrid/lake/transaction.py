@@ -27,7 +27,7 @@ from hybrid.lake.entry import (
     fence_action,
     put_entry,
     remove_action,
-    unfinished_entries,
+    remove_unfinished,
     unknown_outcome,
 )
 from hybrid.lake.half_head import forget_head
@@ -136,7 +136,7 @@ class LogTransaction:
 
         def actions() -> list[Action]:
             removals = self._removals(lambda _, segment: segment in names, data_change=True) if names else []
-            return [*map(add_action, _adds(added)), *removals]
+            return [*_additions(added), *removals]
 
         return self._commit(actions, state, is_append=not names, replacing=names)
 
@@ -152,7 +152,7 @@ class LogTransaction:
             removals = self._removals(lambda path, _: path in paths, data_change=False)
             if len(removals) < len(paths):
                 raise conflict_with(self._half)
-            return [*map(add_action, _adds(added)), *removals]
+            return [*_additions(added), *removals]
 
         return self._commit(actions, note, is_append=False)
 
@@ -245,8 +245,7 @@ class LogTransaction:
         try:
             if version - last_checkpoint(self._half) >= _CHECKPOINT_EVERY:
                 write_checkpoint(self._half, version)
-                for path in unfinished_entries(self._half):
-                    path.unlink(missing_ok=True)
+                remove_unfinished(self._half)
         except Exception:  # the commit is done, and the next one tries again
             logging.getLogger(__name__).warning("%s: no checkpoint of version %s.", self._half, version, exc_info=True)
             forget_head(self._half)  # the log may be damaged below what is followed: who opens it next reads it
@@ -314,5 +313,5 @@ def conflict_with(half: Path) -> OvertakenError:
     return OvertakenError(f"Another operation committed to {half} first.")
 
 
-def _adds(entries: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    return [entry["add"] for entry in entries]
+def _additions(entries: Sequence[Mapping[str, Any]]) -> list[Action]:
+    return [add_action(entry["add"]) for entry in entries]

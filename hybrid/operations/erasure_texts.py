@@ -15,7 +15,7 @@ from hybrid.catalog.definitions import DEFINITION_FILE
 from hybrid.config.settings import SERVE_LOCK
 from hybrid.config.table_config import Half
 from hybrid.home.query_log import FLUSH_S, QUERIES, SLOW_QUERIES
-from hybrid.lake.entry import unfinished_entries
+from hybrid.lake.entry import remove_unfinished
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.lineage_archive import archive_file, kept_acts
 from hybrid.lake.lock import half_lock
@@ -52,8 +52,7 @@ def mask_texts(home: Home, tables: Iterable[str], redaction: Redaction) -> int:
         for half in (half for half in Half if half in home.spec(name).halves):
             timeout_s = home.settings.lock_timeout_s  # no JVM commits here
             with half_lock(layout.lock(half), jvm_pid=None, timeout_s=timeout_s, waiting=home.progress.say):
-                for path in unfinished_entries(layout.half(half)):
-                    path.unlink(missing_ok=True)
+                remove_unfinished(layout.half(half))
                 count += mask_log(layout.half(half), redaction)
                 count += _mask_acts(archive_file(layout.half(half)), redaction)
     return count

@@ -13,9 +13,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import TypeVar
 
 from hybrid.runtime.backoff import Backoff
 from hybrid.store.store_faults import Fault, StoreFailure
+
+T = TypeVar("T")
 
 _PAUSE_LONGEST_S = 2.0
 
@@ -90,11 +93,11 @@ class Patience:
         return True
 
 
-def read_patiently(read: Callable[[], ObjectContent | None], patience: Patience) -> ObjectContent | None:
-    """The result of a request that changes nothing. Repeats it after silence; raises RequestFailedError at the end."""
+def repeated(request: Callable[[], T], patience: Patience) -> T:
+    """The result of a request that may be sent again, whatever became of it. RequestFailedError at the end."""
     while True:
         try:
-            return read()
+            return request()
         except RequestFailedError as error:
             if not error.failure.is_passing or not patience.is_left_after_pause():
                 raise
@@ -140,7 +143,7 @@ class ConditionalPut:
     def _compared(self, patience: Patience, failure: StoreFailure) -> PutResult | None:
         """Whose object keeps the condition from holding; None: none does any more, so the write is sent again."""
         try:
-            present = read_patiently(self._read, patience)
+            present = repeated(self._read, patience)
         except RequestFailedError as error:
             return self._result(PutOutcome.UNKNOWN, cause=error.failure.cause)
         if present is not None and present.data == self._data:  # an attempt without an answer, or a proxy that repeats

@@ -16,6 +16,7 @@ from hybrid.store.conditional_put import (
     PutResult,
     RequestFailedError,
     WrittenObject,
+    repeated,
 )
 from hybrid.store.store_clock import StoreTime, read_store_time
 from hybrid.store.store_faults import Fault, classify, store_error
@@ -189,13 +190,10 @@ class StoreClient:
 
     def _repeated(self, deed: str, call: Callable[[], T]) -> T:
         """The result of requests that may be sent again whatever has become of them."""
-        patience = Patience(self.tuning.patience_s)
-        while True:
-            try:
-                return _asking(call)
-            except RequestFailedError as error:
-                if not error.failure.is_passing or not patience.is_left_after_pause():
-                    raise store_error(self.location, deed, error.failure) from error
+        try:
+            return repeated(lambda: _asking(call), Patience(self.tuning.patience_s))
+        except RequestFailedError as error:
+            raise store_error(self.location, deed, error.failure) from error
 
 
 def _asking(call: Callable[[], T]) -> T:

@@ -92,7 +92,7 @@ def test_kills_at_random_under_load(broker: str, tmp_path: Path) -> None:
     print(f"\n{len(took)} kills: healthy again in {median:.1f} s (median), {longest:.1f} s (max)")
     print(f"{len(load.answers)} answers: {checked}; {load.produced()} rows, all once")
     print(f"runs: {counted(runs)}; {load.lost} answers were lost; SIGTERM ended it in {ended_s:.1f} s")
-    assert median < HEALTHY_S_MAX, took  # `_kill_and_heal` bounds each: tests beside this one slow it down
+    assert longest < HEALTHY_S_MAX, took
     assert runs[(MOVE, "DONE")], runs
 
 
