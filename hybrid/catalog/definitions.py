@@ -15,8 +15,8 @@ from typing import Any
 
 from hybrid.errors import ConflictError, DataError
 from hybrid.runtime import durable
+from hybrid.store.mirror import DEFINITION_FILE, mirror_at
 
-DEFINITION_FILE = "definition.json"
 # What may become a path: a single plain folder below the warehouse.
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}")
 
@@ -90,10 +90,44 @@ class Definitions:
         """Add a table. ConflictError when one of that name exists, even if another process added it just now."""
         if not durable.create_text(self._writable(definition.name), _document(definition)):
             raise ConflictError(f"Table '{definition.name}' exists already.", hint="hybrid table list")
+        self.publish(definition.name)
 
     def replace(self, definition: Definition) -> None:
         """Replace a table's definition."""
         durable.write_text(self._writable(definition.name), _document(definition))
+        self.publish(definition.name)
+
+    def require_writable(self) -> None:
+        """ConflictError when another home writes the warehouse on a store."""
+        mirror = mirror_at(self._warehouse)
+        if mirror is not None:
+            mirror.require_writable(is_recent_enough=False)
+
+    def publish(self, name: str) -> None:
+        """Put a table's definition on the warehouse's store, where it has one."""
+        mirror = mirror_at(self._warehouse)
+        if mirror is not None:
+            from hybrid.store.published_definition import publish_definition
+
+            publish_definition(mirror, self._warehouse / name)
+
+    def published(self, name: str) -> Definition | None:
+        """A table's definition on the warehouse's store; None without a store, or without one there."""
+        mirror = mirror_at(self._warehouse)
+        if mirror is None:
+            return None
+        from hybrid.store.published_definition import published_table
+
+        table = published_table(mirror, name)
+        return None if table is None else Definition(**table.document)
+
+    def withdraw(self, name: str) -> None:
+        """Delete a dropped table's definition on the warehouse's store, where it has one."""
+        mirror = mirror_at(self._warehouse)
+        if mirror is not None:
+            from hybrid.store.published_definition import withdraw_definition
+
+            withdraw_definition(mirror, name)
 
     def set_aside(self, name: str, ending: str) -> Path | None:
         """Rename a damaged definition, with the suffix `ending`. Returns the new path; None when there is none."""

@@ -23,6 +23,7 @@ from hybrid.catalog.sqlite_file import remove_taken_in, take_in
 from hybrid.clock import read_clock, wall_clock_ms
 from hybrid.errors import ConflictError, MachineError, UsageError
 from hybrid.runtime import durable
+from hybrid.store.ownership import WarehouseOwner
 
 OWNER_FILE = "catalog.id"  # the id under which a home owns its catalog in a database
 _ID = re.compile(r"[0-9a-f]{32}")
@@ -66,6 +67,12 @@ def _id_of(home: Path) -> str:
             hint="Restore it: it is the first word of SELECT folder FROM origin; or rm it, and name an empty database.",
         )
     return id_
+
+
+def warehouse_owner(home: Path) -> WarehouseOwner:
+    """The home as the writer of a warehouse on an object store."""
+    durable.make_private(home)
+    return WarehouseOwner(_id_of(home), f"{socket.gethostname()}:{home.resolve()}")
 
 
 def claim_database(engine: sa.Engine, home: Path, owner: Owner) -> None:

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from hybrid.runtime import durable
+from hybrid.store.mirror import mirror_at
 
-_FOLDER = ".schemas"
+SCHEMAS_FOLDER = ".schemas"
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 
 
@@ -26,7 +27,7 @@ class Schemas:
     """The schemas that are stored on their own in a warehouse folder."""
 
     def __init__(self, warehouse: Path) -> None:
-        self._folder = warehouse / _FOLDER
+        self._folder = warehouse / SCHEMAS_FOLDER
 
     def names(self) -> list[str]:
         """The names of the schemas, sorted."""
@@ -46,10 +47,19 @@ class Schemas:
     def put(self, name: str, document: Mapping[str, Any]) -> None:
         """Store a schema, replacing one of the same name."""
         durable.make_folder(self._folder)
+        mirror = mirror_at(self._folder)
+        if mirror is not None:
+            mirror.require_writable()
         durable.write_text(self._path(name), json.dumps(dict(document), indent=1))
+        if mirror is not None:
+            mirror.client.upload_file(f"{SCHEMAS_FOLDER}/{name}.json", self._path(name))
 
     def remove(self, name: str) -> None:
         """Remove the schema of that name, if it exists."""
+        mirror = mirror_at(self._folder)
+        if mirror is not None:
+            mirror.require_writable()
+            mirror.client.delete(f"{SCHEMAS_FOLDER}/{name}.json")
         self._path(name).unlink(missing_ok=True)
         if self._folder.is_dir():
             durable.sync(self._folder)

@@ -38,6 +38,7 @@ NOUNS = {
     "replacement": Noun("hybrid.cli.replacement:replacement", "List and revert segment replacements."),
     "backfill": Noun("hybrid.cli.backfill:backfill", "Correct a time range: plan, inspect, run, revert."),
     "backup": Noun("hybrid.cli.backup:backup", "Back up a home and restore it."),
+    "warehouse": Noun("hybrid.cli.warehouse:warehouse", "Keep the tables on an object store."),
     "access": Noun("hybrid.cli.access:access", "Manage server accounts."),
     "admin": Noun("hybrid.cli.admin:admin", "Run Pinot's admin commands."),
     "connector": Noun("hybrid.cli.connector:connector", "List, start, pause and reset connectors."),

@@ -111,6 +111,7 @@ def _write_anew(home: Hybrid, name: str, act: Act) -> str:
     )
     home.context.spec_of(definition)  # raises, so that a definition that cannot be read is never stored
     with creation_lock(home.context.layout(name), home.settings.lock_timeout_s, home.context.progress):
+        definition = home.context.definitions.published(name) or definition
         aside = home.context.definitions.set_aside(name, now_words())
         home.context.definitions.add(definition)
     backup_note = f" The damaged one is kept as {aside.name}." if aside is not None else ""

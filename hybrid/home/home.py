@@ -22,6 +22,7 @@ from hybrid.logs import log_context
 from hybrid.progress import Progress
 from hybrid.runtime import durable
 from hybrid.runtime.disk import keep_free
+from hybrid.store.mirror import configure as configure_mirror
 
 if TYPE_CHECKING:
     from hybrid.catalog.catalog import Catalog
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from hybrid.config.input_rules import InputRules
     from hybrid.home.query_log import QueryLog
     from hybrid.lake.table_context import TableContext
+    from hybrid.store.ownership import WarehouseOwner
 
 
 class Report(Protocol):
@@ -70,6 +72,12 @@ def is_act_of(act_id: str, run_id: str) -> bool:
     return act_id in (run_act_id(kind, run_id), f"{kind}-{run_id}")
 
 
+def _warehouse_owner(settings: Settings) -> WarehouseOwner:
+    from hybrid.catalog.ownership import warehouse_owner
+
+    return warehouse_owner(settings.home)
+
+
 class Home:
     """A home. `now_ms` is the clock that closes buckets; `task` is the run being executed."""
 
@@ -83,6 +91,7 @@ class Home:
         self.settings = settings
         durable.configure(settings.home, settings.durable)
         keep_free(settings.home, settings.disk_reserve_bytes)
+        configure_mirror(settings.warehouse, settings.warehouse_url, lambda: _warehouse_owner(settings))
         self.progress = progress
         self.now_ms = now_ms
         # Whether Spark's JVM gets a session of its own, whose priority can be changed.

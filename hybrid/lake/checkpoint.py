@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from deltalake import DeltaTable
 
 from hybrid.runtime import durable
+from hybrid.store.mirror import mirror_at
 
 HINT = "_last_checkpoint"
 
@@ -44,9 +45,24 @@ def write_checkpoint(half: Path, version: int) -> None:
 
 
 def store_checkpoint(half: Path, files: Iterable[Path]) -> None:
-    """Sync a checkpoint's files and the hint to disk. Call it before deleting anything that the checkpoint replaces."""
+    """Sync a checkpoint's files and the hint to disk, and upload them to a warehouse's store.
+
+    Call it before deleting anything that the checkpoint replaces.
+    """
     log = half / "_delta_log"
-    durable.sync_files([path for path in (*files, log / HINT) if path.exists()], log)
+    there = [path for path in (*files, log / HINT) if path.exists()]
+    durable.sync_files(there, log)
+    mirror = mirror_at(half)
+    if mirror is not None:
+        for path in there:  # the hint last: it names the checkpoint
+            mirror.upload(half, f"_delta_log/{path.name}")
+
+
+def delete_on_store(half: Path, paths: Sequence[Path]) -> None:
+    """Delete files of a half's log on the warehouse's store, where it has one. Call it before deleting them here."""
+    mirror = mirror_at(half)
+    if mirror is not None:
+        mirror.delete(half, [f"_delta_log/{path.name}" for path in paths])
 
 
 def delete_file(path: Path) -> None:

@@ -27,8 +27,15 @@ from pathlib import Path
 from typing import Any
 
 from hybrid.errors import DataError
-from hybrid.lake.checkpoint import HINT, delete_file, hinted_version, store_checkpoint, write_checkpoint
-from hybrid.lake.lineage_archive import VersionedAct, keep_acts, outlives_log
+from hybrid.lake.checkpoint import (
+    HINT,
+    delete_file,
+    delete_on_store,
+    hinted_version,
+    store_checkpoint,
+    write_checkpoint,
+)
+from hybrid.lake.lineage_archive import VersionedAct, keep_acts, outlives_log, store_archive
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.table.state import Act, from_user_metadata
 
@@ -105,6 +112,7 @@ def remove_expired(half: HalfSnapshot, expired: Expired) -> None:
     if open_half(half.path).table_id != half.table_id:
         raise DataError(f"{half.path}: the table was created again meanwhile. Nothing of its log was removed.")
     keep_acts(half.path, half.table_id, expired.kept)
+    store_archive(half.path)
     if not expired.is_written:
         write_checkpoint(half.path, expired.base)
     checkpoints = _Log.of(half.path).checkpoints
@@ -113,8 +121,10 @@ def remove_expired(half: HalfSnapshot, expired: Expired) -> None:
     _ = open_half(half.path, expired.base).files  # every later version depends on the base: prove that it is readable
     hinted = hinted_version(half.path)
     if hinted is not None and (hinted < expired.cut or hinted not in checkpoints):
+        delete_on_store(half.path, [half.path / "_delta_log" / HINT])
         delete_file(half.path / "_delta_log" / HINT)
     store_checkpoint(half.path, checkpoints[expired.base])
+    delete_on_store(half.path, expired.files)
     for path in expired.files:
         delete_file(path)
 

@@ -33,6 +33,7 @@ from hybrid.lake.transaction import (
     refuse_columns,
 )
 from hybrid.runtime import durable
+from hybrid.store.mirror import mirror_at
 from hybrid.table.columns import SEGMENT
 from hybrid.table.state import HalfState, to_user_metadata
 
@@ -83,6 +84,7 @@ def _commit_in_log(
 
 def _commit_by_spark(frame: DataFrame, half: Path, state: HalfState, planned: int, replacing: Sequence[str]) -> int:
     """`commit_act` as a transaction of Delta's own."""
+    _refuse_mirror(half)
     transaction = _start(frame.sparkSession, half)
     if any(state_at(half, version) is not None for version in range(planned + 1, transaction.readVersion() + 1)):
         raise conflict_with(half)  # fail before files are written in vain
@@ -273,12 +275,20 @@ def _files_committer(spark: SparkSession, act: FileAct) -> Callable[[Written], i
 
 def _begin(spark: SparkSession, act: FileAct) -> Any:
     """A transaction of Delta's own, after the checks that Spark's own writer would make; that writer is bypassed."""
+    _refuse_mirror(act.half)
     jvm: Any = spark._jvm
     transaction = _start(spark, act.half)
     metadata = transaction.metadata()
     settings = dict(jvm.scala.jdk.javaapi.CollectionConverters.asJava(metadata.configuration()))
     refuse_columns(act.half, metadata.schemaString(), settings, act.columns, takes_narrower=act.takes_narrower)
     return transaction
+
+
+def _refuse_mirror(half: Path) -> None:
+    """ConflictError in a warehouse on an object store, which Delta's own writer does not know of."""
+    if mirror_at(half) is not None:
+        features = ", ".join(LogTransaction(half).foreign_features)
+        raise changed_by_others(half, f"it has {features}, with which only Spark can commit, and not to a store")
 
 
 def _replaced_files(spark: SparkSession, act: FileAct, transaction: Any) -> list[Any]:
@@ -373,6 +383,7 @@ def commit_columns(
 def _commit_columns_by_spark(
     spark: SparkSession, half: Path, state: HalfState, fields: Sequence[Mapping[str, Any]], widened: Collection[str]
 ) -> int:
+    _refuse_mirror(half)
     jvm: Any = spark._jvm
     transaction = _start(spark, half)
     metadata = json.loads(transaction.metadata().json())["metaData"]

@@ -19,6 +19,7 @@ from hybrid.lake.lock import half_lock
 from hybrid.lake.staging import staging_folder
 from hybrid.progress import Progress
 from hybrid.runtime.json_values import stamp
+from hybrid.store.mirror import mirror_at
 from hybrid.table.state import HalfState
 
 if TYPE_CHECKING:
@@ -81,6 +82,7 @@ class CommitContext:
                 record_jvm(jvm_pid(self.spark))
                 return self.spark
 
+            _settle(layout.half(half))
             yield LockedHalf(layout.half(half), recorded_spark)
 
     def until_not_overtaken(self, table: str, attempt: Callable[[], Report], attempts_min: int = 1) -> Report:
@@ -112,6 +114,15 @@ class CommitContext:
     def staging(self, layout: TableLayout, act_id: str) -> AbstractContextManager[Path]:
         """A folder for staged rows, removed at the end. The next start sweeps the folders of killed operations."""
         return staging_folder(layout.staging(act_id))
+
+
+def _settle(half: Path) -> None:
+    """Bring a mirror's half up to what its store has, if the last holder of its lock could not."""
+    mirror = mirror_at(half)
+    if mirror is not None:
+        from hybrid.lake.store_log import settle
+
+        settle(mirror, half)
 
 
 def new_act_id(kind: str) -> str:

@@ -18,10 +18,12 @@ from deltalake import Schema
 from hybrid.clock import wall_clock_ms
 from hybrid.config.table_config import Half, TableSpec
 from hybrid.errors import ConflictError
-from hybrid.lake.entry import Put, commit_info, entry_text, put_entry, unknown_outcome
+from hybrid.lake.entry import commit_info, entry_text, put_entry, unknown_outcome
+from hybrid.lake.entry_file import Put
 from hybrid.lake.failpoints import failpoint, failpoint_inside
 from hybrid.lake.layout import physical_columns, statistics_columns
 from hybrid.runtime import durable
+from hybrid.store.mirror import mirror_at, new_half_key
 from hybrid.table.columns import HIDDEN, REJECTED_ONLY, SEGMENT
 from hybrid.table.state import HalfState, to_user_metadata
 
@@ -37,6 +39,8 @@ def create_half(path: Path, spec: TableSpec, half: Half, state: HalfState) -> No
     failpoint("create", "before")
     with failpoint_inside("create", path):
         (path / "_delta_log").mkdir(parents=True, exist_ok=True)
+        if mirror_at(path) is not None:
+            new_half_key(path)
         text = entry_text(
             [
                 commit_info(to_user_metadata(state), None, is_append=True),

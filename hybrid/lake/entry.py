@@ -10,41 +10,23 @@ Actions follow Delta's protocol: "Commit Provenance Information", "Transaction I
 
 from __future__ import annotations
 
-import errno
 import json
-import os
 import uuid
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
-from enum import Enum
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
 
 from hybrid.clock import wall_clock_ms
-from hybrid.errors import DataError, MachineError
-from hybrid.lake.log_entries import entry_path
-from hybrid.runtime import durable
+from hybrid.errors import MachineError
+from hybrid.lake.entry_file import Put, link_entry
+from hybrid.store.mirror import mirror_at, refuse_marked
 from hybrid.table.columns import SEGMENT
 
 Action = Mapping[str, Any]
 
 # The characters that delta-rs leaves as they are in paths of a log.
 _UNESCAPED = "/=-_.~()!',;:@&+$"
-_INFO = '{"commitInfo"'
-# With these errors a file system has certainly not given the entry its name. Others may come from a server that has.
-_REFUSALS = {
-    errno.EACCES, errno.EDQUOT, errno.EMLINK, errno.ENOENT, errno.ENOSPC, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP,
-    errno.EPERM, errno.EROFS, errno.EXDEV,
-}  # fmt: skip
-
-
-class Put(Enum):
-    """What became of an entry: `UNKNOWN` when its version is free, but the writing may yet succeed."""
-
-    MADE = "made"
-    EXISTS = "exists"
-    UNKNOWN = "unknown"
 
 
 def entry_text(actions: Iterable[Action]) -> str:
@@ -110,59 +92,18 @@ def put_entry(half: Path, version: int, text: str) -> Put:
     certainly not written, such as on a full disk. After UNKNOWN only a later commit tells: nothing that the entry names
     may be deleted before.
     """
-    path = entry_path(half, version)
-    try:
-        fresh = durable.write_beside(path, text)
-    except OSError as error:
-        raise _not_written(half, version, error) from error
-    try:
-        os.link(fresh, path)  # and not `rename_new`, which has empty files where there are no links
-    except OSError as error:
-        made = _put_by(path)
-        if made is not None:  # the file system may have failed after it made the name, or have asked its server twice
-            return Put.MADE if made == _id_in(text) else Put.EXISTS
-        if error.errno in _REFUSALS:
-            raise _not_written(half, version, error) from error
-        return Put.UNKNOWN
-    finally:
-        with suppress(OSError):  # what has become of the entry is told; `unfinished_entries` are removed later
-            fresh.unlink()
-    return Put.MADE
+    mirror = mirror_at(half)
+    if mirror is None:
+        refuse_marked(half.parent.parent)
+        return link_entry(half, version, text)
+    from hybrid.lake.store_log import put_through
 
-
-def unfinished_entries(half: Path) -> list[Path]:
-    """What writers that were killed left of entries, under the half's lock. No reader of a log looks at it."""
-    return sorted((half / "_delta_log").glob("*.json.*.part"))
-
-
-def remove_unfinished(half: Path) -> None:
-    """Remove what killed writers left. Call it under the half's lock."""
-    for path in unfinished_entries(half):
-        path.unlink(missing_ok=True)
+    return put_through(mirror, half, version, text)
 
 
 def unknown_outcome(half: Path, version: int) -> MachineError:
     """The error of an operation whose entry was not confirmed."""
     return MachineError(
-        f"{half}: the disk did not say whether the log entry of version {version} was written.",
+        f"{half}: it is not known whether the log entry of version {version} was written: no answer said so.",
         hint="Look in `hybrid task list` and `hybrid segment list` whether it was done before you run it again.",
     )
-
-
-def _not_written(half: Path, version: int, error: OSError) -> DataError:
-    return DataError(f"{half}: the log entry of version {version} was not written: {error}")
-
-
-def _put_by(path: Path) -> str | None:
-    """The id of the writing that made an entry; empty for another writer's, None without an entry that can be read."""
-    try:
-        return _id_in(path.read_text(encoding="utf-8"))
-    except OSError:
-        return None
-
-
-def _id_in(text: str) -> str:
-    for line in text.split("\n"):
-        if line.startswith(_INFO):
-            return str(json.loads(line)["commitInfo"].get("txnId", ""))
-    return ""

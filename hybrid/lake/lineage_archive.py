@@ -15,8 +15,10 @@ from pathlib import Path
 
 from hybrid.runtime import durable
 from hybrid.runtime.json_values import without_samples
+from hybrid.store.mirror import mirror_at
 from hybrid.table.state import Act
 
+ARCHIVE_ENDING = ".acts"
 VersionedAct = tuple[int, Act]
 
 
@@ -41,6 +43,13 @@ def keep_acts(half: Path, table_id: str, acts: Iterable[VersionedAct]) -> None:
     durable.write_text(archive_file(half), "\n".join(lines))
 
 
+def store_archive(half: Path) -> None:
+    """Upload the archive to the warehouse's store, where it has one. Call it before the log is cleaned."""
+    mirror = mirror_at(half)
+    if mirror is not None and archive_file(half).exists():
+        mirror.client.upload_file(f"{mirror.key_of(half)}{ARCHIVE_ENDING}", archive_file(half))
+
+
 def kept_acts(half: Path, table_id: str | None = None) -> list[VersionedAct]:
     """The archived (version, act) of the Delta table with that id, newest first; None: of any table at that place."""
     try:
@@ -54,4 +63,4 @@ def kept_acts(half: Path, table_id: str | None = None) -> list[VersionedAct]:
 
 def archive_file(half: Path) -> Path:
     """The archive of a half; it may not exist."""
-    return half.with_name(f"{half.name}.acts")
+    return half.with_name(f"{half.name}{ARCHIVE_ENDING}")

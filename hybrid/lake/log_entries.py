@@ -14,6 +14,7 @@ from urllib.parse import unquote
 from hybrid.table.columns import SEGMENT, TIME
 from hybrid.table.state import Act, HalfState, from_user_metadata
 
+_ENTRY = re.compile(r"\d{20}\.json")
 _ENTRY_OR_CHECKPOINT = re.compile(r"\d{20}\.(?:json|checkpoint.*\.parquet)")
 
 
@@ -113,6 +114,15 @@ def newest_listed(path: Path) -> int | None:
     """The newest version with an entry or a checkpoint in a log's folder, whatever is missing below; None: none."""
     names = (entry.name for entry in os.scandir(path / "_delta_log"))
     return max((int(name[:20]) for name in names if _ENTRY_OR_CHECKPOINT.fullmatch(name)), default=None)
+
+
+def newest_entry(path: Path) -> int:
+    """The newest version with an entry in a log's folder; -1 without any, or without a folder."""
+    try:
+        names = [entry.name for entry in os.scandir(path / "_delta_log")]
+    except FileNotFoundError:
+        return -1
+    return max((int(name[:20]) for name in names if _ENTRY.fullmatch(name)), default=-1)
 
 
 def is_followed(path: Path, version: int) -> bool:

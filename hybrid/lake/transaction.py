@@ -20,16 +20,15 @@ from hybrid.errors import ConflictError, OvertakenError
 from hybrid.lake.checkpoint import last_checkpoint, write_checkpoint
 from hybrid.lake.entry import (
     Action,
-    Put,
     add_action,
     commit_info,
     entry_text,
     fence_action,
     put_entry,
     remove_action,
-    remove_unfinished,
     unknown_outcome,
 )
+from hybrid.lake.entry_file import Put, remove_unfinished
 from hybrid.lake.half_head import forget_head
 from hybrid.lake.layout import fence_of, spark_columns
 from hybrid.lake.log import ADDED, WIDENED, HalfSnapshot, listed_columns, open_half

@@ -80,6 +80,9 @@ class ErasureAttempt:
         return purge(self._home.table_context(ref), replace(request, locates=True))
 
     def _work(self) -> tuple[Mapping[str, str], ...]:
+        from hybrid.replace.purge.purge import refuse_store
+
+        refuse_store(self._home.settings.warehouse)
         for table in self._certificate.tables:
             self._refuse_override(table.table)
             self._refuse_copies(table.table, "Nothing was removed.")

@@ -11,11 +11,10 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hybrid.catalog.definitions import DEFINITION_FILE
 from hybrid.config.settings import SERVE_LOCK
 from hybrid.config.table_config import Half
 from hybrid.home.query_log import FLUSH_S, QUERIES, SLOW_QUERIES
-from hybrid.lake.entry import remove_unfinished
+from hybrid.lake.entry_file import remove_unfinished
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.lineage_archive import archive_file, kept_acts
 from hybrid.lake.lock import half_lock
@@ -25,6 +24,7 @@ from hybrid.runtime import durable
 from hybrid.runtime.file_lock import is_locked
 from hybrid.runtime.rotated_file import rotation_paused
 from hybrid.sql.redaction import Redaction
+from hybrid.store.mirror import DEFINITION_FILE
 
 if TYPE_CHECKING:
     from hybrid.home.home import Home

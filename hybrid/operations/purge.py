@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hybrid.catalog.definitions import DEFINITION_FILE, Definition
+from hybrid.catalog.definitions import Definition
 from hybrid.config.table_config import TableSpec
 from hybrid.errors import HybridError
 from hybrid.lake.commit_context import new_act_id
@@ -22,6 +22,7 @@ from hybrid.progress import counted
 from hybrid.replace.purge.report import PurgeReport
 from hybrid.replace.purge.request import PurgeRequest
 from hybrid.sql.row_sql import condition_words, row_condition
+from hybrid.store.mirror import DEFINITION_FILE
 
 if TYPE_CHECKING:
     from hybrid.home.home import Home

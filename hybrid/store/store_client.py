@@ -6,7 +6,8 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, TypeVar
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, TypeVar
 
 from hybrid.errors import MachineError
 from hybrid.store.conditional_put import (
@@ -25,12 +26,14 @@ from hybrid.store.store_location import StoreLocation, check_endpoint, parse_loc
 if TYPE_CHECKING:
     import obstore
     from obstore.store import S3Store
+    from typing_extensions import Buffer
 
 T = TypeVar("T")
 
 _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 # The smallest part of S3 but for the last one.
 PART_BYTES = 5 << 20
+_RANGE_BYTES = 8 << 20
 
 
 @dataclass(frozen=True)
@@ -129,6 +132,40 @@ class StoreClient:
             ),
         )
 
+    def size_of(self, key: str) -> int | None:
+        """The bytes of an object, or None if there is none."""
+
+        def look() -> int | None:
+            try:
+                return int(self._obstore.head(self._store, key)["size"])
+            except FileNotFoundError as error:
+                if classify(error).fault is Fault.MISSING:
+                    return None
+                raise
+
+        return self._repeated(f"look at {key}", look)
+
+    def upload_file(self, key: str, path: Path, part_bytes: int = PART_BYTES) -> None:
+        """Write an object with the bytes of a file, in parts if it is longer than one; as `upload`, not in memory."""
+        is_long = path.stat().st_size > part_bytes
+        self._repeated(
+            f"write {key}",
+            lambda: self._obstore.put(self._store, key, path, use_multipart=is_long, chunk_size=part_bytes),
+        )
+
+    def download(self, key: str, path: Path) -> bool:
+        """Write an object's bytes to a file, replacing what is there; False if there is no object.
+
+        After an error the file may hold the beginning.
+        """
+        size = self.size_of(key)
+        if size is None:
+            return False
+        with path.open("wb") as file:
+            for start in range(0, size, _RANGE_BYTES):  # each within the time of a request, however long the object is
+                _write(file, self._range(key, start, min(_RANGE_BYTES, size - start)))
+        return True
+
     def delete(self, key: str) -> None:
         """Delete the object; no error if there is none."""
 
@@ -188,6 +225,13 @@ class StoreClient:
                 return None
             raise
 
+    def _range(self, key: str, start: int, length: int) -> Buffer:
+        def read() -> Buffer:
+            chunk: Buffer = self._obstore.get_range(self._store, key, start=start, length=length)
+            return chunk
+
+        return self._repeated(f"read {key}", read)
+
     def _repeated(self, deed: str, call: Callable[[], T]) -> T:
         """The result of requests that may be sent again whatever has become of them."""
         try:
@@ -205,6 +249,14 @@ def _asking(call: Callable[[], T]) -> T:
     except (BaseError, OSError) as error:
         failure = classify(error)
     raise RequestFailedError(failure)
+
+
+def _write(file: IO[bytes], chunk: Buffer) -> None:
+    """Write to a local file. Its disk's errors are not the store's: repeating the request would not help."""
+    try:
+        file.write(chunk)
+    except OSError as error:
+        raise MachineError(f"{file.name}: {error.strerror}.") from error
 
 
 def _written(result: obstore.PutResult) -> WrittenObject:

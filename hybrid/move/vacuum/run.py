@@ -20,6 +20,7 @@ from hybrid.lake.retention_window import FILES, Unneeded, retention_window_of, u
 from hybrid.lake.table_context import TableContext
 from hybrid.move.vacuum.report import Removed, VacuumReport, report_of
 from hybrid.runtime.json_values import utc
+from hybrid.store.mirror import Mirror, mirror_at
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,6 +47,10 @@ class _Half:
 
     def run(self) -> Removed:
         base = self._table.half(self._half)
+        if mirror_at(base.path) is not None:
+            with self._table.lock(self._half, with_spark=False):
+                pass  # the mirror catches up with its store
+            base = self._table.half(self._half)
         try:
             window, files = retention_window_of(base), unneeded_files(base)
         except DataError as error:
@@ -56,6 +61,9 @@ class _Half:
         reasons: list[str] = []
         if files and not self._dry_run:
             files = self._vacuumed(base, files)
+        mirror = mirror_at(base.path)
+        if mirror is not None and not self._dry_run:
+            self._clear_store(mirror, files, window.files_ms)
         if not files:
             reasons.append(f"no data file has been obsolete since before {utc(self._now_ms - window.files_ms)}")
         # By whole days, like Delta's own cleanup: what was planned on a version may take a while to commit.
@@ -82,6 +90,14 @@ class _Half:
             pass  # the last holder's files may be older than the window; later holders write younger ones
         vacuum(self._table.bench.spark, base.path)
         return [file for file in files if not file.path.exists()]
+
+    def _clear_store(self, mirror: Mirror, removed: list[Unneeded], window_ms: int) -> None:
+        from hybrid.lake.store_vacuum import remove_from_store, require_files
+
+        with self._table.lock(self._half, with_spark=False):
+            base = self._table.half(self._half)
+            require_files(base)
+            remove_from_store(mirror, base, [file.path for file in removed], window_ms)
 
     def _clean(self, base: HalfSnapshot, log: Expired) -> None:
         self._table.bench.progress.say(f"Cleaning the log of {self._half} of '{self._table.name}'.")

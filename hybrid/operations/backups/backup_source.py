@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hybrid.catalog.definitions import DEFINITION_FILE, parse_definition
+from hybrid.catalog.definitions import parse_definition
 from hybrid.clock import wall_clock_ms
 from hybrid.config.table_config import Half, TableSpec
 from hybrid.errors import ConflictError, DataError, HybridError, NotFoundError
@@ -21,6 +21,7 @@ from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.operations.backups.backup_manifest import BackupTable
 from hybrid.query.revision import PinnedHalves, TableRevision, pin_halves
 from hybrid.runtime.json_values import stamp
+from hybrid.store.mirror import DEFINITION_FILE, ENTRY_ENDING, KEY_ENDING
 from hybrid.table.boundary import offsets_to_json
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 _ROUNDS_MAX, _ERRORS_MAX = 100, 10
 # Of the table's folder: rows of operations in progress, and locks.
+# A restored table is another one, so it has no folder on a store.
+_NOT_COPIED_ENDINGS = (".lock", ".part", KEY_ENDING, ENTRY_ENDING)
 _NOT_COPIED_FOLDERS = frozenset({"staging", "rows.gone"})
 _NOT_COPIED_FILES = frozenset({"running", "lock"})
 _DOCUMENTS = (".json", ".acts")
@@ -139,7 +142,7 @@ def _walk(folder: Path, prefix: str) -> Iterator[tuple[str, FileStamp]]:
         return
     for entry in entries:
         name = entry.name
-        if name.startswith(".") or name in halves or name.endswith((".lock", ".part")):
+        if name.startswith(".") or name in halves or name.endswith(_NOT_COPIED_ENDINGS):
             continue
         if entry.is_dir(follow_symlinks=False):
             if name not in _NOT_COPIED_FOLDERS:

@@ -1,4 +1,4 @@
-"""The settings file of a home as a backup keeps it: without secrets, and without the server and database it used."""
+"""The settings file of a home as a backup keeps it: without secrets, server, database and store that it used."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hybrid.schema.secrets import hides
 
 _KEY = re.compile(r"""\s*["']?([A-Za-z0-9_.\-]+)["']?\s*=""")
 _SECTION = re.compile(r"\s*\[")
-_OTHERS = frozenset({"server", "token", "catalog"})
+_OTHERS = frozenset({"server", "token", "catalog", "warehouse"})
 # A comment, or before it a string, in which a number sign begins none. Strings over several lines come first.
 _TOKEN = re.compile(r'"""(?:\\.|[^\\])*?"""|\'\'\'.*?\'\'\'|"(?:\\.|[^"\\\n])*"|\'[^\'\n]*\'|[ \t]*#[^\n]*', re.DOTALL)
 # `name=` or `name:` inside of a value, as in `-Dstore.password=x`, and the login of a URL.
@@ -18,7 +18,7 @@ _LOGIN = re.compile(r"://[^/@\s]*:[^/@\s]*@")
 
 
 def portable_settings(text: str) -> tuple[str | None, list[str]]:
-    """The text without lines of secrets, `server`, `token`, `catalog` and comments, and the keys that were left out.
+    """The text without secrets, `server`, `token`, `catalog`, `warehouse` and comments, and the keys left out.
 
     A line is one of a secret by its key, or by a value with `password=` or the like. Comments may hold former secrets.
     The text is None when the rest cannot be read as TOML, or still holds a secret: it may be spread over lines.

@@ -19,14 +19,15 @@ from hybrid.lake.layout import TableLayout
 from hybrid.lake.lock import half_lock
 from hybrid.runtime import durable
 from hybrid.runtime.sentence_repr import shown_as
+from hybrid.store.mirror import half_keys, mirror_at
 from hybrid.table.columns import bookkeeping
 
 if TYPE_CHECKING:
     from hybrid.home.home import Home
 
-_DROPPED = ".dropped"
+DROPPED = ".dropped"
 _PURGING = ".purging"  # the ending of a copy whose files are being removed
-_MOMENT = "%Y%m%dT%H%M%S.%fZ"
+MOMENT = "%Y%m%dT%H%M%S.%fZ"
 
 
 @shown_as("{0.name}: {0.state}, {0.rows} rows")
@@ -57,8 +58,9 @@ def drop_table(home: Home, name: str, *, purge: bool = False) -> str:
         return _removed(name.partition("@")[0], copies, with_table=False)
     spec = home.spec(name)
     name, layout = spec.name, home.layout(spec.name)
-    moment = datetime.fromtimestamp(home.now_ms() / 1000, UTC).strftime(_MOMENT)
-    aside = home.settings.warehouse / _DROPPED / f"{name}@{moment}"
+    moment = datetime.fromtimestamp(home.now_ms() / 1000, UTC).strftime(MOMENT)
+    home.definitions.require_writable()
+    aside = home.settings.warehouse / DROPPED / f"{name}@{moment}"
     durable.make_folder(aside.parent)
     with ExitStack() as locks:
         for half in sorted(spec.halves):
@@ -66,6 +68,7 @@ def drop_table(home: Home, name: str, *, purge: bool = False) -> str:
             lock = half_lock(layout.lock(half), jvm_pid=None, timeout_s=timeout_s, waiting=home.progress.say)
             locks.enter_context(lock)
         durable.rename(layout.root, aside)  # atomic, so that a purge that crashes leaves no partial table
+    home.definitions.withdraw(name)
     if not purge:
         return f"Dropped table '{name}'; its data is kept in {aside}. `hybrid table undrop {name}` brings it back."
     remove_copy(aside)
@@ -94,6 +97,9 @@ def remove_copy(path: Path) -> None:
                 f"The dropped copy '{path.name}' was restored or removed by another command.",
                 hint="hybrid table list --dropped",
             ) from error
+    mirror = mirror_at(doomed)
+    if mirror is not None:
+        mirror.delete_halves(doomed.name.partition("@")[0], half_keys(doomed).values())
     shutil.rmtree(doomed)
     durable.sync(doomed.parent)  # so that a power failure does not bring the name back
 
@@ -106,7 +112,7 @@ def dropped_copies(home: Home, name: str) -> list[Path]:
 
 def all_copies(home: Home) -> list[Path]:
     """The folders of all dropped tables, by name and time."""
-    return sorted((home.settings.warehouse / _DROPPED).glob("*@*"))
+    return sorted((home.settings.warehouse / DROPPED).glob("*@*"))
 
 
 def copy_names(home: Home, table: str) -> list[str]:
@@ -124,7 +130,7 @@ def _dropped_table(path: Path) -> DroppedTable:
     table, _, ending = path.name.rpartition("@")
     moment = ending.removesuffix(_PURGING)
     try:
-        dropped_at = datetime.strptime(moment, _MOMENT).replace(tzinfo=UTC).isoformat(timespec="milliseconds")
+        dropped_at = datetime.strptime(moment, MOMENT).replace(tzinfo=UTC).isoformat(timespec="milliseconds")
     except ValueError:  # a folder that somebody else has put there
         dropped_at = None
     size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
@@ -162,6 +168,7 @@ def undrop_table(home: Home, name: str) -> str:
             f"There is another table '{table}' now. Nothing was changed.", hint=f"hybrid table drop {table}"
         )
     durable.rename(matching[-1], layout.root)
+    home.definitions.publish(table)
     other_copies = [path.name for path in copies if path != matching[-1]]
     others = f" Other copies are kept: {', '.join(other_copies)}." if other_copies else ""
     return f"Table '{table}' is back, as it was.{others}"

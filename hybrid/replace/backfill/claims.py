@@ -33,6 +33,7 @@ from hybrid.lake.table_context import TableContext
 from hybrid.progress import counted
 from hybrid.replace.backfill.base import BUCKET, WHOLE, Base
 from hybrid.replace.lineage import EntryState, ReplacementEntry, entries_of
+from hybrid.store.mirror import mirror_at
 from hybrid.table import columns
 from hybrid.table.plans import Plan, Unit
 from hybrid.table.state import next_act
@@ -68,6 +69,12 @@ def claim(table: TableContext, plan: Plan, units: Sequence[Unit]) -> None:
     expected = _count(folder, _buckets(plan, units)) if folder is not None else 0
     if folder is None or not expected:
         return
+    if mirror_at(table.layout.root) is not None:
+        raise ConflictError(
+            f"Backfill '{plan.id}' of '{table.name}' cannot claim rejected rows in a warehouse on an object store: "
+            "its plan is in this home only, and would be lost with it. Nothing was changed.",
+            hint="Replay them: hybrid rejected replay",
+        )
     with table.lock(Half.REALTIME):
         current = table.half(Half.REALTIME)
         rows = _rows(table, current, folder, _buckets(plan, units))

@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from hybrid.lake.checkpoint import delete_file, write_checkpoint
-from hybrid.lake.entry import unfinished_entries
+from hybrid.lake.entry_file import unfinished_entries
 from hybrid.lake.log import HalfSnapshot
 from hybrid.lake.log_sync import TORN
 from hybrid.runtime import durable

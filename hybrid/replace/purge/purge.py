@@ -35,6 +35,7 @@ from hybrid.replace.purge.scan import MatchingRows
 from hybrid.replace.purge.survey import Survey, survey
 from hybrid.runtime import durable
 from hybrid.runtime.file_lock import try_lock
+from hybrid.store.mirror import mirror_at
 
 _ROUNDS_MAX, _TRIES_MIN = 6, 2
 _LATER = (
@@ -53,8 +54,20 @@ def purge(table: TableContext, asked: PurgeRequest, outside: Sequence[str] = ())
     """
     offline = table.half(Half.OFFLINE).offline if Half.OFFLINE in table.spec.halves else None
     require_purgeable(table.spec, offline, asked.reads)
+    if not asked.dry_run:
+        refuse_store(table.layout.root)
     with _alone(table.layout), table.staging(asked.id) as folder:
         return _Work(PurgeScope(table, asked, folder), tuple(outside)).run()
+
+
+def refuse_store(folder: Path) -> None:
+    """ConflictError in a warehouse on an object store: older versions of objects may keep what was removed."""
+    if mirror_at(folder) is not None:
+        raise ConflictError(
+            f"Rows cannot be removed for good from {folder.name}: its warehouse is on an object store, which may keep "
+            "older versions of objects. Nothing was changed.",
+            hint="Delete the rows (hybrid backfill), and let vacuum and the bucket's own rules remove old objects.",
+        )
 
 
 @contextmanager

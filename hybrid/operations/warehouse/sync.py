@@ -1,0 +1,138 @@
+"""Brings mirror and store together after a crash, and shows how far they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hybrid.lake.log_entries import newest_entry
+from hybrid.lake.store_log import catch_up, level, staged_entry
+from hybrid.operations.tables.drop import DROPPED
+from hybrid.operations.warehouse.home_mirror import WarehouseReport, halves_of, locked, require_mirror
+from hybrid.operations.warehouse.pull import pull_table
+from hybrid.progress import counted
+from hybrid.runtime.sentence_repr import shown_as
+from hybrid.store.mirror import Mirror, half_keys
+from hybrid.store.ownership import Claim
+from hybrid.store.published_definition import published_tables, withdraw_definition
+from hybrid.store.store_client import ListedObject
+
+if TYPE_CHECKING:
+    from hybrid.home.home import Home
+
+
+@shown_as("{0.table} {0.half}: {0.state}")
+@dataclass(frozen=True)
+class HalfMirror:
+    """A half in mirror and store: their newest versions. `state` is SAME, BEHIND, AHEAD, or ABSENT at the store."""
+
+    table: str
+    half: str
+    url: str
+    version: int
+    store_version: int | None
+
+    @property
+    def state(self) -> str:
+        """How the mirror is beside the store."""
+        if self.store_version is None:
+            return "ABSENT"
+        if self.version == self.store_version:
+            return "SAME"
+        return "BEHIND" if self.version < self.store_version else "AHEAD"
+
+    def to_json(self) -> dict[str, object]:
+        """The half as a JSON value."""
+        return {**vars(self), "state": self.state}
+
+
+@shown_as("{0.url}: {0.words}")
+@dataclass(frozen=True)
+class WarehouseStatus:
+    """A warehouse on a store: who writes it, and its halves here and there."""
+
+    url: str
+    claim: Claim | None
+    is_mine: bool
+    halves: tuple[HalfMirror, ...]
+
+    @property
+    def words(self) -> str:
+        """Who writes it, as a phrase."""
+        if self.claim is None:
+            return "no home has written there yet"
+        who = "this home" if self.is_mine else f"another home, {self.claim.owner.words},"
+        return f"{who} writes it since {self.claim.since}"
+
+    def to_json(self) -> dict[str, object]:
+        """The status as a JSON value."""
+        return {
+            "url": self.url,
+            "owner": self.claim.owner.words if self.claim else None,
+            "since": self.claim.since if self.claim else None,
+            "is_mine": self.is_mine,
+            "halves": [half.to_json() for half in self.halves],
+        }
+
+
+def warehouse_status(home: Home) -> WarehouseStatus:
+    """What mirror and store have. Nothing is changed."""
+    mirror = require_mirror(home)
+    claim = mirror.ownership.look()
+    halves = [half for table in home.definitions.names() for half in halves_of(mirror.folder / table)]
+    shown = tuple(_half_mirror(mirror, half) for half in halves)
+    return WarehouseStatus(mirror.url, claim, claim is not None and mirror.ownership.is_mine(claim), shown)
+
+
+def _half_mirror(mirror: Mirror, half: Path) -> HalfMirror:
+    version, key = newest_entry(half), half_keys(half.parent).get(half.name)
+    if key is None:
+        return HalfMirror(half.parent.name, half.name, mirror.url, version, None)
+    folder = f"{half.parent.name}/{key}"
+    # From one version before the mirror's on: its own is there unless the mirror is ahead.
+    offset = f"{folder}/_delta_log/{max(version - 1, 0):020d}.json" if version > 0 else None
+    newest = _newest_of(mirror.client.list_below(f"{folder}/_delta_log", offset=offset))
+    if newest is None and offset is not None:
+        newest = _newest_of(mirror.client.list_below(f"{folder}/_delta_log"))
+    return HalfMirror(half.parent.name, half.name, f"{mirror.url}/{folder}", version, newest)
+
+
+def _newest_of(items: list[ListedObject]) -> int | None:
+    names = [item.key.rpartition("/")[2] for item in items if item.key.endswith(".json")]
+    return max((int(name[:20]) for name in names if name[:20].isdecimal()), default=None)
+
+
+def sync_warehouse(home: Home) -> WarehouseReport:
+    """Bring both together: entries that one of them lacks, definitions, drops that a crash cut short.
+
+    ConflictError when another home writes the warehouse.
+    """
+    mirror = require_mirror(home)
+    mirror.require_writable(is_recent_enough=False)
+    count, tables = 0, home.definitions.names()
+    for table in tables:
+        home.definitions.publish(table)
+        for half in halves_of(mirror.folder / table):
+            with locked(home, [half]):
+                count += catch_up(mirror, half)
+                level(mirror, half, newest_entry(half))
+                staged_entry(half).unlink(missing_ok=True)
+    dropped = {key for path in (mirror.folder / DROPPED).glob("*@*") for key in half_keys(path).values()}
+    ended, pulled = list[str](), list[str]()
+    for published in published_tables(mirror):
+        if published.name in tables:
+            continue
+        if dropped.intersection(published.halves.values()):
+            withdraw_definition(mirror, published.name)
+            ended.append(published.name)
+        else:
+            pull_table(home, mirror, published)
+            pulled.append(published.name)
+    deeds = [
+        *([f"brought {counted(count, 'commit')} of the store"] if count else []),
+        *([f"ended the drop of {', '.join(ended)}"] if ended else []),
+        *([f"brought the tables {', '.join(pulled)}"] if pulled else []),
+    ]
+    sentence = f"{mirror.folder} and {mirror.url} are the same" + (f": {'; '.join(deeds)}." if deeds else " already.")
+    return WarehouseReport(tuple(tables), count, 0, sentence, bool(deeds))

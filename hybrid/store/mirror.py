@@ -1,0 +1,255 @@
+"""A warehouse on an object store, and its mirror: the local copy that everything reads (docs/adr/0064).
+
+What the store has, decides. The mirror may lack what nobody has acknowledged yet.
+
+<prefix>/.warehouse.json                     which home writes this warehouse: see `hybrid.store.ownership`
+<prefix>/<table>/definition.json             the definition, with the folders of its halves
+<prefix>/<table>/<HALF>-<8 hex digits>/...   a Delta table as it is; other engines can read it there
+<prefix>/<table>/<HALF>-<8 hex digits>.acts  the half's archive of operations
+<prefix>/.schemas/<name>.json                a schema that is stored on its own
+
+A half that is created gets a folder of its own on the store, whose name the file <table>/<HALF>.key holds locally. So a
+late writer of a table that was dropped never writes to another table of the same name.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import uuid
+from collections.abc import Callable, Iterable
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from hybrid.errors import ConflictError, DataError, HybridError, SpecError, StoreError
+from hybrid.runtime import durable
+from hybrid.runtime.folder_setting import FolderSetting
+from hybrid.store.store_location import parse_location
+
+if TYPE_CHECKING:  # a home without a store must not pay for these imports
+    from hybrid.store.ownership import Ownership, WarehouseOwner
+    from hybrid.store.store_client import StoreClient, StoreTuning
+
+T = TypeVar("T")
+
+MARK_FILE = ".store"  # in the warehouse's folder: the URL of the store that it is a mirror of
+DEFINITION_FILE = "definition.json"
+KEY_ENDING, ENTRY_ENDING = ".key", ".entry"
+_PULLING = "pulling"
+_THREADS = 8
+_KEY = re.compile(r"[A-Z]+-[0-9a-f]{8}")
+
+
+class Mirror:
+    """The mirror of a warehouse on a store. Thread-safe. Nothing is requested before the first use.
+
+    `owner` gives the home that writes. `has_tables`: whether the folder holds tables that the store may not have.
+    """
+
+    def __init__(
+        self, folder: Path, url: str, owner: Callable[[], WarehouseOwner], tuning: StoreTuning | None = None
+    ) -> None:
+        self.folder, self.url = folder, parse_location(url).url
+        self._owner, self._tuning = owner, tuning
+
+    @cached_property
+    def client(self) -> StoreClient:
+        """The client of the store."""
+        from hybrid.store.store_client import open_store
+
+        return open_store(self.url, self._tuning)
+
+    @cached_property
+    def ownership(self) -> Ownership:
+        """Which home writes this warehouse."""
+        from hybrid.store.ownership import Ownership
+
+        return Ownership(self.client, self._owner)
+
+    def require_writable(self, *, is_recent_enough: bool = True) -> None:
+        """ConflictError unless this home is the one that writes the warehouse, which an empty one becomes.
+
+        `is_recent_enough`: a look at the store within the last seconds counts.
+        """
+        if read_mark(self.folder) is None:
+            self.claim()
+        if is_pulled_in_part(self.folder):
+            raise ConflictError(
+                f"{self.folder} does not have all of {self.url} yet: a pull was cut short. Nothing was written.",
+                hint="hybrid warehouse pull --take-over",
+            )
+        self.ownership.require(is_recent_enough=is_recent_enough)
+
+    def claim(self) -> None:
+        """Make this home the one that writes, if neither the store nor the folder has tables. ConflictError else."""
+        if any(self.folder.glob(f"[!.]*/{DEFINITION_FILE}")):
+            raise ConflictError(
+                f"The tables of {self.folder} are not at {self.url} yet.",
+                hint="hybrid warehouse push (copies them to the store)",
+            )
+        self.ownership.claim()
+        mark(self.folder, self.url)
+
+    def half_key(self, half: Path) -> str:
+        """The name of a half's folder on the store, below its table's. DataError without one."""
+        path = key_file(half)
+        try:
+            name = path.read_text(encoding="utf-8")
+        except FileNotFoundError as error:
+            raise DataError(
+                f"{half} has no folder at {self.url}: {path.name} is missing.",
+                hint="hybrid warehouse push",
+            ) from error
+        if _KEY.fullmatch(name) is None:
+            raise DataError(f"{path} is damaged.", hint="hybrid warehouse pull, to an empty home")
+        return name
+
+    def key_of(self, half: Path, name: str = "") -> str:
+        """The key of a file of a half; `name` is its path below the half, decoded. Without one: of its folder."""
+        key = f"{half.parent.name}/{self.half_key(half)}"
+        return f"{key}/{name}" if name else key
+
+    def upload_new(self, half: Path, files: Iterable[str], sizes: Iterable[int]) -> None:
+        """Upload data files of a half, by their decoded paths below it. Those that the store has stay as they are.
+
+        A file's content never changes under its name. StoreError when the store has another size of one.
+        """
+        tasks = list(zip(files, sizes, strict=True))
+        for_all(lambda task: self._upload(half, *task), tasks)
+
+    def _upload(self, half: Path, name: str, size: int) -> None:
+        key = self.key_of(half, name)
+        there = self.client.size_of(key)
+        if there is None:
+            self.client.upload_file(key, half / name)
+        elif there != size:
+            raise StoreError(f"{self.url}: {key} has {there} bytes, but the file of this home has {size}.")
+
+    def upload(self, half: Path, name: str) -> None:
+        """Upload a file of a half that may replace an older one, such as a checkpoint."""
+        self.client.upload_file(self.key_of(half, name), half / name)
+
+    def delete(self, half: Path, names: Iterable[str]) -> None:
+        """Delete files of a half on the store."""
+        for_all(lambda name: self.client.delete(self.key_of(half, name)), list(names))
+
+    def delete_halves(self, table: str, keys: Iterable[str]) -> None:
+        """Delete all objects of a dropped table's halves, by the names of their folders."""
+        self.require_writable(is_recent_enough=False)
+        for key in keys:
+            for_all(lambda item: self.client.delete(item.key), self.client.list_below(f"{table}/{key}"))
+            self.client.delete(f"{table}/{key}.acts")
+
+    def fetch(self, key: str, path: Path, size: int | None = None) -> bool:
+        """Download an object to a path, atomically and synced, unless a file of this size is there.
+
+        False when the store has no such object.
+        """
+        if size is not None and path.is_file() and path.stat().st_size == size:
+            return True
+        durable.make_folder(path.parent)
+        part = path.with_name(f"{path.name}.{uuid.uuid4().hex}.part")  # vacuum removes what a killed process leaves
+        try:
+            if not self.client.download(key, part):
+                return False
+            durable.sync(part)
+            durable.rename(part, path)
+        finally:
+            part.unlink(missing_ok=True)
+        return True
+
+
+_MIRRORS: FolderSetting[Mirror | HybridError | None] = FolderSetting(None)
+
+
+def configure(folder: Path, url: str | None, owner: Callable[[], WarehouseOwner]) -> None:
+    """Set the store of a warehouse's folder, by its home's setting `warehouse`; None: the folder alone.
+
+    A folder that is the mirror of another store can be read, but writing to it raises SpecError.
+    """
+    there = read_mark(folder)
+    if url is None and there is None:
+        return
+    mirror = None if url is None else Mirror(folder, url, owner)
+    if mirror is None or there not in (None, mirror.url):
+        now = "is not set" if mirror is None else f"names {mirror.url}"
+        error = SpecError(
+            f"{folder} is the mirror of {there}, but the setting 'warehouse' {now}.",
+            hint=f'Set warehouse = "{there}" in hybrid.toml, or HYBRID_WAREHOUSE.',
+        )
+        _MIRRORS.set(folder, error)
+        return
+    _MIRRORS.set(folder, mirror)
+
+
+def mirror_at(path: Path) -> Mirror | None:
+    """The mirror that a path lies in; None in a warehouse of local folders.
+
+    SpecError in the mirror of a store that the home's settings do not name: what is written there would be lost.
+    """
+    mirror = _MIRRORS.at(path)
+    if isinstance(mirror, HybridError):
+        raise mirror
+    return mirror
+
+
+def refuse_marked(folder: Path) -> None:
+    """SpecError when a folder has become a mirror since this process opened its home without a store."""
+    if os.path.exists(f"{folder}/{MARK_FILE}"):
+        raise SpecError(
+            f"{folder} is the mirror of {read_mark(folder)} now, of which this process does not know.",
+            hint="Start it again with the setting 'warehouse'.",
+        )
+
+
+def read_mark(folder: Path) -> str | None:
+    """The URL of the store that a warehouse's folder is a mirror of, or None."""
+    return next(iter(_mark_words(folder)), None)
+
+
+def is_pulled_in_part(folder: Path) -> bool:
+    """Whether a pull to a warehouse's folder did not end."""
+    return _mark_words(folder)[1:] == [_PULLING]
+
+
+def mark(folder: Path, url: str, *, is_pulling: bool = False) -> None:
+    """Note that a warehouse's folder is a mirror of this store. `is_pulling`: it may lack what the store has."""
+    durable.make_private(folder.parent)
+    durable.make_folder(folder)
+    durable.write_text(folder / MARK_FILE, f"{url} {_PULLING}" if is_pulling else url)
+
+
+def _mark_words(folder: Path) -> list[str]:
+    try:
+        return (folder / MARK_FILE).read_text(encoding="utf-8").split()
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def key_file(half: Path) -> Path:
+    """The file that holds the name of a half's folder on the store."""
+    return half.with_name(f"{half.name}{KEY_ENDING}")
+
+
+def new_half_key(half: Path) -> None:
+    """Give a half that is being created a folder of its own on the store."""
+    durable.write_text(key_file(half), f"{half.name}-{uuid.uuid4().hex[:8]}")
+
+
+def half_keys(table: Path) -> dict[str, str]:
+    """The names of the folders of a table's halves on the store, by half."""
+    return {path.stem: path.read_text(encoding="utf-8") for path in sorted(table.glob(f"*{KEY_ENDING}"))}
+
+
+def for_all(work: Callable[[T], object], items: list[T]) -> None:
+    """Do work on each item, several at once. The first error ends it."""
+    if len(items) < 2:
+        for item in items:
+            work(item)
+        return
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(min(_THREADS, len(items))) as pool:
+        for _ in pool.map(work, items):
+            pass
