@@ -104,6 +104,6 @@ def put_entry(half: Path, version: int, text: str) -> Put:
 def unknown_outcome(half: Path, version: int) -> MachineError:
     """The error of an operation whose entry was not confirmed."""
     return MachineError(
-        f"{half}: it is not known whether the log entry of version {version} was written: no answer said so.",
+        f"{half}: the storage did not say whether the log entry of version {version} was written.",
         hint="Look in `hybrid task list` and `hybrid segment list` whether it was done before you run it again.",
     )

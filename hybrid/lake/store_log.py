@@ -22,6 +22,7 @@ from urllib.parse import unquote
 from hybrid.errors import ConflictError, DataError, HybridError, MachineError
 from hybrid.lake.checkpoint import HINT, hinted_version
 from hybrid.lake.entry_file import Put, link_entry
+from hybrid.lake.failpoints import step
 from hybrid.lake.half_head import forget_head
 from hybrid.lake.log_entries import entry_path, newest_entry
 from hybrid.runtime import durable
@@ -31,8 +32,8 @@ from hybrid.store.published_definition import publish_definition
 
 _ENTRY_LENGTH = len(f"{0:020d}.json")
 _PULL = "Pull the warehouse into an empty home: hybrid warehouse pull --home DIR"
-# The newest version of each half, by URL and key, that this process knows to be the same in mirror and store.
-_SAME: dict[tuple[str, str], int] = {}
+# The newest version of each half, by folder and key, that this process knows to be the same in mirror and store.
+_SAME: dict[tuple[Path, str], int] = {}
 
 
 class _Added(NamedTuple):
@@ -54,14 +55,17 @@ def put_through(mirror: Mirror, half: Path, version: int, text: str) -> Put:
         durable.write_text(staged, text)  # before the put: a disk that is full then must not be full afterwards
     except OSError as error:
         raise DataError(f"{half}: the log entry of version {version} was not written: {error}") from error
+    step("store.staged")
     try:
         put = _put(mirror, half, version, text)
     except HybridError:
         staged.unlink(missing_ok=True)
         raise
     if put is Put.MADE:
+        step("store.put")
         _confirm(mirror, half, version)
         _link(half, version, staged)
+        step("store.linked")
     if put is not Put.UNKNOWN:
         staged.unlink(missing_ok=True)
     return put
@@ -90,6 +94,7 @@ def _put(mirror: Mirror, half: Path, version: int, text: str) -> Put:
     if version > 0:
         level(mirror, half, version - 1)
     upload_added(mirror, half, text)
+    step("store.uploaded")
     match mirror.client.create(_entry_key(mirror, half, version), text.encode()).outcome:
         case PutOutcome.MADE:
             return Put.MADE
@@ -105,13 +110,13 @@ def _confirm(mirror: Mirror, half: Path, version: int) -> None:
     A home that was stopped for longer than the log is kept, and comes back, would write below what readers read.
     Entries are removed oldest first, so then the one before is gone too.
     """
-    if version > 0 and mirror.client.size_of(_entry_key(mirror, half, version - 1)) is None:
+    if version > 0 and mirror.client.get(_entry_key(mirror, half, version - 1)) is None:
         raise MachineError(
             f"{half}: {mirror.url} has gone on without this home for so long that it no longer has version "
             f"{version - 1}. Nothing was committed.",
             hint=_PULL,
         )
-    _SAME[mirror.url, mirror.key_of(half)] = version
+    _SAME[half, mirror.key_of(half)] = version
 
 
 def _link(half: Path, version: int, staged: Path) -> None:
@@ -155,7 +160,7 @@ def level(mirror: Mirror, half: Path, version: int) -> None:
     Versions that the store lacks were committed by another program to the mirror; they are put now. Where the two have
     different entries, the store's stays: ConflictError after the mirror has it.
     """
-    if _SAME.get((mirror.url, mirror.key_of(half))) == version:
+    if _SAME.get((half, mirror.key_of(half))) == version:
         return
     lacking, differing = list[int](), list[int]()
     for older in range(version, -1, -1):
@@ -180,7 +185,7 @@ def level(mirror: Mirror, half: Path, version: int) -> None:
         if mirror.client.create(_entry_key(mirror, half, older), text.encode()).outcome is not PutOutcome.MADE:
             message = f"{half}: version {older} of the log was not written to {mirror.url}."
             raise MachineError(message, hint="Run it again.")
-    _SAME[mirror.url, mirror.key_of(half)] = version
+    _SAME[half, mirror.key_of(half)] = version
 
 
 def catch_up(mirror: Mirror, half: Path) -> int:
@@ -204,7 +209,7 @@ def catch_up(mirror: Mirror, half: Path) -> int:
         bring_entry(mirror, half, version, content.data.decode())
     if versions:
         durable.sync(half / "_delta_log")
-        _SAME[mirror.url, mirror.key_of(half)] = versions[-1]
+        _SAME[half, mirror.key_of(half)] = versions[-1]
     return len(versions)
 
 

@@ -133,15 +133,13 @@ class StoreClient:
         )
 
     def size_of(self, key: str) -> int | None:
-        """The bytes of an object, or None if there is none."""
+        """The bytes of an object, or None if there is none, or no bucket: an answer to HEAD does not say which."""
 
         def look() -> int | None:
             try:
                 return int(self._obstore.head(self._store, key)["size"])
-            except FileNotFoundError as error:
-                if classify(error).fault is Fault.MISSING:
-                    return None
-                raise
+            except FileNotFoundError:
+                return None
 
         return self._repeated(f"look at {key}", look)
 
