@@ -111,12 +111,17 @@ def _confirm(mirror: Mirror, half: Path, version: int) -> None:
     Entries are removed oldest first, so then the one before is gone too.
     """
     if version > 0 and mirror.client.get(_entry_key(mirror, half, version - 1)) is None:
-        raise MachineError(
-            f"{half}: {mirror.url} has gone on without this home for so long that it no longer has version "
-            f"{version - 1}. Nothing was committed.",
-            hint=_PULL,
-        )
+        mirror.client.delete(_entry_key(mirror, half, version))  # readers begin above it, so it is nobody's
+        raise _gone_on(mirror, half, version - 1)
     _SAME[half, mirror.key_of(half)] = version
+
+
+def _gone_on(mirror: Mirror, half: Path, version: int) -> MachineError:
+    return MachineError(
+        f"{half}: {mirror.url} has gone on without this home for so long that it no longer has version {version}. "
+        "Nothing was committed.",
+        hint=_PULL,
+    )
 
 
 def _link(half: Path, version: int, staged: Path) -> None:
@@ -179,6 +184,8 @@ def level(mirror: Mirror, half: Path, version: int) -> None:
             "has otherwise. The mirror is as the store again. Nothing was committed.",
             hint="Run it again. Other programs must write neither to the mirror nor to the store.",
         )
+    if lacking and versions_after(mirror, half, version):
+        raise _gone_on(mirror, half, version)
     for older in reversed(lacking):
         text = _read(half, older)
         upload_added(mirror, half, text)
@@ -196,7 +203,8 @@ def catch_up(mirror: Mirror, half: Path) -> int:
     mirror.ownership.require(is_recent_enough=False)
     newest = newest_entry(half)
     versions = versions_after(mirror, half, newest)
-    if versions != list(range(newest + 1, newest + 1 + len(versions))):
+    is_cleaned = versions and newest >= 0 and mirror.client.get(_entry_key(mirror, half, newest)) is None
+    if is_cleaned or versions != list(range(newest + 1, newest + 1 + len(versions))):
         raise MachineError(
             f"{half}: {mirror.url} has version {versions[0]} and later ones, but this mirror ends with {newest}, and "
             "what lies between was cleaned.",
