@@ -43,12 +43,13 @@ class _Added(NamedTuple):
     size: int
 
 
-def put_through(mirror: Mirror, half: Path, version: int, text: str) -> Put:
+def put_through(mirror: Mirror, half: Path, version: int, text: str, *, while_pulling: bool = False) -> Put:
     """Give an entry its version on the store, its files before it, then in the mirror. Call it under the half's lock.
 
     `EXISTS`: another entry has the version; the mirror has caught up with the store. ConflictError when another home
     writes the warehouse, StoreError when the store refuses, DataError for a full disk: nothing was committed then.
     MachineError when the entry was committed, but the mirror cannot take it: the next holder of the lock brings it.
+    `while_pulling`: the mirror may still lack tables.
     """
     staged = staged_entry(half)
     try:
@@ -57,6 +58,11 @@ def put_through(mirror: Mirror, half: Path, version: int, text: str) -> Put:
         raise DataError(f"{half}: the log entry of version {version} was not written: {error}") from error
     step("store.staged")
     try:
+        if while_pulling:
+            mirror.ownership.require()
+        else:
+            mirror.require_writable()
+            publish_definition(mirror, half.parent)
         put = _put(mirror, half, version, text)
     except HybridError:
         staged.unlink(missing_ok=True)
@@ -89,8 +95,6 @@ def staged_entry(half: Path) -> Path:
 
 
 def _put(mirror: Mirror, half: Path, version: int, text: str) -> Put:
-    mirror.require_writable()
-    publish_definition(mirror, half.parent)
     if version > 0:
         level(mirror, half, version - 1)
     upload_added(mirror, half, text)
@@ -211,10 +215,10 @@ def catch_up(mirror: Mirror, half: Path) -> int:
             hint=_PULL,
         )
     for version in versions:
-        content = mirror.client.get(_entry_key(mirror, half, version))
-        if content is None:
+        text = entry_of(mirror, half, version)
+        if text is None:
             raise MachineError(f"{half}: version {version} of {mirror.url} was removed just now.", hint=_PULL)
-        bring_entry(mirror, half, version, content.data.decode())
+        bring_entry(mirror, half, version, text)
     if versions:
         durable.sync(half / "_delta_log")
         _SAME[half, mirror.key_of(half)] = versions[-1]
@@ -226,6 +230,12 @@ def versions_after(mirror: Mirror, half: Path, version: int) -> Sequence[int]:
     offset = _entry_key(mirror, half, version) if version >= 0 else None
     names = [item.key.rpartition("/")[2] for item in mirror.client.list_below(_log_key(mirror, half), offset=offset)]
     return sorted(int(name[:20]) for name in names if name.endswith(".json") and len(name) == _ENTRY_LENGTH)
+
+
+def entry_of(mirror: Mirror, half: Path, version: int) -> str | None:
+    """The text of a version on the store; None if it is not there."""
+    content = mirror.client.get(_entry_key(mirror, half, version))
+    return None if content is None else content.data.decode()
 
 
 def bring_entry(mirror: Mirror, half: Path, version: int, text: str) -> None:

@@ -33,6 +33,7 @@ from hybrid.serve.priority import Priority, session_of
 from hybrid.serve.run_lanes import WORKERS_MAX, Lane, lane_of, may_start
 from hybrid.serve.scheduler import Scheduler
 from hybrid.serve.supervisor import BEAT_FILE
+from hybrid.serve.warehouse_keeper import reads_only, warehouse_keeper
 
 _LOG = logging.getLogger(__name__)
 Keeper = TypeVar("Keeper", Ingester, Loader)
@@ -61,6 +62,7 @@ class Pipeline:
         self._priority = Priority(home.settings.pipeline_niceness, self._jvm_sessions)
         self._state = "starting"
         self._lost = False
+        self._reads_only = False  # another home writes the warehouse: see `warehouse_keeper`
         self._ending = False
         self._jvm: Process | None = None
         self._ingesters: dict[str, Ingester] = {}
@@ -83,8 +85,13 @@ class Pipeline:
         with pipeline_lock(self._home.home, self._stop):
             beat = threading.Thread(target=self._beat, name="beat", daemon=True)
             beat.start()
+            self._reads_only = reads_only(self._home.context, self._stop)
+            keeper = warehouse_keeper(self._home.context, self._stop, follows=self._reads_only)
+            if keeper is not None:
+                keeper.start()
             self._take_up_fallen()
-            self._jvm = Process.of(jvm_pid(self._home.context.bench.spark))
+            if not self._reads_only:
+                self._jvm = Process.of(jvm_pid(self._home.context.bench.spark))
             self._state = "ready"
             _LOG.info("The pipeline is ready.")
             try:
@@ -131,9 +138,10 @@ class Pipeline:
             names = self._home.table_names()
             specs = self._readable_specs(names)
             unreadable = set(names) - specs.keys()
-            self._keep_ingesters(specs, unreadable)
-            self._keep_loaders(specs, unreadable)
-            self._scheduler.look(specs.values())
+            if not self._reads_only:
+                self._keep_ingesters(specs, unreadable)
+                self._keep_loaders(specs, unreadable)
+                self._scheduler.look(specs.values())
             self._take_up_unnoted()
             if time.monotonic() - self._clock_seen_at >= _CLOCK_S:
                 self._clock_seen_at = time.monotonic()

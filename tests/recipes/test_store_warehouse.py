@@ -73,7 +73,6 @@ def test_the_recipe_end_to_end(
     for words in (
         ["move", "orders"],
         ["table", "drop", "orders", "--yes"],
-        ["boundary", "set", "orders", "--at", "2021-09-24T06:00:00Z"],
     ):
         other.run(*words, code=4)
         assert "is written by another home" in other.messages, words

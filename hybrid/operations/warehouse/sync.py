@@ -10,7 +10,7 @@ from hybrid.lake.log_entries import newest_entry
 from hybrid.lake.store_log import catch_up, level, staged_entry
 from hybrid.operations.tables.drop import DROPPED
 from hybrid.operations.warehouse.home_mirror import WarehouseReport, halves_of, locked, require_mirror
-from hybrid.operations.warehouse.pull import pull_table
+from hybrid.operations.warehouse.mirrored_tables import pull_table
 from hybrid.progress import counted
 from hybrid.runtime.sentence_repr import shown_as
 from hybrid.store.mirror import Mirror, half_keys

@@ -1,0 +1,180 @@
+"""The tables of a mirror as the store has them: brought whole, and set aside when they were dropped there.
+
+A half's log is listed before its data files, and REALTIME's before OFFLINE's: what a listed entry needs is there then.
+Files come before the entries that name them, OFFLINE before REALTIME, and a table's definition comes last. So a pull
+that is killed leaves nothing that a query would answer from in part, and the next one continues.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hybrid.errors import ConflictError, DataError
+from hybrid.lake.checkpoint import HINT
+from hybrid.lake.entry import unknown_outcome
+from hybrid.lake.entry_file import Put, link_entry
+from hybrid.lake.lineage_archive import ARCHIVE_ENDING, archive_file
+from hybrid.lake.log_entries import entry_path, newest_entry
+from hybrid.operations.tables.drop import DROPPED, MOMENT
+from hybrid.operations.warehouse.home_mirror import halves_of, locked
+from hybrid.progress import counted
+from hybrid.runtime import durable
+from hybrid.store.mirror import DEFINITION_FILE, Mirror, for_all, half_keys, key_file
+from hybrid.store.published_definition import PublishedTable
+from hybrid.store.store_client import ListedObject
+
+if TYPE_CHECKING:
+    from hybrid.home.home import Home
+
+_LOG = "_delta_log/"
+_ENTRY = re.compile(r"_delta_log/(\d{20})\.json")
+# A query that began before a file went from the store may still read it here.
+_READ_S = 3600.0
+
+
+@dataclass(frozen=True)
+class HalfListing:
+    """What the store has of a half, by paths below it: its log as listed first, and its data files as listed then."""
+
+    half: Path
+    log: Sequence[ListedObject]
+    data: Sequence[ListedObject]
+
+    @property
+    def entries(self) -> dict[int, ListedObject]:
+        """The log's entries by version."""
+        return {int(match[1]): item for item in self.log if (match := _ENTRY.search(item.key))}
+
+
+def pull_table(home: Home, mirror: Mirror, table: PublishedTable, *, trims: bool = False) -> list[ListedObject]:
+    """Bring one table; what was downloaded of it. `trims`: remove what the store no longer has."""
+    keys, folder = table.halves, mirror.folder / table.name
+    if (there := half_keys(folder)) and any(keys.get(half) != key for half, key in there.items()):
+        _set_aside(home, mirror, table.name)  # it was dropped and created again
+    durable.make_folder(folder)
+    for name, key in keys.items():
+        durable.write_text(key_file(folder / name), key)
+    halves = [folder / name for name in sorted(keys)]  # OFFLINE, REALTIME
+    logs = {half: mirror.client.list_below(mirror.key_of(half, _LOG.rstrip("/"))) for half in reversed(halves)}
+    fetched = list[ListedObject]()
+    for half in halves:
+        data = [item for item in mirror.client.list_below(mirror.key_of(half)) if f"/{_LOG}" not in item.key]
+        listing = HalfListing(half, logs[half], data)
+        with locked(home, [half]):
+            fetched += _pull_half(home, mirror, listing)
+            if trims:
+                trim_half(mirror, listing)
+    bring_definition(mirror, table)
+    return fetched
+
+
+def is_there(mirror: Mirror, table: PublishedTable) -> bool:
+    """Whether a table that the store lists was brought before, and not dropped and created again since."""
+    folder = mirror.folder / table.name
+    return (folder / DEFINITION_FILE).exists() and half_keys(folder) == table.halves
+
+
+def bring_definition(mirror: Mirror, table: PublishedTable) -> None:
+    """Write a table's definition as the store has it, unless it is as that already."""
+    text, path = json.dumps(table.document, indent=1), mirror.folder / table.name / DEFINITION_FILE
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        durable.write_text(path, text)
+
+
+def trim_half(mirror: Mirror, listing: HalfListing) -> None:
+    """Remove what the store no longer has of a half: data files that vacuum removed there, entries that were cleaned.
+
+    Only in a mirror to read: the one that writes has files that the store will have.
+    """
+    half, prefix = listing.half, f"{mirror.key_of(listing.half)}/"
+    there = {item.key.removeprefix(prefix) for item in listing.data}
+    for path in half.glob("*/*.parquet"):
+        name = str(path.relative_to(half))
+        if name not in there and not name.startswith("_") and time.time() - path.stat().st_mtime > _READ_S:
+            path.unlink(missing_ok=True)
+    oldest = min(listing.entries, default=0)
+    for path in sorted((half / "_delta_log").glob("[0-9]*")):
+        if path.name[:20].isdecimal() and int(path.name[:20]) < oldest and path.suffix != ".parquet":
+            path.unlink(missing_ok=True)
+
+
+def _pull_half(home: Home, mirror: Mirror, listing: HalfListing) -> list[ListedObject]:
+    half, entries = listing.half, listing.entries
+    newest = newest_entry(half)
+    if newest >= 0:
+        _require_same(mirror, half, newest, entries)
+    if entries and newest + 1 < min(entries):  # the store's log was cleaned beyond what is here
+        shutil.rmtree(half / "_delta_log", ignore_errors=True)
+        newest = -1
+    prefix = f"{mirror.key_of(half)}/"
+    others = [item for item in listing.log if item.key.endswith(".parquet")]
+    lacking = [item for item in [*listing.data, *others] if not _is_there(half / item.key.removeprefix(prefix), item)]
+    if lacking:
+        home.progress.say(
+            f"Downloading {half.name} of '{half.parent.name}': {counted(len(lacking), 'file')}, "
+            f"{sum(item.size for item in lacking)} bytes."
+        )
+    for_all(lambda item: mirror.fetch(item.key, half / item.key.removeprefix(prefix)), lacking)
+    (half / "_delta_log").mkdir(parents=True, exist_ok=True)
+    fresh = [version for version in sorted(entries) if version > newest]
+    texts = dict[int, str]()
+
+    def read(version: int) -> None:
+        content = mirror.client.get(entries[version].key)
+        if content is None:
+            raise DataError(f"{mirror.url}: {entries[version].key} was removed just now.", hint="Run it again.")
+        texts[version] = content.data.decode()
+
+    for_all(read, fresh)
+    for version in fresh:
+        if link_entry(half, version, texts[version]) is Put.UNKNOWN:
+            raise unknown_outcome(half, version)
+    durable.sync(half / "_delta_log")
+    mirror.fetch(mirror.key_of(half, f"{_LOG}{HINT}"), half / _LOG / HINT)
+    archive = f"{mirror.key_of(half)}{ARCHIVE_ENDING}"
+    mirror.fetch(archive, archive_file(half))
+    return [*lacking, *(entries[version] for version in fresh)]
+
+
+def _is_there(path: Path, item: ListedObject) -> bool:
+    """Whether a file is there. What it holds never changes under its name."""
+    return path.is_file() and path.stat().st_size == item.size
+
+
+def _require_same(mirror: Mirror, half: Path, newest: int, entries: dict[int, ListedObject]) -> None:
+    """ConflictError when the mirror has an entry that the store has not, or has otherwise."""
+    item = entries.get(newest)
+    if item is None and entries and newest < min(entries):
+        return
+    if item is not None:
+        content = mirror.client.get(item.key)
+        if content is not None and content.data == entry_path(half, newest).read_bytes():
+            return
+    raise ConflictError(
+        f"{half}: its log is not that of {mirror.url}: version {newest} differs. Nothing of this half was changed.",
+        hint="hybrid warehouse sync, if this home writes the warehouse; else pull into an empty home: --home DIR",
+    )
+
+
+def set_aside_dropped(home: Home, mirror: Mirror, tables: Sequence[str]) -> list[str]:
+    """Move the tables aside that the store does not list any more: they were dropped there. Their names."""
+    names = [name for name in home.definitions.names() if name not in tables]
+    for name in names:
+        _set_aside(home, mirror, name)
+    return names
+
+
+def _set_aside(home: Home, mirror: Mirror, table: str) -> None:
+    moment = datetime.fromtimestamp(home.now_ms() / 1000, UTC).strftime(MOMENT)
+    aside = mirror.folder / DROPPED / f"{table}@{moment}"
+    durable.make_folder(aside.parent)
+    with locked(home, halves_of(mirror.folder / table)):
+        durable.rename(mirror.folder / table, aside)
