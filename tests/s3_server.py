@@ -32,6 +32,7 @@ class S3Server(NamedTuple):
     """`options` are the storage options of somebody who may write."""
 
     address: str
+    process: S3Process
 
     @property
     def endpoint(self) -> dict[str, str]:
@@ -94,36 +95,41 @@ def signed(method: str, host: str, path: str, query: str, body: bytes) -> dict[s
     return {**headers, "authorization": credential}
 
 
+class S3Process:
+    """The process of a server on one address; it can be stopped and started again with what it has stored."""
+
+    def __init__(self, address: str, folder: Path, versions: Path | None) -> None:
+        self._address, self._log = address, folder.parent / "s3.log"
+        options = ["--port", address, "--access", _KEY, "--secret", _SECRET, "--region", _REGION, "posix"]
+        kept = ["--versioning-dir", str(versions)] if versions is not None else []
+        assert COMMAND is not None
+        self._command = [COMMAND, *options, *kept, str(folder)]
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        with self._log.open("a") as log:
+            self._process = subprocess.Popen(self._command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        _await(self._address)
+
+    def stop(self) -> None:
+        assert self._process is not None
+        self._process.terminate()
+        self._process.wait(timeout=10)
+
+
 @contextmanager
 def s3_server(folder: Path, versions: Path | None = None) -> Iterator[S3Server]:
     """Runs it over a folder until the end of the block. Buckets can keep versions if there is a folder for them."""
-    assert COMMAND is not None
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{free.getsockname()[1]}"
     folder.mkdir(parents=True)
-    with (folder.parent / "s3.log").open("w") as log:
-        command = [
-            COMMAND,
-            "--port",
-            address,
-            "--access",
-            _KEY,
-            "--secret",
-            _SECRET,
-            "--region",
-            _REGION,
-            "posix",
-            *(["--versioning-dir", str(versions)] if versions is not None else []),
-            str(folder),
-        ]
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        try:
-            _await(address)
-            yield S3Server(address)
-        finally:
-            process.terminate()
-            process.wait(timeout=10)
+    process = S3Process(address, folder, versions)
+    process.start()
+    try:
+        yield S3Server(address, process)
+    finally:
+        process.stop()
 
 
 def _await(address: str) -> None:

@@ -112,7 +112,13 @@ class CommitContext:
         return stamp(self.now_ms())
 
     def staging(self, layout: TableLayout, act_id: str) -> AbstractContextManager[Path]:
-        """A folder for staged rows, removed at the end. The next start sweeps the folders of killed operations."""
+        """A folder for staged rows, removed at the end. The next start sweeps the folders of killed operations.
+
+        ConflictError when another home writes the warehouse: what is staged could not be committed.
+        """
+        mirror = mirror_at(layout.root)
+        if mirror is not None:
+            mirror.require_writable()
         return staging_folder(layout.staging(act_id))
 
 

@@ -49,11 +49,7 @@ class WarehouseKeeper(threading.Thread):
 
     def run(self) -> None:
         """Work until stopped, or until mirror and store are the same."""
-        work: Callable[[], object]
-        if self._follows:
-            work = WarehouseFollower(self._home).look
-        else:
-            work = self._sync
+        work: Callable[[], object] = WarehouseFollower(self._home).look if self._follows else self._sync
         backoff = Backoff(*_BACKOFF_S)
         while not self._stop.is_set():
             try:

@@ -1,0 +1,110 @@
+"""Servers of two homes over one warehouse on an object store: one writes, the other follows and answers.
+
+Processes are killed, the store stops for a while, the other home takes over: every event is counted once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hybrid.cli.main import run
+from hybrid.kafka.topics import produce
+from tests.mirrors import new_url
+from tests.s3_server import S3Server, needs_s3, s3_server
+from tests.serve.orders import create_orders
+from tests.serve.server import Server
+
+pytestmark = [needs_s3, pytest.mark.spark, pytest.mark.kafka, pytest.mark.timeout(400)]
+
+HEALTHY_S = 120.0  # tests beside this one slow down the start of a JVM
+OUTAGE_S = 8.0
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Server]:
+    """A store, which the environment of all servers of a test names."""
+    with s3_server(tmp_path / "s3" / "store") as found:
+        found.create_bucket("bucket")
+        for name, value in {**found.environment, "HYBRID_WAREHOUSE": new_url()}.items():
+            monkeypatch.setenv(name, value)
+        yield found
+
+
+class Events:
+    """Events with rising keys of 1 each, so that count and sum tell lost ones from doubled ones."""
+
+    def __init__(self, broker: str, table: str, sent: int) -> None:
+        self._broker, self._table, self.sent = broker, table, sent
+
+    def send(self, count: int) -> None:
+        event = {"customer_id": 1, "order_status": "OPEN", "amount": 1.0, "ts": "1632681000000"}
+        numbers = range(self.sent, self.sent + count)
+        produce(self._broker, self._table, [json.dumps({"order_id": 1000 + n, **event}).encode() for n in numbers])
+        self.sent += count
+
+
+def counts(server: Server, table: str) -> list[int]:
+    """All rows, and the different keys of those that were sent here."""
+    sql = f"select count(*), count(distinct order_id) from {table}"
+    return [int(value) for value in server.rows(sql)[0]]
+
+
+def test_a_server_that_follows_and_takes_over(broker: str, store: S3Server, tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    with Server(first, broker) as writer:
+        table = create_orders(writer, broker, f"orders_{os.getpid()}")
+        events = Events(broker, table, 14)
+
+        def has_all(server: Server) -> bool:
+            return counts(server, table)[0] == events.sent
+
+        def same_versions(server: Server) -> bool:
+            revisions = [one.ok("GET", f"/segments/{table}") for one in (writer, server)]
+            return revisions[0] == revisions[1]
+
+        with Server(second, broker) as reader:
+            reader.await_true(lambda: has_all(reader), "the reader has the rows")
+            assert not reader.pids("java"), "a server that only reads needs no JVM"
+            status, queued = writer.call("POST", "/verbs/move", {"table": table})
+            assert status == 202 and writer.await_task(queued["run"])["state"] == "DONE"
+            reader.await_true(lambda: same_versions(reader), "the reader has followed the move")
+            assert counts(reader, table) == counts(writer, table)
+            status, queued = reader.call("POST", "/verbs/move", {"table": table})
+            ended = reader.await_task(queued["run"])
+            assert ended["state"] == "FAILED" and "is written by another home" in ended["result"], ended
+
+            for pid in writer.pids("pipeline") + writer.pids("java"):
+                os.kill(pid, signal.SIGKILL)
+            events.send(50)
+            writer.await_ready(HEALTHY_S)
+            store.process.stop()
+            events.send(50)
+            time.sleep(OUTAGE_S)
+            for server in (writer, reader):
+                server.await_true(lambda server=server: has_all(server), "answers need no store")
+            store.process.start()
+            events.send(50)
+            status, queued = writer.call("POST", "/verbs/move", {"table": table})
+            assert writer.await_task(queued["run"])["state"] in {"DONE", "NOTHING"}
+            for server in (writer, reader):
+                server.await_true(lambda server=server: has_all(server), "every event once")
+            reader.await_true(lambda: same_versions(reader), "the reader has caught up")
+            assert counts(reader, table) == counts(writer, table)
+        writer.kill()
+    events.send(10)
+    assert run(["--home", str(second), "warehouse", "pull", "--take-over", "--yes"]) == 0
+    with Server(second, broker) as writer, Server(first, broker) as reader:
+        events.send(10)
+        for server in (writer, reader):
+            server.await_true(lambda server=server: has_all(server), "every event once, after the take-over")
+        status, queued = writer.call("POST", "/verbs/move", {"table": table})
+        assert writer.await_task(queued["run"])["state"] in {"DONE", "NOTHING"}
+        reader.await_true(lambda: same_versions(reader), "the former writer follows")
+        assert counts(reader, table) == counts(writer, table)
