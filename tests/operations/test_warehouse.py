@@ -1,0 +1,349 @@
+"""A warehouse on a store: pushed, pulled, followed, synced and cleaned, each also after a kill."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hybrid.config.settings import load_settings
+from hybrid.config.table_config import Half, TableSpec
+from hybrid.config.table_documents import TableDocuments
+from hybrid.errors import ConflictError, DataError, OvertakenError, SpecError
+from hybrid.home.home import Home
+from hybrid.lake.commit_context import new_act_id
+from hybrid.lake.create import arrow_schema, record_batch
+from hybrid.lake.files import RowsFile, path_in_half
+from hybrid.lake.layout import physical_columns, statistics_columns
+from hybrid.lake.log import open_half
+from hybrid.lake.log_entries import newest_entry
+from hybrid.lake.store_vacuum import remove_from_store, require_files
+from hybrid.lake.transaction import LogTransaction
+from hybrid.operations.tables import drop
+from hybrid.operations.tables.create import create_table
+from hybrid.operations.tables.drop import drop_table, dropped_copies, remove_copy, undrop_table
+from hybrid.operations.tables.schemas import put_schema
+from hybrid.operations.warehouse import mirrored_tables, pull, push
+from hybrid.operations.warehouse.follow import WarehouseFollower
+from hybrid.operations.warehouse.pull import pull_warehouse
+from hybrid.operations.warehouse.push import push_warehouse
+from hybrid.operations.warehouse.sync import sync_warehouse, warehouse_status
+from hybrid.progress import Silent
+from hybrid.store.mirror import mirror_at, read_mark
+from hybrid.table.columns import SEGMENT
+from hybrid.table.state import next_act
+from tests.mirrors import new_url
+from tests.s3_server import S3Server, needs_s3, s3_server
+
+pytestmark = [pytest.mark.process, needs_s3]
+
+DATA = Path(__file__).resolve().parents[2] / "data" / "orders"
+
+
+class Killed(BaseException):
+    """As if the process had died here."""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    with s3_server(tmp_path_factory.mktemp("s3") / "store") as found:
+        found.create_bucket("bucket")
+        yield found
+
+
+@pytest.fixture
+def url(server: S3Server, monkeypatch: pytest.MonkeyPatch) -> str:
+    for name, value in server.environment.items():
+        monkeypatch.setenv(name, value)
+    return new_url()
+
+
+@pytest.fixture
+def open_home(tmp_path: Path, url: str) -> Callable[..., Home]:
+    def opened(name: str = "a", *, with_store: bool = True) -> Home:
+        environ = {"HYBRID_WAREHOUSE": url} if with_store else {}
+        return Home(load_settings(home=tmp_path / name, environ=environ), Silent())
+
+    return opened
+
+
+def documents(name: str) -> TableDocuments:
+    schema = {**json.loads((DATA / "orders_schema.json").read_text()), "schemaName": name}
+    config = json.loads((DATA / "orders_offline_table.json").read_text())
+    config = {**config, "tableName": name, "segmentsConfig": {**config["segmentsConfig"], "schemaName": name}}
+    return TableDocuments((schema, "schema"), ((config, "config"),))
+
+
+def create(home: Home, name: str = "orders", segments: tuple[str, ...] = ("a", "b")) -> Path:
+    """A table with a row in each of some segments; its OFFLINE half."""
+    create_table(home, documents(name))
+    for segment in segments:
+        add(home, name, segment)
+    return home.layout(name).half(Half.OFFLINE)
+
+
+def add(home: Home, name: str, segment: str) -> None:
+    spec, half = home.spec(name), home.layout(name).half(Half.OFFLINE)
+    hidden = (segment, "kafka", "topic", 0, 0, 1, 1001, "row", 1)
+    fields = tuple(
+        {"order_status": "OPEN", "ts": 1632681000000, "amount": 1.0}.get(f.name, 1) for f in spec.schema.fields
+    )
+    assert len(hidden) + len(fields) == len(physical_columns(spec, Half.OFFLINE))
+    file = write_row(half, spec, (*hidden, *fields))
+    state = open_half(half).offline
+    act = next_act(state, new_act_id("replace"), "replace", "2026-01-01T00:00:00Z", {})
+    with home.bench.lock(home.layout(name), Half.OFFLINE, with_spark=False):
+        LogTransaction(half).commit(replace(state, act=act), [file])
+
+
+def write_row(half: Path, spec: TableSpec, row: tuple[object, ...]) -> dict[str, object]:
+    file = RowsFile(half / path_in_half(str(row[0]), ""), "x", statistics_columns(spec, Half.OFFLINE))
+    file.write(record_batch(arrow_schema(spec, Half.OFFLINE), [row]).drop_columns([SEGMENT]))
+    return file.close().entry(str(row[0]))
+
+
+def segments(home: Home, name: str = "orders") -> list[str]:
+    half = open_half(home.layout(name).half(Half.OFFLINE))
+    assert half.table.to_pyarrow_table().num_rows == len(half.files), "each file can be read"
+    return sorted(file.segment for file in half.files)
+
+
+def keys(home: Home) -> list[str]:
+    mirror = mirror_at(home.settings.warehouse)
+    assert mirror is not None
+    return [item.key for item in mirror.client.list_below()]
+
+
+def states(home: Home) -> set[str]:
+    return {half.state for half in warehouse_status(home).halves}
+
+
+def dying(monkeypatch: pytest.MonkeyPatch, module: Any, name: str, at: int = 0) -> None:
+    """Let the call number `at` of a function die before it does anything."""
+    real, calls = getattr(module, name), list[None]()
+
+    def call(*args: Any, **options: Any) -> Any:
+        calls.append(None)
+        if len(calls) > at:
+            raise Killed
+        return real(*args, **options)
+
+    monkeypatch.setattr(module, name, call)
+
+
+def test_a_home_without_a_store(open_home: Callable[..., Home]) -> None:
+    home = open_home(with_store=False)
+    create(home)
+    for work in (push_warehouse, pull_warehouse, sync_warehouse, warehouse_status):
+        with pytest.raises(SpecError, match="the setting 'warehouse' names no store"):
+            work(home)
+
+
+@pytest.mark.parametrize("step", ["_push_half", "mark"])
+@pytest.mark.parametrize("at", [0, 1])
+def test_a_push_that_is_killed_continues(
+    open_home: Callable[..., Home], monkeypatch: pytest.MonkeyPatch, step: str, at: int
+) -> None:
+    plain = open_home(with_store=False)
+    create(plain, "one")
+    create(plain, "two", ("x",))
+    put_schema(plain, json.loads((DATA / "orders_schema.json").read_text()), "s")
+    home = open_home()
+    if not (step == "mark" and at):
+        with monkeypatch.context() as patch, pytest.raises(Killed):
+            dying(patch, push, step, at)
+            push_warehouse(home)
+        with pytest.raises(ConflictError, match="are not at"):
+            add(home, "one", "c")
+    assert push_warehouse(home).tables == ("one", "two")
+    assert states(home) == {"SAME"}
+    other = open_home("b")
+    pull_warehouse(other)
+    assert segments(other, "one") == ["a", "b"] and segments(other, "two") == ["x"]
+    assert (other.settings.warehouse / ".schemas" / "orders.json").exists()
+
+
+def test_a_push_after_which_a_table_is_not_listed_yet(
+    open_home: Callable[..., Home], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create(open_home(with_store=False))
+    home = open_home()
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(type(home.definitions), "publish", lambda *_: (_ for _ in ()).throw(Killed))
+        push_warehouse(home)
+    assert "orders/definition.json" not in keys(home)
+    add(open_home(), "orders", "c")
+    assert "orders/definition.json" in keys(home), "a commit is acknowledged for listed tables only"
+
+
+@pytest.mark.parametrize("step", ["pull_table", "fence_half", "rewrite_definition", "_pull_schemas"])
+def test_a_take_over_that_is_killed_continues(
+    open_home: Callable[..., Home], monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    home, other = open_home(), open_home("b")
+    create(home)
+    pull_warehouse(other)
+    add(home, "orders", "c")
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        dying(patch, pull, step)
+        pull_warehouse(other, take_over=True)
+    with pytest.raises(ConflictError, match="a pull was cut short"):
+        add(other, "orders", "d")
+    pull_warehouse(other, take_over=True)
+    with pytest.raises(ConflictError, match="written by another home"):
+        add(open_home(), "orders", "late")
+    add(other, "orders", "d")
+    assert segments(other) == ["a", "b", "c", "d"] and states(other) == {"SAME"}
+
+
+def test_a_pull_that_is_killed_shows_no_table_in_part(
+    open_home: Callable[..., Home], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, other = open_home(), open_home("b")
+    create(home)
+    for step in ("_pull_half", "link_entry", "bring_definition"):
+        with monkeypatch.context() as patch, pytest.raises(Killed):
+            dying(patch, mirrored_tables, step, 1 if step == "link_entry" else 0)
+            pull_warehouse(other)
+        assert other.definitions.names() == []
+    pull_warehouse(other)
+    assert segments(other) == ["a", "b"]
+
+
+def test_a_home_with_tables_of_its_own_pulls_nothing(open_home: Callable[..., Home]) -> None:
+    create(open_home("a"))
+    create(open_home("b", with_store=False))
+    with pytest.raises(ConflictError, match="has tables of its own"):
+        pull_warehouse(open_home("b"), take_over=True)
+    assert read_mark(open_home("b").settings.warehouse) is None
+
+
+def test_nothing_is_pulled_where_nothing_is(open_home: Callable[..., Home]) -> None:
+    with pytest.raises(ConflictError, match="There is no warehouse at"):
+        pull_warehouse(open_home())
+
+
+def test_a_follower_sees_what_the_writer_does(open_home: Callable[..., Home], monkeypatch: pytest.MonkeyPatch) -> None:
+    home, other = open_home(), open_home("b")
+    create(home)
+    pull_warehouse(other)
+    follower = WarehouseFollower(other)
+    assert follower.look() == 0
+    for segment in "cdefghijklm":  # a checkpoint, too
+        add(home, "orders", segment)
+    assert follower.look() == 11 and segments(other) == segments(home)
+    create(home, "second", ("x",))
+    undropped = create(home, "third", ("y",))
+    follower._listed_at = -100.0
+    follower.look()
+    assert segments(other, "second") == ["x"]
+    drop_table(home, "second")
+    drop_table(home, "third", purge=True)
+    create(home, "third", ("again",))
+    assert undropped.exists()
+    follower._listed_at = -100.0
+    follower.look()
+    assert other.definitions.names() == ["orders", "third"] and segments(other, "third") == ["again"]
+    pull_warehouse(other, take_over=True)
+    follower._listed_at = -100.0
+    with pytest.raises(ConflictError, match="This home writes"):
+        follower.look()
+
+
+def test_a_drop_that_is_killed_is_ended(open_home: Callable[..., Home], monkeypatch: pytest.MonkeyPatch) -> None:
+    home = open_home()
+    create(home)
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(type(home.definitions), "withdraw", lambda *_: (_ for _ in ()).throw(Killed))
+        drop_table(home, "orders")
+    assert home.definitions.published("orders") is not None
+    report = sync_warehouse(home)
+    assert "ended the drop of orders" in report.sentence and home.definitions.published("orders") is None
+    undrop_table(home, "orders")
+    assert home.definitions.published("orders") is not None and segments(home) == ["a", "b"]
+    assert sync_warehouse(home).did_something is False
+    drop_table(home, "orders")
+    create(home, segments=("new",))
+    assert segments(home) == ["new"] and states(home) == {"SAME"}
+
+
+def test_a_purged_copy_leaves_nothing_on_the_store(
+    open_home: Callable[..., Home], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = open_home()
+    create(home)
+    drop_table(home, "orders")
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        dying(patch, drop.shutil, "rmtree")
+        remove_copy(dropped_copies(home, "orders")[0])
+    (copy,) = drop.all_copies(home)
+    remove_copy(copy)
+    assert not [key for key in keys(home) if "OFFLINE" in key]
+    create(home, segments=("new",))
+    assert segments(home) == ["new"]
+
+
+def test_vacuum_removes_from_the_store_what_no_commit_names(open_home: Callable[..., Home]) -> None:
+    home = open_home()
+    half = create(home)
+    mirror = mirror_at(half)
+    assert mirror is not None
+    orphan, live = "x=1/part-orphan.parquet", open_half(half).files[0].path.removeprefix(f"{half}/")
+    mirror.client.upload(mirror.key_of(half, orphan), b"x")
+    assert remove_from_store(mirror, open_half(half), [], window_ms=3_600_000) == 0, "it is young"
+    time.sleep(1.1)  # ages have whole seconds
+    (half / live).rename(half / "away")
+    with pytest.raises(DataError, match="is missing, so nothing of the store goes"):
+        require_files(open_half(half))
+    (half / "away").rename(half / live)
+    assert remove_from_store(mirror, open_half(half), [], window_ms=0) == 1
+    assert mirror.client.get(mirror.key_of(half, orphan)) is None
+    assert mirror.client.get(mirror.key_of(half, live)) is not None
+
+
+def test_a_reading_mirror_is_trimmed(open_home: Callable[..., Home]) -> None:
+    home, other = open_home(), open_home("b")
+    half = create(home)
+    pull_warehouse(other)
+    old = other.layout("orders").half(Half.OFFLINE) / "x=1" / "part-gone.parquet"
+    old.parent.mkdir()
+    for age_s, is_there in ((0, True), (7200, False)):
+        old.write_bytes(b"x")
+        at = time.time() - age_s
+        os.utime(old, (at, at))
+        pull_warehouse(other)
+        assert old.exists() is is_there
+    assert segments(other) == segments(home) and newest_entry(half) == 2
+
+
+def test_a_mirror_that_lags_beyond_the_log_is_brought_whole(open_home: Callable[..., Home]) -> None:
+    home, other = open_home(), open_home("b")
+    half = create(home)
+    pull_warehouse(other)
+    for segment in "cdefghijkl":
+        add(home, "orders", segment)
+    mirror = mirror_at(half)
+    assert mirror is not None
+    for version in range(10):
+        mirror.client.delete(mirror.key_of(half, f"_delta_log/{version:020d}.json"))
+    pull_warehouse(other)
+    assert segments(other) == segments(home) and newest_entry(other.layout("orders").half(Half.OFFLINE)) == 12
+
+
+def test_a_copied_home_does_not_write_twice(open_home: Callable[..., Home], tmp_path: Path) -> None:
+    """A copy has the id of the original: their commits are one after the other all the same."""
+    home = open_home()
+    create(home)
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+    add(home, "orders", "c")
+    with pytest.raises(OvertakenError):
+        add(open_home("b"), "orders", "d")
+    add(open_home("b"), "orders", "d")
+    assert segments(open_home("b")) == ["a", "b", "c", "d"]
