@@ -114,7 +114,7 @@ def _confirm(mirror: Mirror, half: Path, version: int) -> None:
     A home that was stopped for longer than the log is kept, and comes back, would write below what readers read.
     Entries are removed oldest first, so then the one before is gone too.
     """
-    if version > 0 and mirror.client.get(_entry_key(mirror, half, version - 1)) is None:
+    if version > 0 and mirror.client.size_of(_entry_key(mirror, half, version - 1)) is None:
         mirror.client.delete(_entry_key(mirror, half, version))  # readers begin above it, so it is nobody's
         raise _gone_on(mirror, half, version - 1)
     _SAME[half, mirror.key_of(half)] = version

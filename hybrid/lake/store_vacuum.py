@@ -22,7 +22,7 @@ def require_files(half: HalfSnapshot) -> None:
     """DataError when the mirror lacks a current file: then nothing of the store may go by its log."""
     lost = next((file.path for file in half.files if not Path(file.path).is_file()), None)
     if lost is not None:
-        raise DataError(f"{lost} is missing, so nothing of the store goes.", hint="hybrid warehouse pull --take-over")
+        raise DataError(f"{lost} is missing, so nothing of the store goes.", hint="hybrid warehouse pull (brings it)")
 
 
 def remove_from_store(mirror: Mirror, half: HalfSnapshot, removed: Iterable[Path], window_ms: int) -> int:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 import uuid
 from collections.abc import Callable, Iterable
 from functools import cached_property
@@ -38,6 +39,8 @@ DEFINITION_FILE = "definition.json"
 KEY_ENDING, ENTRY_ENDING = ".key", ".entry"
 _PULLING = "pulling"
 _THREADS = 8
+# A file that was written just now is not on the store yet, so nobody asks.
+_NEW_S = 600.0
 _KEY = re.compile(r"[A-Z]+-[0-9a-f]{8}")
 
 
@@ -119,10 +122,11 @@ class Mirror:
         for_all(lambda task: self._upload(half, *task), tasks)
 
     def _upload(self, half: Path, name: str, size: int) -> None:
-        key = self.key_of(half, name)
-        there = self.client.size_of(key)
+        key, path = self.key_of(half, name), half / name
+        is_new = time.time() - path.stat().st_mtime < _NEW_S
+        there = None if is_new else self.client.size_of(key)
         if there is None:
-            self.client.upload_file(key, half / name)
+            self.client.upload_file(key, path)
         elif there != size:
             raise StoreError(f"{self.url}: {key} has {there} bytes, but the file of this home has {size}.")
 

@@ -15,6 +15,7 @@ import hybrid
 from hybrid.cli.main import run
 from tests.docs.pages import REFERENCE_PAGES, ROOT, spans, tables
 from tests.docs.test_reference import CODE
+from tests.s3_server import COMMAND, s3_server
 
 # The first test waits for all commands.
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(900)]
@@ -26,6 +27,7 @@ ROWS = [
 FORMS = {spans(row[0])[0]: row[1] for row in ROWS}
 KEYS = {spans(row[0])[0]: spans(row[2]) for row in ROWS}
 DATA = ROOT / "data" / "orders"
+HAS_S3 = COMMAND is not None
 SCHEDULED = ("--set", "/task/taskTypeConfigsMap/RealtimeToOfflineSegmentsTask/schedule=0 0 * * * ?")
 
 DDL = """CREATE TABLE events (id INTEGER NOT NULL) WITH ('connectors' = '[{"labels": ["live"], "transport": {"name":
@@ -50,6 +52,8 @@ def printed(broker: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[d
     play_work(play)
     play_machine(play)
     play_backup(play, str(folder / "backups"))
+    if HAS_S3:
+        play_warehouse(play, folder)
     with contextlib.closing(hybrid.connect(folder / "home")) as home:
         begun = home.erasures.begin({"orders": "order_id = 4"})
     play("erase discard", begun.id)
@@ -159,6 +163,18 @@ def play_backup(play: Any, directory: str) -> None:
     play("backup delete", directory, backup, "--yes")
 
 
+def play_warehouse(play: Any, folder: Path) -> None:
+    """The restored home goes to a store, and another one brings it."""
+    with s3_server(folder / "s3" / "store") as server, pytest.MonkeyPatch.context() as patch:
+        server.create_bucket("bucket")
+        for name, value in {**server.environment, "HYBRID_WAREHOUSE": "s3://bucket/keys"}.items():
+            patch.setenv(name, value)
+        play("warehouse push", home="restored")
+        play("warehouse show", home="restored")
+        play("warehouse sync", home="restored")
+        play("warehouse pull", home="pulled")
+
+
 def test_every_command_is_listed() -> None:
     forms = {("query", "--explain"), ("table", "list", "--dropped")}
     assert {tuple(name.split()) for name in FORMS} == {*CODE, *forms} - {
@@ -168,6 +184,8 @@ def test_every_command_is_listed() -> None:
 
 @pytest.mark.parametrize("name", [name for name in FORMS if name != "query"])
 def test_keys(name: str, printed: dict[str, Any]) -> None:
+    if name.startswith("warehouse ") and not HAS_S3:
+        pytest.skip("versitygw is not there")
     result = printed[name]
     assert isinstance(result, list if FORMS[name] == "list" else dict)
     keys = KEYS[name] if len(KEYS[name]) > 1 else KEYS[KEYS[name][0]]
