@@ -27,6 +27,7 @@ class Writer:
     @classmethod
     def at(cls, folder: Path, url: str, owner: str = "a") -> Writer:
         writer = cls(folder, url, WarehouseOwner(owner * 32, f"host:{owner}"))
+        configure(folder, None, lambda: writer.owner)  # as in another process: nothing is known of the store
         configure(folder, url, lambda: writer.owner)
         return writer
 

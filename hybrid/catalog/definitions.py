@@ -121,13 +121,20 @@ class Definitions:
         table = published_table(mirror, name)
         return None if table is None else Definition(**table.document)
 
-    def withdraw(self, name: str) -> None:
-        """Delete a dropped table's definition on the warehouse's store, where it has one."""
-        mirror = mirror_at(self._warehouse)
-        if mirror is not None:
-            from hybrid.store.published_definition import withdraw_definition
+    def publish_again(self, name: str) -> None:
+        """Publish the definition of a table that was dropped and is back; every process will look at it again."""
+        if mirror_at(self._warehouse) is not None:
+            durable.write_text(self._path(name), self._path(name).read_text(encoding="utf-8"))
+            self.publish(name)
 
-            withdraw_definition(mirror, name)
+    def withdraw(self, name: str, halves: Mapping[str, str]) -> bool:
+        """Let the warehouse's store no longer list a dropped table with these folders of halves; whether it did."""
+        mirror = mirror_at(self._warehouse)
+        if mirror is None:
+            return False
+        from hybrid.store.published_definition import withdraw_definition
+
+        return withdraw_definition(mirror, name, halves)
 
     def set_aside(self, name: str, ending: str) -> Path | None:
         """Rename a damaged definition, with the suffix `ending`. Returns the new path; None when there is none."""

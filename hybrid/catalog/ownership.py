@@ -12,6 +12,7 @@ import socket
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
@@ -23,7 +24,9 @@ from hybrid.catalog.sqlite_file import remove_taken_in, take_in
 from hybrid.clock import read_clock, wall_clock_ms
 from hybrid.errors import ConflictError, MachineError, UsageError
 from hybrid.runtime import durable
-from hybrid.store.ownership import WarehouseOwner
+
+if TYPE_CHECKING:
+    from hybrid.store.ownership import WarehouseOwner
 
 OWNER_FILE = "catalog.id"  # the id under which a home owns its catalog in a database
 _ID = re.compile(r"[0-9a-f]{32}")
@@ -71,6 +74,8 @@ def _id_of(home: Path) -> str:
 
 def warehouse_owner(home: Path) -> WarehouseOwner:
     """The home as the writer of a warehouse on an object store."""
+    from hybrid.store.ownership import WarehouseOwner  # a client of stores, which few homes have
+
     durable.make_private(home)
     return WarehouseOwner(_id_of(home), f"{socket.gethostname()}:{home.resolve()}")
 

@@ -49,6 +49,7 @@ KEYS = (
     Key("token", None, str, "secret of an account on that server; better in HYBRID_TOKEN than on a command line"),
     Key("catalog", None, str, "PostgreSQL URL of the record of runs; without it, SQLite in the home"),
     Key("warehouse", None, str, "S3 URL of the tables, s3://bucket/prefix; without it, only the home has them"),
+    Key("take_over_after_s", 0, int, "silence after which a server that follows takes over, seconds; 0: never"),
     Key("lock_timeout_s", 60.0, float, "how long an operation waits for another operation on the same half, seconds"),
     Key("ingest_interval_s", 1.0, float, "a server's pause between looks at a topic, seconds"),
     Key("query_timeout_ms", 60_000, int, "how long a server works on one statement, milliseconds"),
@@ -125,6 +126,11 @@ class Settings:
     def warehouse_url(self) -> str | None:
         """URL of the object store that has the tables, of which the folder `warehouse` is a mirror; None: none has."""
         return self._text("warehouse")
+
+    @property
+    def take_over_after_s(self) -> float:
+        """Seconds without a sign of life after which a following server takes the warehouse over; 0: never."""
+        return float(self._value("take_over_after_s") or 0)
 
     @property
     def lock_timeout_s(self) -> float:

@@ -62,7 +62,8 @@ def delete_on_store(half: Path, paths: Sequence[Path]) -> None:
     """Delete files of a half's log on the warehouse's store, where it has one. Call it before deleting them here."""
     mirror = mirror_at(half)
     if mirror is not None:
-        mirror.delete(half, [f"_delta_log/{path.name}" for path in paths])
+        for path in paths:  # one after the other: a log must never have a gap, also if this is cut short
+            mirror.delete(half, [f"_delta_log/{path.name}"])
 
 
 def delete_file(path: Path) -> None:

@@ -105,5 +105,6 @@ def unknown_outcome(half: Path, version: int) -> MachineError:
     """The error of an operation whose entry was not confirmed."""
     return MachineError(
         f"{half}: the storage did not say whether the log entry of version {version} was written.",
-        hint="Look in `hybrid task list` and `hybrid segment list` whether it was done before you run it again.",
+        hint="Look in `hybrid task list` and `hybrid segment list` whether it was done before you run it again; with a "
+        "warehouse on a store after `hybrid warehouse sync`.",
     )

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from hybrid.errors import ConflictError, DataError, HybridError, MachineError
+from hybrid.errors import ConflictError, DataError, HybridError, MachineError, StoreError
 from hybrid.lake.checkpoint import HINT, hinted_version
 from hybrid.lake.entry_file import Put, link_entry
 from hybrid.lake.failpoints import step
@@ -114,7 +114,11 @@ def _confirm(mirror: Mirror, half: Path, version: int) -> None:
     A home that was stopped for longer than the log is kept, and comes back, would write below what readers read.
     Entries are removed oldest first, so then the one before is gone too.
     """
-    if version > 0 and mirror.client.size_of(_entry_key(mirror, half, version - 1)) is None:
+    try:
+        is_behind = version > 0 and mirror.client.size_of(_entry_key(mirror, half, version - 1)) is None
+    except StoreError as error:
+        raise _committed(half, version, error) from error
+    if is_behind:
         mirror.client.delete(_entry_key(mirror, half, version))  # readers begin above it, so it is nobody's
         raise _gone_on(mirror, half, version - 1)
     _SAME[half, mirror.key_of(half)] = version
@@ -137,10 +141,14 @@ def _link(half: Path, version: int, staged: Path) -> None:
             set_aside(half, version)
             os.link(staged, entry_path(half, version))
     except OSError as error:
-        raise MachineError(
-            f"{half}: version {version} was committed, but this mirror of the store does not have it yet: {error}",
-            hint="It has it after the next operation on this half, or: hybrid warehouse sync. Do not run this again.",
-        ) from error
+        raise _committed(half, version, error) from error
+
+
+def _committed(half: Path, version: int, error: Exception) -> MachineError:
+    return MachineError(
+        f"{half}: version {version} was committed, but this mirror of the store does not have it yet: {error}",
+        hint="It has it after the next operation on this half, or: hybrid warehouse sync. Do not run this again.",
+    )
 
 
 def set_aside(half: Path, version: int) -> None:
@@ -199,6 +207,13 @@ def level(mirror: Mirror, half: Path, version: int) -> None:
     _SAME[half, mirror.key_of(half)] = version
 
 
+def align(mirror: Mirror, half: Path) -> int:
+    """Let mirror and store have the same log; the number of entries that the mirror lacked. Call it under the lock."""
+    count = catch_up(mirror, half)
+    level(mirror, half, newest_entry(half))
+    return count
+
+
 def catch_up(mirror: Mirror, half: Path) -> int:
     """Bring the entries that the store has beyond the mirror's into the mirror, each after its files.
 
@@ -235,11 +250,25 @@ def versions_after(mirror: Mirror, half: Path, version: int) -> Sequence[int]:
 def entry_of(mirror: Mirror, half: Path, version: int) -> str | None:
     """The text of a version on the store; None if it is not there."""
     content = mirror.client.get(_entry_key(mirror, half, version))
-    return None if content is None else content.data.decode()
+    try:
+        return None if content is None else content.data.decode()
+    except UnicodeDecodeError as error:
+        raise DataError(f"{mirror.url}: version {version} of {half.parent.name} is damaged: {error}") from error
+
+
+def has_entry_on_store(mirror: Mirror, half: Path, version: int) -> bool:
+    """Whether the store has this version of the log: it may have been cleaned beyond it."""
+    return mirror.client.size_of(_entry_key(mirror, half, version)) is not None
 
 
 def bring_entry(mirror: Mirror, half: Path, version: int, text: str) -> None:
     """Download the files that an entry of the store adds and the mirror lacks, then link the entry into its log."""
+    fetch_added(mirror, half, text)
+    link_brought(half, version, text)
+
+
+def fetch_added(mirror: Mirror, half: Path, text: str) -> None:
+    """Download the files that an entry of the store adds and the mirror lacks."""
 
     def fetch(file: _Added) -> None:
         if not mirror.fetch(mirror.key_of(half, file.name), half / file.name, file.size):
@@ -247,6 +276,10 @@ def bring_entry(mirror: Mirror, half: Path, version: int, text: str) -> None:
             logging.getLogger(__name__).info("%s: %s is no longer at %s.", half, file.name, mirror.url)
 
     for_all(fetch, list(_added_by(half, text)))
+
+
+def link_brought(half: Path, version: int, text: str) -> None:
+    """Link an entry of the store into the mirror's log, whose files are there."""
     (half / "_delta_log").mkdir(parents=True, exist_ok=True)
     if link_entry(half, version, text) is Put.UNKNOWN:
         raise MachineError(f"{half}: the disk did not say whether version {version} was written.", hint="Run it again.")
@@ -256,13 +289,16 @@ def _added_by(half: Path, text: str) -> Iterator[_Added]:
     for line in text.split("\n"):
         if not line.startswith('{"add"'):
             continue
-        add = json.loads(line)["add"]
-        name = unquote(add["path"])
+        try:
+            add = json.loads(line)["add"]
+            name, size = unquote(add["path"]), int(add["size"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise DataError(f"{half}: an entry of the log is damaged: {error}") from error
         if name.startswith("/") or "://" in name or ".." in name.split("/"):
             raise DataError(f"{half}: the log names a file elsewhere, {name}, which a store does not have.")
         if add.get("deletionVector"):
             raise DataError(f"{half}: {name} has a deletion vector, which a warehouse on a store cannot have.")
-        yield _Added(name, int(add["size"]))
+        yield _Added(name, size)
 
 
 def _read(half: Path, version: int) -> str:

@@ -7,7 +7,7 @@ only good one.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -26,27 +26,27 @@ def require_files(half: HalfSnapshot) -> None:
 
 
 def remove_from_store(mirror: Mirror, half: HalfSnapshot, removed: Iterable[Path], window_ms: int) -> int:
-    """Delete the files that vacuum removed, and files older than the window that no commit names. Returns their number.
+    """Delete files that vacuum removed, and files older than the window, if no commit names them. Returns their number.
 
     The age is that of the store's clock. Call it under the half's lock, after the mirror has caught up with the store.
     """
-    names = {str(path.relative_to(half.path)) for path in removed}
-    names |= set(_unnamed(mirror, half, window_ms))
+    current = {file.path for file in half.files}
+    names = {str(path.relative_to(half.path)) for path in removed if str(path) not in current}
+    if old := _old(mirror, half, window_ms):
+        names |= set(old) - _named(half)
     mirror.delete(half.path, sorted(names))
     return len(names)
 
 
-def _unnamed(mirror: Mirror, half: HalfSnapshot, window_ms: int) -> Iterator[str]:
+def _old(mirror: Mirror, half: HalfSnapshot, window_ms: int) -> list[str]:
+    """The data files on the store that are older than the window."""
     before_s = mirror.client.time().store_s - window_ms / _MS
     prefix = f"{mirror.key_of(half.path)}/"
-    old = [
+    return [
         item.key.removeprefix(prefix)
         for item in mirror.client.list_below(mirror.key_of(half.path))
-        if item.modified.timestamp() < before_s and not item.key.startswith(f"{prefix}_")
+        if item.modified.timestamp() < before_s and not item.key.startswith(f"{prefix}_delta_log/")
     ]
-    if old:
-        named = _named(half)
-        yield from (name for name in old if name not in named)
 
 
 def _named(half: HalfSnapshot) -> set[str]:

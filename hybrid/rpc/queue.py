@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,7 @@ from hybrid.config.input_rules import InputRules
 from hybrid.config.table_config import Half
 from hybrid.config.table_documents import TableDocuments
 from hybrid.config.upsert_json import MOVE_TASK
-from hybrid.errors import BusyError, HybridError, UsageError, error_document
+from hybrid.errors import BusyError, HybridError, StoreError, UsageError, error_document
 from hybrid.home.home import ServerTask, is_act_of
 from hybrid.home.input_access import rules_of
 from hybrid.jvm.spark_errors import unexpected_words
@@ -54,6 +54,7 @@ from hybrid.table.state import RESET, Act
 
 _LOG = logging.getLogger(__name__)
 _TELL_S, _QUIET_S = 0.5, 10.0
+_STORE_S = 2.0  # between looks at a store that does not answer
 
 
 class PipelineLost(Exception):
@@ -104,7 +105,7 @@ def carry_out(home: Hybrid, run: RunRecord, is_alive: Any, verbs: Mapping[str, V
             rules = rules_of(home.settings, run.source)
             task = ServerTask(run.id, outcome, rules, run.source == SCHEDULE)
             twin = Hybrid.of(home.context.for_task(task, RunProgress(runs, run.id)))
-            done = _committed_before(twin, run) if run.attempts > 1 else None
+            done = _once_it_answers(lambda: _committed_before(twin, run), is_alive) if run.attempts > 1 else None
             if run.type == MOVE_TASK and done is None:
                 _commit_first(twin, run.table_name)
             report = _found(done) if done else verbs[run.verb].call(twin, **run.arguments)
@@ -136,6 +137,17 @@ def _committed_before(home: Hybrid, run: RunRecord) -> Committed | None:
     # A JVM may outlive its killed process and still commit. The lock is granted only after its end.
     with home.context.bench.lock(home.context.layout(run.table_name), half):
         return committed(home, run)
+
+
+def _once_it_answers(look: Callable[[], Committed | None], is_alive: Callable[[], bool]) -> Committed | None:
+    """What a look finds, once the store of the warehouse answers: until then it is not known what the run has done."""
+    while True:
+        try:
+            return look()
+        except StoreError:
+            if not is_alive():
+                raise
+            time.sleep(_STORE_S)
 
 
 def _half_of(run: RunRecord) -> Half:

@@ -33,7 +33,7 @@ from hybrid.serve.priority import Priority, session_of
 from hybrid.serve.run_lanes import WORKERS_MAX, Lane, lane_of, may_start
 from hybrid.serve.scheduler import Scheduler
 from hybrid.serve.supervisor import BEAT_FILE
-from hybrid.serve.warehouse_keeper import reads_only, warehouse_keeper
+from hybrid.serve.warehouse_keeper import WarehouseKeeper, reads_only, warehouse_keeper
 
 _LOG = logging.getLogger(__name__)
 Keeper = TypeVar("Keeper", Ingester, Loader)
@@ -62,6 +62,7 @@ class Pipeline:
         self._priority = Priority(home.settings.pipeline_niceness, self._jvm_sessions)
         self._state = "starting"
         self._lost = False
+        self._keeper: WarehouseKeeper | None = None
         self._reads_only = False  # another home writes the warehouse: see `warehouse_keeper`
         self._ending = False
         self._jvm: Process | None = None
@@ -81,14 +82,17 @@ class Pipeline:
         self._clock_seen_at = -_CLOCK_S
 
     def run(self) -> int:
-        """Work until stopped; return the exit code: 1 if the JVM was lost and a new process must start."""
+        """Work until stopped; return the exit code.
+
+        It is 1 if a new process must start: the JVM was lost, or the warehouse on a store changed hands.
+        """
         with pipeline_lock(self._home.home, self._stop):
             beat = threading.Thread(target=self._beat, name="beat", daemon=True)
             beat.start()
             self._reads_only = reads_only(self._home.context, self._stop)
-            keeper = warehouse_keeper(self._home.context, self._stop, follows=self._reads_only)
-            if keeper is not None:
-                keeper.start()
+            self._keeper = warehouse_keeper(self._home.context, self._stop, follows=self._reads_only)
+            if self._keeper is not None:
+                self._keeper.start()
             self._take_up_fallen()
             if not self._reads_only:
                 self._jvm = Process.of(jvm_pid(self._home.context.bench.spark))
@@ -250,6 +254,8 @@ class Pipeline:
     def _is_lost(self) -> bool:
         if not self._lost and self._jvm is not None and not self._jvm.is_alive():
             self._lost = True
+        if self._keeper is not None and self._keeper.has_changed_hands:
+            self._lost = True  # its successor ingests, or follows
         return self._lost
 
     def _beat(self) -> None:

@@ -175,7 +175,10 @@ def configure(folder: Path, url: str | None, owner: Callable[[], WarehouseOwner]
     there = read_mark(folder)
     if url is None and there is None:
         return
+    kept = _MIRRORS.at(folder)
     mirror = None if url is None else Mirror(folder, url, owner)
+    if mirror is not None and isinstance(kept, Mirror) and (kept.folder, kept.url) == (folder, mirror.url):
+        mirror = kept  # with its connections, and what it knows of the store
     if mirror is None or there not in (None, mirror.url):
         now = "is not set" if mirror is None else f"names {mirror.url}"
         error = SpecError(

@@ -23,6 +23,8 @@ OWNER_KEY = ".warehouse.json"  # no table can have this name
 _FORMAT = 1
 # A home that was paused while another took over writes to a table that the other does not know at most this long.
 _LOOK_EVERY_S = 10.0
+# A look may be made under the lock of a half, and by several threads one after the other.
+_PATIENCE_S, _FAILED_S = 10.0, 2.0
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,8 @@ class Ownership:
     def __init__(self, client: StoreClient, owner: Callable[[], WarehouseOwner]) -> None:
         self._client, self._owner = client, owner
         self._lock = threading.Lock()
+        # The latest failure, for those that waited for the same look, and when it was.
+        self._failed: tuple[float, StoreError] | None = None
         self._looked: float | None = None  # when the store last said that it is this home, by the monotonic clock
 
     def look(self) -> Claim | None:
@@ -74,7 +78,15 @@ class Ownership:
         with self._lock:
             if is_recent_enough and self._looked is not None and time.monotonic() - self._looked < _LOOK_EVERY_S:
                 return
-            began, claim = time.monotonic(), self.look()
+            if self._failed is not None and time.monotonic() - self._failed[0] < _FAILED_S:
+                raise StoreError(str(self._failed[1]), hint=self._failed[1].hint, fault=self._failed[1].fault)
+            began = time.monotonic()
+            try:
+                content = self._client.get(OWNER_KEY, patience_s=_PATIENCE_S)
+            except StoreError as error:
+                self._failed = time.monotonic(), error
+                raise
+            claim = None if content is None else self._parsed(content)
             if claim is None:
                 raise ConflictError(
                     f"{self._url} holds no warehouse any more: {OWNER_KEY} is missing.",
@@ -83,6 +95,11 @@ class Ownership:
             if claim.owner.id != self._owner().id:
                 raise written_by_another(self._url, claim)
             self._looked = began
+
+    @property
+    def id(self) -> str:
+        """The id of this home."""
+        return self._owner().id
 
     @property
     def words(self) -> str:
@@ -124,7 +141,7 @@ class Ownership:
 
     def _refuse_objects(self) -> None:
         there = self._client.list_folder()
-        names = [*there.folders, *(item.key for item in there.objects)]
+        names = [name for name in (*there.folders, *(item.key for item in there.objects)) if name]
         if names:
             raise ConflictError(
                 f"{self._url} is not empty: it has {names[0]}. Nothing was written.",

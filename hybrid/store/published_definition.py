@@ -53,23 +53,31 @@ def publish_definition(mirror: Mirror, table: Path) -> None:
     if _PUBLISHED.get((mirror.url, table)) == stamp:
         return
     mirror.require_writable(is_recent_enough=False)
-    document = {**json.loads(path.read_text(encoding="utf-8")), _HALVES: half_keys(table)}
+    try:
+        document = {**json.loads(path.read_text(encoding="utf-8")), _HALVES: half_keys(table)}
+    except FileNotFoundError:  # dropped just now
+        return
+    except (ValueError, TypeError) as error:
+        raise DataError(f"{path} is damaged: {error}", hint="hybrid doctor") from error
     content = mirror.client.get(definition_key(table.name))
     if content is None or _without_put(_parsed(mirror, table.name, content)) != document:
         _replace(mirror, table.name, document, content)
     _PUBLISHED[mirror.url, table] = stamp
 
 
-def withdraw_definition(mirror: Mirror, table: str) -> None:
-    """Replace a table's definition by a tombstone: the table is dropped on the store. Its halves stay."""
+def withdraw_definition(mirror: Mirror, table: str, halves: Mapping[str, str]) -> bool:
+    """Replace a table's definition by a tombstone: the table is dropped on the store. Its halves stay.
+
+    False when the store does not list a table of this name with these folders of halves.
+    """
     mirror.require_writable(is_recent_enough=False)
     _PUBLISHED.pop((mirror.url, mirror.folder / table), None)
     content = mirror.client.get(definition_key(table))
-    if content is None:
-        return
-    document = _parsed(mirror, table, content)
-    if not document.get(_DROPPED):
-        _replace(mirror, table, {_DROPPED: True, _HALVES: document.get(_HALVES, {})}, content)
+    document = {} if content is None else _parsed(mirror, table, content)
+    if content is None or document.get(_DROPPED) or document.get(_HALVES) != dict(halves):
+        return False
+    _replace(mirror, table, {_DROPPED: True, _HALVES: dict(halves)}, content)
+    return True
 
 
 def rewrite_definition(mirror: Mirror, table: str) -> None:

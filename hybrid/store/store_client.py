@@ -108,9 +108,9 @@ class StoreClient:
         self.location, self.tuning = location, tuning
         self._store, self._obstore = store, obstore
 
-    def get(self, key: str) -> ObjectContent | None:
-        """The object, or None if there is none."""
-        return self._repeated(f"read {key}", lambda: self._read(key))
+    def get(self, key: str, patience_s: float | None = None) -> ObjectContent | None:
+        """The object, or None if there is none. `patience_s` bounds the patience of this request further."""
+        return self._repeated(f"read {key}", lambda: self._read(key), patience_s)
 
     def create(self, key: str, data: bytes) -> PutResult:
         """Write an object where there is none (If-None-Match): `MADE`, `EXISTS` or `UNKNOWN`.
@@ -230,10 +230,11 @@ class StoreClient:
 
         return self._repeated(f"read {key}", read)
 
-    def _repeated(self, deed: str, call: Callable[[], T]) -> T:
+    def _repeated(self, deed: str, call: Callable[[], T], patience_s: float | None = None) -> T:
         """The result of requests that may be sent again whatever has become of them."""
+        patience = Patience(min(self.tuning.patience_s, self.tuning.patience_s if patience_s is None else patience_s))
         try:
-            return repeated(lambda: _asking(call), Patience(self.tuning.patience_s))
+            return repeated(lambda: _asking(call), patience)
         except RequestFailedError as error:
             raise store_error(self.location, deed, error.failure) from error
 

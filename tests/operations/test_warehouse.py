@@ -24,18 +24,21 @@ from hybrid.lake.files import RowsFile, path_in_half
 from hybrid.lake.layout import physical_columns, statistics_columns
 from hybrid.lake.log import open_half
 from hybrid.lake.log_entries import newest_entry
+from hybrid.lake.store_log import align
 from hybrid.lake.store_vacuum import remove_from_store, require_files
 from hybrid.lake.transaction import LogTransaction
 from hybrid.operations.tables import drop
 from hybrid.operations.tables.create import create_table
 from hybrid.operations.tables.drop import drop_table, dropped_copies, remove_copy, undrop_table
-from hybrid.operations.tables.schemas import put_schema
-from hybrid.operations.warehouse import mirrored_tables, pull, push
+from hybrid.operations.tables.schemas import drop_schema, put_schema
+from hybrid.operations.warehouse import follow, mirrored_tables, pull, push, sync
 from hybrid.operations.warehouse.follow import WarehouseFollower
 from hybrid.operations.warehouse.pull import pull_warehouse
 from hybrid.operations.warehouse.push import push_warehouse
 from hybrid.operations.warehouse.sync import sync_warehouse, warehouse_status
+from hybrid.operations.warehouse.writer_sign import SignWatch, give_sign
 from hybrid.progress import Silent
+from hybrid.store import published_definition
 from hybrid.store.mirror import mirror_at, read_mark
 from hybrid.table.columns import SEGMENT
 from hybrid.table.state import next_act
@@ -146,7 +149,7 @@ def test_a_home_without_a_store(open_home: Callable[..., Home]) -> None:
             work(home)
 
 
-@pytest.mark.parametrize("step", ["_push_half", "mark"])
+@pytest.mark.parametrize("step", ["push_half", "mark"])
 @pytest.mark.parametrize("at", [0, 1])
 def test_a_push_that_is_killed_continues(
     open_home: Callable[..., Home], monkeypatch: pytest.MonkeyPatch, step: str, at: int
@@ -208,9 +211,9 @@ def test_a_pull_that_is_killed_shows_no_table_in_part(
 ) -> None:
     home, other = open_home(), open_home("b")
     create(home)
-    for step in ("_pull_half", "link_entry", "bring_definition"):
+    for step in ("entry_of", "link_brought", "bring_definition"):
         with monkeypatch.context() as patch, pytest.raises(Killed):
-            dying(patch, mirrored_tables, step, 1 if step == "link_entry" else 0)
+            dying(patch, mirrored_tables, step, 1 if step == "link_brought" else 0)
             pull_warehouse(other)
         assert other.definitions.names() == []
     pull_warehouse(other)
@@ -295,7 +298,7 @@ def test_vacuum_removes_from_the_store_what_no_commit_names(open_home: Callable[
     half = create(home)
     mirror = mirror_at(half)
     assert mirror is not None
-    orphan, live = "x=1/part-orphan.parquet", open_half(half).files[0].path.removeprefix(f"{half}/")
+    orphan, live = "_hy_segment=a/part-orphan.parquet", open_half(half).files[0].path.removeprefix(f"{half}/")
     mirror.client.upload(mirror.key_of(half, orphan), b"x")
     assert remove_from_store(mirror, open_half(half), [], window_ms=3_600_000) == 0, "it is young"
     time.sleep(1.1)  # ages have whole seconds
@@ -312,7 +315,7 @@ def test_a_reading_mirror_is_trimmed(open_home: Callable[..., Home]) -> None:
     home, other = open_home(), open_home("b")
     half = create(home)
     pull_warehouse(other)
-    old = other.layout("orders").half(Half.OFFLINE) / "x=1" / "part-gone.parquet"
+    old = other.layout("orders").half(Half.OFFLINE) / "_hy_segment=x" / "part-gone.parquet"
     old.parent.mkdir()
     for age_s, is_there in ((0, True), (7200, False)):
         old.write_bytes(b"x")
@@ -347,3 +350,253 @@ def test_a_copied_home_does_not_write_twice(open_home: Callable[..., Home], tmp_
         add(open_home("b"), "orders", "d")
     add(open_home("b"), "orders", "d")
     assert segments(open_home("b")) == ["a", "b", "c", "d"]
+
+
+def soon(follower: WarehouseFollower) -> int:
+    """A look that lists the tables."""
+    follower._listed_at = -100.0
+    return follower.look()
+
+
+def test_a_copy_that_is_purged_keeps_what_the_live_table_has(open_home: Callable[..., Home]) -> None:
+    """A follower sets a table aside that is dropped, brings it again when it is back, and takes over."""
+    home, other = open_home(), open_home("b")
+    create(home)
+    follower = WarehouseFollower(other)
+    follower.look()
+    drop_table(home, "orders")
+    soon(follower)
+    undrop_table(home, "orders")
+    soon(follower)
+    assert segments(other) == ["a", "b"] and len(drop.all_copies(other)) == 1
+    pull_warehouse(other, take_over=True)
+    remove_copy(drop.all_copies(other)[0])
+    add(other, "orders", "c")
+    third = open_home("c")
+    pull_warehouse(third)
+    assert segments(third) == segments(other) == ["a", "b", "c"]
+
+
+def test_a_reading_home_removes_and_restores_nothing_of_the_stores(open_home: Callable[..., Home]) -> None:
+    home, other = open_home(), open_home("b")
+    create(home)
+    follower = WarehouseFollower(other)
+    follower.look()
+    drop_table(home, "orders")
+    soon(follower)
+    with pytest.raises(ConflictError, match="written by another home"):
+        undrop_table(other, "orders")
+    assert other.definitions.names() == []
+    remove_copy(drop.all_copies(other)[0])
+    undrop_table(home, "orders")
+    soon(follower)
+    assert segments(other) == segments(home) == ["a", "b"]
+
+
+def test_a_stale_copy_of_a_home_vacuums_nothing_that_others_need(
+    open_home: Callable[..., Home], tmp_path: Path
+) -> None:
+    home = open_home()
+    half = create(home)
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+    add(home, "orders", "c")
+    time.sleep(1.1)  # ages have whole seconds
+    stale = open_home("b")
+    mirror = mirror_at(stale.settings.warehouse)
+    assert mirror is not None
+    copy = stale.layout("orders").half(Half.OFFLINE)
+    align(mirror, copy)
+    removed = [Path(file.path) for file in open_half(copy).files]
+    assert remove_from_store(mirror, open_half(copy), removed, window_ms=0) == 0
+    pull_warehouse(open_home("c"))
+    assert segments(open_home("c")) == segments(home) == ["a", "b", "c"] and half.exists()
+
+
+def test_an_undrop_is_seen_by_processes_that_knew_the_table_before(
+    open_home: Callable[..., Home], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The undrop dies before it publishes; a process that published the table earlier does it with its next commit."""
+    home = open_home()
+    create(home)
+    published = dict(published_definition._PUBLISHED)
+    drop_table(home, "orders")
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(type(home.definitions), "publish", lambda *_: (_ for _ in ()).throw(Killed))
+        undrop_table(home, "orders")
+    published_definition._PUBLISHED.update(published)
+    add(home, "orders", "c")
+    assert home.definitions.published("orders") is not None
+
+
+def test_a_sync_beside_an_undrop_leaves_the_table(
+    open_home: Callable[..., Home], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = open_home()
+    create(home)
+    create(home, "other")
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(type(home.definitions), "withdraw", lambda *_: (_ for _ in ()).throw(Killed))
+        drop_table(home, "orders")
+    copies = sync.dropped_copies
+
+    def undropping(*args: Any) -> Any:
+        found = copies(*args)
+        undrop_table(home, "orders")
+        return found
+
+    monkeypatch.setattr(sync, "dropped_copies", undropping)
+    sync_warehouse(home)
+    assert home.definitions.published("orders") is not None and segments(home) == ["a", "b"]
+
+
+def test_a_take_over_that_is_continued_brings_no_dropped_table_back(
+    open_home: Callable[..., Home], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, other = open_home(), open_home("b")
+    create(home)
+    create(home, "gone")
+    pull_warehouse(other)
+    drop_table(home, "gone", purge=True)
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        dying(patch, pull, "pull_table")
+        pull_warehouse(other, take_over=True)
+    pull_warehouse(other)  # without the option: it was asked for before
+    assert other.definitions.names() == ["orders"]
+    sync_warehouse(other)
+    assert other.definitions.published("gone") is None
+    with pytest.raises(ConflictError, match="written by another home"):
+        add(home, "orders", "late")
+    add(other, "orders", "c")
+
+
+def test_one_damaged_table_keeps_no_other_from_being_followed(open_home: Callable[..., Home]) -> None:
+    home, other = open_home(), open_home("b")
+    half = create(home)
+    create(home, "second", ("x",))
+    follower = WarehouseFollower(other)
+    follower.look()
+    mirror = mirror_at(half)
+    assert mirror is not None
+    mirror.client.upload(mirror.key_of(half, f"_delta_log/{3:020d}.json"), b'{"add"')
+    add(home, "second", "y")
+    assert follower.look() == 1 and segments(other, "second") == ["x", "y"]
+    mirror.client.upload(mirror.key_of(half, f"_delta_log/{3:020d}.json"), b"\xff")
+    add(home, "second", "z")
+    assert follower.look() == 1 and segments(other, "second") == ["x", "y", "z"]
+
+
+def test_a_follower_brings_checkpoints(open_home: Callable[..., Home]) -> None:
+    home, other = open_home(), open_home("b")
+    create(home)
+    follower = WarehouseFollower(other)
+    follower.look()
+    for number in range(60):
+        add(home, "orders", f"s{number}")
+    assert follower.look() == 60
+    log = other.layout("orders").half(Half.OFFLINE) / "_delta_log"
+    assert json.loads((log / "_last_checkpoint").read_text())["version"] >= 50
+    assert segments(other) == segments(home)
+
+
+def test_a_follower_that_lags_beyond_the_log_brings_the_table_whole(open_home: Callable[..., Home]) -> None:
+    home, other = open_home(), open_home("b")
+    half = create(home)
+    follower = WarehouseFollower(other)
+    follower.look()
+    for segment in "cdefghijkl":
+        add(home, "orders", segment)
+    mirror = mirror_at(half)
+    assert mirror is not None
+    for version in range(10):
+        mirror.client.delete(mirror.key_of(half, f"_delta_log/{version:020d}.json"))
+    assert follower.look() == 0
+    soon(follower)
+    assert segments(other) == segments(home)
+
+
+def test_what_the_mirror_has_lost_comes_back(open_home: Callable[..., Home]) -> None:
+    home = open_home()
+    half = create(home)
+    for file in open_half(half).files:
+        Path(file.path).unlink()
+    assert "brought 2 files that the mirror had lost" in sync_warehouse(home).sentence
+    assert segments(home) == ["a", "b"]
+
+
+def test_a_half_of_a_process_that_did_not_know_of_the_store(open_home: Callable[..., Home]) -> None:
+    home = open_home()
+    create(home)
+    (home.layout("orders").root / "OFFLINE.key").unlink()
+    with pytest.raises(DataError, match=r"OFFLINE\.key is missing"):
+        add(home, "orders", "c")
+    sync_warehouse(home)
+    add(home, "orders", "c")
+    assert states(home) == {"SAME"} and segments(home) == ["a", "b", "c"]
+
+
+def test_schemas_follow(open_home: Callable[..., Home]) -> None:
+    home, other = open_home(), open_home("b")
+    create(home)
+    document = {**json.loads((DATA / "orders_schema.json").read_text()), "schemaName": "alone"}
+    put_schema(home, document, "s")
+    pull_warehouse(other)
+    path = other.settings.warehouse / ".schemas" / "alone.json"
+    assert path.exists()
+    drop_schema(home, "alone")
+    pull_warehouse(other)
+    assert not path.exists()
+
+
+def test_a_sign_of_life_tells_pauses_and_is_missed(open_home: Callable[..., Home]) -> None:
+    home, other = open_home(), open_home("b")
+    create(home)
+    pull_warehouse(other)
+    mirror = mirror_at(other.settings.warehouse)
+    assert mirror is not None
+    watch = SignWatch(mirror, silent_s=1)
+    assert watch._silent_s == 9, "not before three signs were left out"
+    watch._silent_s = 0.6
+    time.sleep(0.25)
+    assert not watch.is_silent(), "without any sign nobody takes over"
+    home.catalog.serving.pause("orders", "for a while")
+    ours = mirror_at(home.settings.warehouse)
+    assert ours is not None
+    for _ in range(3):
+        give_sign(home, ours)
+        time.sleep(0.25)
+        assert not watch.is_silent()
+    silent = list[bool]()
+    for _ in range(4):
+        time.sleep(0.25)
+        silent.append(watch.is_silent())
+    assert silent[-1] and not silent[0]
+    time.sleep(0.4)
+    assert not watch.is_silent(), "the watch itself was away"
+    pull_warehouse(other, take_over=True)
+    assert other.catalog.serving.pauses()["orders"].comment == "for a while"
+    with pytest.raises(ConflictError, match="written by another home"):
+        give_sign(home, ours)
+
+
+def test_both_halves_are_brought_as_they_were_at_one_moment(
+    open_home: Callable[..., Home], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A batch and its move are committed between the questions for REALTIME and OFFLINE (R4)."""
+    home, other = open_home(), open_home("b")
+    create(home)
+    follower = WarehouseFollower(other)
+    realtime, offline = Path("t/REALTIME"), Path("t/OFFLINE")
+    follower._newest = {realtime: 0, offline: 0}
+    logs = {realtime: ["r1"], offline: ["o1"]}
+
+    def entry_of(mirror: object, half: Path, version: int) -> str | None:
+        text = logs[half][version - 1] if version <= len(logs[half]) else None
+        if half == offline and len(logs[offline]) == 1:
+            logs[realtime].append("r2: a batch")
+            logs[offline].append("o2: its move")
+        return text
+
+    monkeypatch.setattr(follow, "entry_of", entry_of)
+    assert follower._fresh([offline, realtime]) == {offline: ["o1", "o2: its move"], realtime: ["r1", "r2: a batch"]}
+    monkeypatch.setattr(follow, "entry_of", lambda *_: "never still" if len(logs[realtime]) > 2 else None)
+    assert follower._fresh([offline, realtime]) == {offline: [], realtime: []}

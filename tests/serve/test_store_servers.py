@@ -108,3 +108,51 @@ def test_a_server_that_follows_and_takes_over(broker: str, store: S3Server, tmp_
         assert writer.await_task(queued["run"])["state"] in {"DONE", "NOTHING"}
         reader.await_true(lambda: same_versions(reader), "the former writer follows")
         assert counts(reader, table) == counts(writer, table)
+
+
+def test_a_standby_takes_over_and_the_former_writer_follows(
+    broker: str, store: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The writing server is stopped as by SIGSTOP, for longer than the standby waits, and goes on afterwards."""
+    monkeypatch.setenv("HYBRID_TAKE_OVER_AFTER_S", "9")
+    first, second = tmp_path / "first", tmp_path / "second"
+    with Server(first, broker) as writer, Server(second, broker) as standby:
+        table = create_orders(writer, broker, f"orders_{os.getpid()}")
+        paused = create_orders(writer, broker, f"paused_{os.getpid()}")
+        writer.ok("POST", f"/tables/{paused}/pauseConsumption")
+        events = Events(broker, table, 14)
+        standby.await_true(lambda: table in standby.ok("GET", "/tables")["tables"], "the standby lists the table")
+        standby.await_true(lambda: counts(standby, table)[0] == 14, "the standby follows")
+        writer.await_true(lambda: signed_pauses(store) == [paused], "the sign tells pauses")
+        processes = [writer.process.pid, *writer.pids("query"), *writer.pids("pipeline"), *writer.pids("java")]
+        for pid in processes:
+            os.kill(pid, signal.SIGSTOP)
+        stopped_at = time.monotonic()
+        try:
+            events.send(50)
+            standby.await_true(lambda: bool(standby.pids("java")), "the standby writes", HEALTHY_S)
+            took_s = time.monotonic() - stopped_at
+            standby.await_ready(HEALTHY_S)
+            _, queued = standby.call("POST", "/verbs/move", {"table": table})
+            assert standby.await_task(queued["run"])["state"] == "DONE"
+        finally:
+            for pid in processes:
+                os.kill(pid, signal.SIGCONT)
+        assert took_s >= 8, "not before three signs were left out"
+        events.send(50)
+        writer.await_ready(HEALTHY_S)
+        writer.await_true(lambda: not writer.pids("java"), "the former writer follows", HEALTHY_S)
+        for server in (writer, standby):
+            server.await_true(lambda server=server: counts(server, table)[0] == events.sent, "every event once")
+        state = standby.ok("GET", f"/tables/{paused}/pauseStatus")
+        assert state["pauseFlag"] is True, state
+        path = f"/segments/{table}"
+        writer.await_true(lambda: writer.ok("GET", path) == standby.ok("GET", path), "it has caught up")
+
+
+def signed_pauses(store: S3Server) -> list[str]:
+    """The paused tables that the sign of the writing server names."""
+    from hybrid.store.store_client import open_store
+
+    content = open_store(os.environ["HYBRID_WAREHOUSE"]).get(".writer.json")
+    return [] if content is None else sorted(json.loads(content.data)["pauses"])

@@ -20,7 +20,7 @@ from hybrid.lake.retention_window import FILES, Unneeded, retention_window_of, u
 from hybrid.lake.table_context import TableContext
 from hybrid.move.vacuum.report import Removed, VacuumReport, report_of
 from hybrid.runtime.json_values import utc
-from hybrid.store.mirror import Mirror, mirror_at
+from hybrid.store.mirror import mirror_at
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,11 +46,8 @@ class _Half:
         self._now_ms = table.bench.now_ms()
 
     def run(self) -> Removed:
+        self._align()
         base = self._table.half(self._half)
-        if mirror_at(base.path) is not None:
-            with self._table.lock(self._half, with_spark=False):
-                pass  # the mirror catches up with its store
-            base = self._table.half(self._half)
         try:
             window, files = retention_window_of(base), unneeded_files(base)
         except DataError as error:
@@ -61,9 +58,7 @@ class _Half:
         reasons: list[str] = []
         if files and not self._dry_run:
             files = self._vacuumed(base, files)
-        mirror = mirror_at(base.path)
-        if mirror is not None and not self._dry_run:
-            self._clear_store(mirror, files, window.files_ms)
+        reasons += self._clear_store(files, window.files_ms)
         if not files:
             reasons.append(f"no data file has been obsolete since before {utc(self._now_ms - window.files_ms)}")
         # By whole days, like Delta's own cleanup: what was planned on a version may take a while to commit.
@@ -91,13 +86,32 @@ class _Half:
         vacuum(self._table.bench.spark, base.path)
         return [file for file in files if not file.path.exists()]
 
-    def _clear_store(self, mirror: Mirror, removed: list[Unneeded], window_ms: int) -> None:
+    def _align(self) -> None:
+        """Let the mirror of a store have all that the store has: what goes is told by the log."""
+        mirror = mirror_at(self._table.layout.root)
+        if mirror is not None and not self._dry_run:
+            from hybrid.lake.store_log import align
+
+            with self._table.lock(self._half, with_spark=False):
+                align(mirror, self._table.layout.half(self._half))
+
+    def _clear_store(self, removed: list[Unneeded], window_ms: int) -> list[str]:
+        """Remove on the store what was removed here, and what no commit names. Why nothing goes, if nothing does."""
+        mirror = mirror_at(self._table.layout.root)
+        if mirror is None or self._dry_run:
+            return []
+        from hybrid.lake.store_log import align
         from hybrid.lake.store_vacuum import remove_from_store, require_files
 
-        with self._table.lock(self._half, with_spark=False):
-            base = self._table.half(self._half)
-            require_files(base)
-            remove_from_store(mirror, base, [file.path for file in removed], window_ms)
+        try:
+            with self._table.lock(self._half, with_spark=False):
+                align(mirror, self._table.layout.half(self._half))
+                base = self._table.half(self._half)
+                require_files(base)
+                remove_from_store(mirror, base, [file.path for file in removed], window_ms)
+        except DataError as error:
+            return [f"nothing goes from the store: {str(error).rstrip('.')}"]
+        return []
 
     def _clean(self, base: HalfSnapshot, log: Expired) -> None:
         self._table.bench.progress.say(f"Cleaning the log of {self._half} of '{self._table.name}'.")

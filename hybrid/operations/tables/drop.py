@@ -17,6 +17,7 @@ from hybrid.config.table_config import Half
 from hybrid.errors import ConflictError, HybridError, NotFoundError
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.lock import half_lock
+from hybrid.operations.tables.create import creation_lock
 from hybrid.runtime import durable
 from hybrid.runtime.sentence_repr import shown_as
 from hybrid.store.mirror import half_keys, mirror_at
@@ -68,7 +69,7 @@ def drop_table(home: Home, name: str, *, purge: bool = False) -> str:
             lock = half_lock(layout.lock(half), jvm_pid=None, timeout_s=timeout_s, waiting=home.progress.say)
             locks.enter_context(lock)
         durable.rename(layout.root, aside)  # atomic, so that a purge that crashes leaves no partial table
-    home.definitions.withdraw(name)
+    withdraw_dropped(home, name, aside)
     if not purge:
         return f"Dropped table '{name}'; its data is kept in {aside}. `hybrid table undrop {name}` brings it back."
     remove_copy(aside)
@@ -97,11 +98,39 @@ def remove_copy(path: Path) -> None:
                 f"The dropped copy '{path.name}' was restored or removed by another command.",
                 hint="hybrid table list --dropped",
             ) from error
-    mirror = mirror_at(doomed)
-    if mirror is not None:
-        mirror.delete_halves(doomed.name.partition("@")[0], half_keys(doomed).values())
+    _remove_on_store(doomed)
     shutil.rmtree(doomed)
     durable.sync(doomed.parent)  # so that a power failure does not bring the name back
+
+
+def _remove_on_store(doomed: Path) -> None:
+    """Delete a copy's halves on the warehouse's store, but for those that the live table or another copy has.
+
+    Nothing in a mirror to read: the store belongs to another home.
+    """
+    mirror = mirror_at(doomed)
+    if mirror is None or not mirror.ownership.is_mine():
+        return
+    from hybrid.store.published_definition import published_table
+
+    name = doomed.name.partition("@")[0]
+    published = published_table(mirror, name)
+    folders = [path.parent for path in mirror.folder.glob(f"{name}/*.key")]
+    folders += [path.parent for path in mirror.folder.glob(f"{DROPPED}/*/*.key") if path.parent != doomed]
+    kept = {key for folder in folders for key in half_keys(folder).values()}
+    kept |= set(published.halves.values()) if published is not None else set()
+    mirror.delete_halves(name, sorted(set(half_keys(doomed).values()) - kept))
+
+
+def withdraw_dropped(home: Home, name: str, copy: Path) -> bool:
+    """Let the store no longer list a table that was dropped into this copy; whether it did.
+
+    Nothing when the name is that of a table again, or the store lists another one.
+    """
+    with creation_lock(home.layout(name), home.settings.lock_timeout_s, home.progress):
+        if home.definitions.find(name) is not None or not copy.is_dir():
+            return False
+        return home.definitions.withdraw(name, half_keys(copy))
 
 
 def dropped_copies(home: Home, name: str) -> list[Path]:
@@ -167,8 +196,9 @@ def undrop_table(home: Home, name: str) -> str:
         raise ConflictError(
             f"There is another table '{table}' now. Nothing was changed.", hint=f"hybrid table drop {table}"
         )
+    home.definitions.require_writable()
     durable.rename(matching[-1], layout.root)
-    home.definitions.publish(table)
+    home.definitions.publish_again(table)
     other_copies = [path.name for path in copies if path != matching[-1]]
     others = f" Other copies are kept: {', '.join(other_copies)}." if other_copies else ""
     return f"Table '{table}' is back, as it was.{others}"

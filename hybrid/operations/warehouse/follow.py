@@ -1,31 +1,42 @@
 """Keeps a home that does not write its warehouse up to date, for servers that only answer queries.
 
-Each look asks for the next version of REALTIME's log, then of OFFLINE's, and brings OFFLINE's entries first: whatever
-a commit of REALTIME depends on is in OFFLINE before it (R4). That is two requests a table and look, and one for each
-new file and entry. The tables are listed, and each one's definition read, every `TABLES_S`. Once a day everything is
-listed, and what the store no longer has is removed.
+Each look asks for the next version of REALTIME's log, of OFFLINE's, and of REALTIME's again: if that has not changed,
+both halves were so at one moment (R4). Files are brought first, then OFFLINE's entries and REALTIME's, one right behind
+the other. That is three requests a table and look, and one for each new file and entry. The tables are listed, and each
+one's definition read, every `TABLES_S`. Once a day everything is listed, and what the store no longer has is removed.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from hybrid.errors import ConflictError
+from hybrid.errors import ConflictError, HybridError, StoreError
+from hybrid.lake.checkpoint import last_checkpoint
 from hybrid.lake.log_entries import newest_entry
-from hybrid.lake.store_log import bring_entry, entry_of
+from hybrid.lake.store_log import entry_of, fetch_added, has_entry_on_store, link_brought
+from hybrid.logs import Lasting
 from hybrid.operations.warehouse.home_mirror import halves_of, require_mirror
-from hybrid.operations.warehouse.mirrored_tables import bring_definition, is_there, pull_table, set_aside_dropped
+from hybrid.operations.warehouse.mirrored_tables import (
+    bring_definition,
+    bring_hint,
+    is_there,
+    pull_table,
+    set_aside_dropped,
+)
 from hybrid.operations.warehouse.pull import pull_warehouse
 from hybrid.store.published_definition import published_tables
 
 if TYPE_CHECKING:
     from hybrid.home.home import Home
-    from hybrid.store.mirror import Mirror
 
+T = TypeVar("T")
+_LOG = logging.getLogger(__name__)
+_ATTEMPTS, _CHECKPOINT_EVERY = 10, 50
 TABLES_S, WHOLE_S = 10.0, 86_400.0
 
 
@@ -35,49 +46,84 @@ class WarehouseFollower:
     def __init__(self, home: Home) -> None:
         self._home, self._mirror = home, require_mirror(home)
         self._newest: dict[Path, int] = {}
+        self._checkpoint: dict[Path, int] = {}
         self._pulled_at = self._listed_at = -WHOLE_S
+        self._complaints = Lasting()
 
     def look(self) -> int:
-        """Bring what is new; the number of commits. StoreError when the store does not answer.
+        """Bring what is new; the number of commits. A table that cannot be followed is logged, and the others are.
 
-        ConflictError once this home is the one that writes.
+        StoreError when the store does not answer. ConflictError once this home is the one that writes.
         """
         now = time.monotonic()
         if now - self._pulled_at >= WHOLE_S:
-            report = pull_warehouse(self._home, beside_server=True)
-            logging.getLogger(__name__).info(report.sentence)
             self._pulled_at = self._listed_at = now
             self._newest.clear()
+            self._each("the warehouse", lambda: _LOG.info(pull_warehouse(self._home, beside_server=True).sentence))
         elif now - self._listed_at >= TABLES_S:
-            self._list_tables()
             self._listed_at = now
-        folder = self._mirror.folder
-        return sum(self._follow_table(self._mirror, folder / name) for name in self._home.definitions.names())
+            self._list_tables()
+        count = 0
+        for name in self._home.definitions.names():
+            count += self._each(name, partial(self._follow_table, self._mirror.folder / name)) or 0
+        return count
+
+    def _each(self, name: str, work: Callable[[], T]) -> T | None:
+        try:
+            return work()
+        except StoreError:
+            raise
+        except HybridError as error:
+            if self._complaints.passes(name):
+                _LOG.error("'%s' of %s is not followed: %s", name, self._mirror.url, error)
+            return None
 
     def _list_tables(self) -> None:
         if self._mirror.ownership.is_mine():
             raise ConflictError(f"This home writes {self._mirror.url} now.", hint="Start the server again.")
         published = published_tables(self._mirror)
         for table in published:
-            if is_there(self._mirror, table):
+            if is_there(self._mirror, table) and self._is_reachable(self._mirror.folder / table.name):
                 bring_definition(self._mirror, table)
-            else:
-                pull_table(self._home, self._mirror, table)
-                self._newest.clear()
+                continue
+            self._each(table.name, partial(pull_table, self._home, self._mirror, table, trims=True))
+            self._newest.clear()
         set_aside_dropped(self._home, self._mirror, [table.name for table in published])
 
-    def _follow_table(self, mirror: Mirror, table: Path) -> int:
+    def _is_reachable(self, table: Path) -> bool:
+        """Whether the store still has the version that the mirror ends with: its log may be cleaned beyond it."""
+        return all(has_entry_on_store(self._mirror, half, newest_entry(half)) for half in halves_of(table))
+
+    def _follow_table(self, table: Path) -> int:
         halves = halves_of(table)
-        fresh = {half: self._entries_after(mirror, half) for half in reversed(halves)}  # REALTIME is asked first
+        fresh = self._fresh(halves)
         for half in halves:
             for text in fresh[half]:
-                bring_entry(mirror, half, self._newest[half] + 1, text)
+                fetch_added(self._mirror, half, text)
+        for half in halves:
+            for text in fresh[half]:
+                link_brought(half, self._newest[half] + 1, text)
                 self._newest[half] += 1
+        for half in halves:
+            if self._newest[half] - self._checkpoint.setdefault(half, last_checkpoint(half)) >= _CHECKPOINT_EVERY:
+                bring_hint(self._mirror, half)
+                self._checkpoint[half] = self._newest[half]
         return sum(map(len, fresh.values()))
 
-    def _entries_after(self, mirror: Mirror, half: Path) -> Sequence[str]:
-        """The texts of the versions that follow the mirror's."""
-        newest, texts = self._newest.setdefault(half, newest_entry(half)), list[str]()
-        while (text := entry_of(mirror, half, newest + len(texts) + 1)) is not None:
+    def _fresh(self, halves: Sequence[Path]) -> Mapping[Path, Sequence[str]]:
+        """The texts of the versions that follow the mirror's, of both halves at one moment."""
+        fresh = {half: list[str]() for half in halves}
+        for _ in range(_ATTEMPTS):
+            for half in reversed(halves):  # REALTIME, OFFLINE
+                fresh[half] += self._entries_after(half, len(fresh[half]))
+            if len(halves) < 2 or not (more := self._entries_after(halves[-1], len(fresh[halves[-1]]))):
+                return fresh
+            fresh[halves[-1]] += more
+        return {half: () for half in halves}  # the writer is quicker than one can look: the next look has it
+
+    def _entries_after(self, half: Path, count: int) -> list[str]:
+        """The texts of the versions that follow the mirror's and `count` others that were asked for before."""
+        newest, texts = self._newest.setdefault(half, newest_entry(half)) + count, list[str]()
+        while (text := entry_of(self._mirror, half, newest + len(texts) + 1)) is not None:
             texts.append(text)
         return texts

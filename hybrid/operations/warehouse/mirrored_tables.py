@@ -11,18 +11,17 @@ import json
 import re
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hybrid.errors import ConflictError, DataError
-from hybrid.lake.checkpoint import HINT
-from hybrid.lake.entry import unknown_outcome
-from hybrid.lake.entry_file import Put, link_entry
+from hybrid.lake.checkpoint import HINT, hinted_version
 from hybrid.lake.lineage_archive import ARCHIVE_ENDING, archive_file
 from hybrid.lake.log_entries import entry_path, newest_entry
+from hybrid.lake.store_log import entry_of, link_brought, versions_after
 from hybrid.operations.tables.drop import DROPPED, MOMENT
 from hybrid.operations.warehouse.home_mirror import halves_of, locked
 from hybrid.progress import counted
@@ -38,6 +37,7 @@ _LOG = "_delta_log/"
 _ENTRY = re.compile(r"_delta_log/(\d{20})\.json")
 # A query that began before a file went from the store may still read it here.
 _READ_S = 3600.0
+_ATTEMPTS = 10
 
 
 @dataclass(frozen=True)
@@ -63,17 +63,32 @@ def pull_table(home: Home, mirror: Mirror, table: PublishedTable, *, trims: bool
     for name, key in keys.items():
         durable.write_text(key_file(folder / name), key)
     halves = [folder / name for name in sorted(keys)]  # OFFLINE, REALTIME
-    logs = {half: mirror.client.list_below(mirror.key_of(half, _LOG.rstrip("/"))) for half in reversed(halves)}
-    fetched = list[ListedObject]()
-    for half in halves:
-        data = [item for item in mirror.client.list_below(mirror.key_of(half)) if f"/{_LOG}" not in item.key]
-        listing = HalfListing(half, logs[half], data)
-        with locked(home, [half]):
-            fetched += _pull_half(home, mirror, listing)
+    listings = _listings(mirror, halves)
+    with locked(home, halves):
+        pulls = [_PulledHalf.download(home, mirror, listing) for listing in listings]
+        for pulled in pulls:  # one right behind the other: between them a query would see a pair that never was
+            pulled.link()
+        for pulled in pulls:
+            pulled.end()
             if trims:
-                trim_half(mirror, listing)
+                trim_half(mirror, pulled.listing)
     bring_definition(mirror, table)
-    return fetched
+    return [item for pulled in pulls for item in pulled.fetched]
+
+
+def _listings(mirror: Mirror, halves: Sequence[Path]) -> list[HalfListing]:
+    """Both halves as they were at one moment: the log of REALTIME has not changed while OFFLINE's was listed."""
+    for _ in range(_ATTEMPTS):
+        logs = {half: mirror.client.list_below(mirror.key_of(half, _LOG.rstrip("/"))) for half in reversed(halves)}
+        last = halves[-1]
+        if len(halves) < 2 or not versions_after(
+            mirror, last, max(HalfListing(last, logs[last], ()).entries, default=-1)
+        ):
+            break
+    data = {half: mirror.client.list_below(mirror.key_of(half)) for half in halves}
+    return [
+        HalfListing(half, logs[half], [item for item in data[half] if f"/{_LOG}" not in item.key]) for half in halves
+    ]
 
 
 def is_there(mirror: Mirror, table: PublishedTable) -> bool:
@@ -96,52 +111,95 @@ def trim_half(mirror: Mirror, listing: HalfListing) -> None:
     """
     half, prefix = listing.half, f"{mirror.key_of(listing.half)}/"
     there = {item.key.removeprefix(prefix) for item in listing.data}
-    for path in half.glob("*/*.parquet"):
+    now = time.time()
+    for path in half.glob("*/*.parquet*"):  # also parts of downloads that were killed
         name = str(path.relative_to(half))
-        if name not in there and not name.startswith("_") and time.time() - path.stat().st_mtime > _READ_S:
+        if not name.startswith(_LOG) and name not in there and now - path.stat().st_mtime > _READ_S:
             path.unlink(missing_ok=True)
-    oldest = min(listing.entries, default=0)
-    for path in sorted((half / "_delta_log").glob("[0-9]*")):
-        if path.name[:20].isdecimal() and int(path.name[:20]) < oldest and path.suffix != ".parquet":
+    oldest, hinted = min(listing.entries, default=0), hinted_version(half)
+    for path in sorted((half / _LOG).glob("[0-9]*")):
+        if path.name[:20].isdecimal() and int(path.name[:20]) < oldest and int(path.name[:20]) != hinted:
             path.unlink(missing_ok=True)
 
 
-def _pull_half(home: Home, mirror: Mirror, listing: HalfListing) -> list[ListedObject]:
-    half, entries = listing.half, listing.entries
-    newest = newest_entry(half)
-    if newest >= 0:
-        _require_same(mirror, half, newest, entries)
-    if entries and newest + 1 < min(entries):  # the store's log was cleaned beyond what is here
-        shutil.rmtree(half / "_delta_log", ignore_errors=True)
-        newest = -1
-    prefix = f"{mirror.key_of(half)}/"
-    others = [item for item in listing.log if item.key.endswith(".parquet")]
-    lacking = [item for item in [*listing.data, *others] if not _is_there(half / item.key.removeprefix(prefix), item)]
-    if lacking:
-        home.progress.say(
-            f"Downloading {half.name} of '{half.parent.name}': {counted(len(lacking), 'file')}, "
-            f"{sum(item.size for item in lacking)} bytes."
-        )
-    for_all(lambda item: mirror.fetch(item.key, half / item.key.removeprefix(prefix)), lacking)
-    (half / "_delta_log").mkdir(parents=True, exist_ok=True)
-    fresh = [version for version in sorted(entries) if version > newest]
-    texts = dict[int, str]()
+@dataclass(frozen=True)
+class _PulledHalf:
+    """A half whose files are here, and the texts of the entries that are not linked yet, by version."""
 
-    def read(version: int) -> None:
-        content = mirror.client.get(entries[version].key)
-        if content is None:
-            raise DataError(f"{mirror.url}: {entries[version].key} was removed just now.", hint="Run it again.")
-        texts[version] = content.data.decode()
+    mirror: Mirror
+    listing: HalfListing
+    fetched: Sequence[ListedObject]
+    texts: Mapping[int, str]
+    is_whole: bool  # the log is brought from its beginning: the store's was cleaned beyond what is here
 
-    for_all(read, fresh)
-    for version in fresh:
-        if link_entry(half, version, texts[version]) is Put.UNKNOWN:
-            raise unknown_outcome(half, version)
-    durable.sync(half / "_delta_log")
-    mirror.fetch(mirror.key_of(half, f"{_LOG}{HINT}"), half / _LOG / HINT)
-    archive = f"{mirror.key_of(half)}{ARCHIVE_ENDING}"
-    mirror.fetch(archive, archive_file(half))
-    return [*lacking, *(entries[version] for version in fresh)]
+    @classmethod
+    def download(cls, home: Home, mirror: Mirror, listing: HalfListing) -> _PulledHalf:
+        """Bring the files of a half, and read its entries."""
+        half, entries = listing.half, listing.entries
+        newest = newest_entry(half)
+        if newest >= 0:
+            _require_same(mirror, half, newest, entries)
+        is_whole = bool(entries) and newest + 1 < min(entries)
+        prefix = f"{mirror.key_of(half)}/"
+        lacking = [item for item in listing.data if not _is_there(half / item.key.removeprefix(prefix), item)]
+        if lacking:
+            home.progress.say(
+                f"Downloading {half.name} of '{half.parent.name}': {counted(len(lacking), 'file')}, "
+                f"{sum(item.size for item in lacking)} bytes."
+            )
+        for_all(lambda item: mirror.fetch(item.key, half / item.key.removeprefix(prefix)), lacking)
+        fresh = [version for version in sorted(entries) if is_whole or version > newest]
+        texts = dict[int, str]()
+
+        def read(version: int) -> None:
+            text = entry_of(mirror, half, version)
+            if text is None:
+                raise DataError(f"{mirror.url}: {entries[version].key} was removed just now.", hint="Run it again.")
+            texts[version] = text
+
+        for_all(read, fresh)
+        fetched = [*lacking, *(entries[version] for version in fresh)]
+        return cls(mirror, listing, fetched, {version: texts[version] for version in fresh}, is_whole)
+
+    def link(self) -> None:
+        """Bring the checkpoints that the log needs, and link its entries."""
+        half = self.listing.half
+        if self.is_whole:
+            shutil.rmtree(half / _LOG, ignore_errors=True)
+            self._fetch_checkpoints()
+        for version, text in self.texts.items():
+            link_brought(half, version, text)
+
+    def end(self) -> None:
+        """Bring what readers can do without."""
+        half = self.listing.half
+        self._fetch_checkpoints()
+        bring_hint(self.mirror, half)
+        (half / _LOG).mkdir(parents=True, exist_ok=True)
+        durable.sync(half / _LOG)
+        self.mirror.fetch(f"{self.mirror.key_of(half)}{ARCHIVE_ENDING}", archive_file(half))
+
+    def _fetch_checkpoints(self) -> None:
+        half, prefix = self.listing.half, f"{self.mirror.key_of(self.listing.half)}/"
+        checkpoints = [item for item in self.listing.log if item.key.endswith(".parquet")]
+        lacking = [item for item in checkpoints if not _is_there(half / item.key.removeprefix(prefix), item)]
+        for_all(lambda item: self.mirror.fetch(item.key, half / item.key.removeprefix(prefix)), lacking)
+
+
+def bring_hint(mirror: Mirror, half: Path) -> None:
+    """Bring the newest checkpoint of the store, and the hint that names it; readers do without, and take longer."""
+    content = mirror.client.get(mirror.key_of(half, f"{_LOG}{HINT}"))
+    if content is None:
+        return
+    try:
+        version = int(json.loads(content.data)["version"])
+    except (ValueError, KeyError, TypeError):
+        return
+    name = f"{_LOG}{version:020d}.checkpoint.parquet"
+    if newest_entry(half) >= version and (
+        (half / name).exists() or mirror.fetch(mirror.key_of(half, name), half / name)
+    ):
+        durable.write_text(half / _LOG / HINT, content.data.decode())
 
 
 def _is_there(path: Path, item: ListedObject) -> bool:

@@ -11,10 +11,11 @@ The order of a take-over, and what a crash after each step leaves (the next one 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hybrid.catalog.schema_files import SCHEMAS_FOLDER
-from hybrid.errors import ConflictError
+from hybrid.errors import ConflictError, HybridError
 from hybrid.lake.entry import commit_info, entry_text, unknown_outcome
 from hybrid.lake.entry_file import Put
 from hybrid.lake.log_entries import newest_entry
@@ -27,10 +28,13 @@ from hybrid.operations.warehouse.home_mirror import (
     require_mirror,
 )
 from hybrid.operations.warehouse.mirrored_tables import pull_table, set_aside_dropped
+from hybrid.operations.warehouse.writer_sign import read_sign, take_up_pauses
 from hybrid.progress import counted
 from hybrid.runtime import durable
 from hybrid.store.mirror import DEFINITION_FILE, Mirror, for_all, is_pulled_in_part, mark, read_mark
-from hybrid.store.published_definition import published_tables, rewrite_definition
+from hybrid.store.ownership import Claim
+from hybrid.store.published_definition import PublishedTable, published_tables, rewrite_definition
+from hybrid.store.store_client import ListedObject
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,6 +53,49 @@ def pull_warehouse(home: Home, *, take_over: bool = False, beside_server: bool =
     mirror = require_mirror(home)
     if not beside_server:
         refuse_running(home, "hybrid warehouse pull")
+    is_mine = mirror.ownership.is_mine(_look(mirror))
+    if is_mine and is_pulled_in_part(mirror.folder):  # a take-over that was cut short
+        take_over, is_mine = True, False
+    mark(mirror.folder, mirror.url, is_pulling=take_over or is_pulled_in_part(mirror.folder))
+    before = _take_over(home, mirror) if take_over else None
+    published = published_tables(mirror)
+    if take_over:
+        for_all(lambda table: rewrite_definition(mirror, table.name), published)
+    trims = not (is_mine or take_over)
+    files = _pull_tables(home, mirror, published, trims=trims)
+    tables = [table.name for table in published]
+    # What the home that writes has and the store does not list is new, not dropped: see `sync`.
+    gone = [] if is_mine else set_aside_dropped(home, mirror, tables)
+    if take_over:
+        for half in (half for name in tables for half in halves_of(mirror.folder / name)):
+            fence_half(home, mirror, half)
+    mark(mirror.folder, mirror.url)
+    size = sum(item.size for item in files)
+    words = f"{counted(len(tables), 'table')} of {mirror.url}: {counted(len(files), 'file')}, {size} bytes"
+    sentence = f"Pulled {words}." if files or gone else f"Everything is there already: {words}."
+    if before is not None:
+        sentence += f" This home writes the warehouse now, in the place of {before.owner.words}."
+    elif not (is_mine or take_over):
+        sentence += " Another home writes it: this is a copy to read."
+    return WarehouseReport(tuple(tables), len(files), size, sentence, bool(files or gone or before))
+
+
+def _pull_tables(home: Home, mirror: Mirror, published: Sequence[PublishedTable], *, trims: bool) -> list[ListedObject]:
+    """Bring tables and schemas; what was downloaded. An error of one table comes after the others were brought."""
+    files, errors = list[ListedObject](), list[HybridError]()
+    for table in published:
+        try:
+            files += pull_table(home, mirror, table, trims=trims)
+        except HybridError as error:
+            errors.append(error)
+    _pull_schemas(mirror, trims=trims)
+    if errors:
+        raise errors[0]
+    return files
+
+
+def _look(mirror: Mirror) -> Claim:
+    """Who writes the warehouse. ConflictError where there is none, and for a home with tables of its own."""
     if read_mark(mirror.folder) is None and any(mirror.folder.glob(f"[!.]*/{DEFINITION_FILE}")):
         raise ConflictError(
             f"{mirror.folder} has tables of its own. Nothing was changed.", hint="Pull into another home: --home DIR"
@@ -56,36 +103,25 @@ def pull_warehouse(home: Home, *, take_over: bool = False, beside_server: bool =
     claim = mirror.ownership.look()
     if claim is None:
         raise ConflictError(f"There is no warehouse at {mirror.url}.", hint="Check the setting 'warehouse'.")
-    is_mine = mirror.ownership.is_mine(claim)
-    mark(mirror.folder, mirror.url, is_pulling=take_over or is_pulled_in_part(mirror.folder))
-    before = mirror.ownership.take_over() if take_over else None
-    published = published_tables(mirror)
-    if take_over:
-        for_all(lambda table: rewrite_definition(mirror, table.name), published)
-    files = [file for table in published for file in pull_table(home, mirror, table, trims=not (is_mine or take_over))]
-    _pull_schemas(mirror)
-    tables = [table.name for table in published]
-    # What the home that writes has and the store does not list is new, not dropped: see `sync`.
-    gone = [] if is_mine else set_aside_dropped(home, mirror, tables)
-    if take_over:
-        for name in tables:
-            for half in halves_of(mirror.folder / name):
-                fence_half(home, mirror, half)
-    mark(mirror.folder, mirror.url)
-    is_mine = is_mine or take_over
-    size = sum(item.size for item in files)
-    words = f"{counted(len(tables), 'table')} of {mirror.url}: {counted(len(files), 'file')}, {size} bytes"
-    sentence = f"Pulled {words}." if files or gone else f"Everything is there already: {words}."
-    if before is not None:
-        sentence += f" This home writes the warehouse now, in the place of {before.owner.words}."
-    elif not is_mine:
-        sentence += " Another home writes it: this is a copy to read."
-    return WarehouseReport(tuple(tables), len(files), size, sentence, bool(files or gone or before))
+    return claim
 
 
-def _pull_schemas(mirror: Mirror) -> None:
-    for item in mirror.client.list_below(SCHEMAS_FOLDER):
-        mirror.fetch(item.key, mirror.folder / item.key)
+def _take_over(home: Home, mirror: Mirror) -> Claim | None:
+    """Claim the warehouse, with the pauses of the home before, whose claim this is; None if this home had it."""
+    before = mirror.ownership.take_over()
+    sign = read_sign(mirror)
+    if sign is not None and before is not None and sign.owner == before.owner.id:
+        take_up_pauses(home, sign)  # before anything is ingested here
+    return before
+
+
+def _pull_schemas(mirror: Mirror, *, trims: bool) -> None:
+    keys = [item.key for item in mirror.client.list_below(SCHEMAS_FOLDER)]
+    for key in keys:
+        mirror.fetch(key, mirror.folder / key)
+    for path in (mirror.folder / SCHEMAS_FOLDER).glob("*.json") if trims else ():
+        if f"{SCHEMAS_FOLDER}/{path.name}" not in keys:
+            path.unlink()
 
 
 def fence_half(home: Home, mirror: Mirror, half: Path) -> None:

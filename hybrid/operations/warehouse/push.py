@@ -43,7 +43,7 @@ def push_warehouse(home: Home) -> WarehouseReport:
     halves = [half for table in tables for half in halves_of(mirror.folder / table)]
     with locked(home, halves):
         mirror.ownership.claim(continues=True)
-        files = [file for half in halves for file in _push_half(home, mirror, half)]
+        files = [file for half in halves for file in push_half(home, mirror, half)]
         schemas = sorted((mirror.folder / SCHEMAS_FOLDER).glob("*.json"))
         for path in schemas:
             mirror.client.upload_file(f"{SCHEMAS_FOLDER}/{path.name}", path)
@@ -58,7 +58,7 @@ def push_warehouse(home: Home) -> WarehouseReport:
     return WarehouseReport(tuple(tables), len(files), size, sentence)
 
 
-def _push_half(home: Home, mirror: Mirror, half: Path) -> list[Path]:
+def push_half(home: Home, mirror: Mirror, half: Path) -> list[Path]:
     """Upload a half; its files."""
     if not key_file(half).exists():
         new_half_key(half)

@@ -6,16 +6,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hybrid.catalog.schema_files import SCHEMAS_FOLDER
+from hybrid.lake.log import open_half
 from hybrid.lake.log_entries import newest_entry
-from hybrid.lake.store_log import catch_up, level, staged_entry
-from hybrid.operations.tables.drop import DROPPED
+from hybrid.lake.store_log import align, staged_entry
+from hybrid.operations.tables.drop import dropped_copies, withdraw_dropped
 from hybrid.operations.warehouse.home_mirror import WarehouseReport, halves_of, locked, require_mirror
 from hybrid.operations.warehouse.mirrored_tables import pull_table
+from hybrid.operations.warehouse.push import push_half
 from hybrid.progress import counted
 from hybrid.runtime.sentence_repr import shown_as
-from hybrid.store.mirror import Mirror, half_keys
+from hybrid.store.mirror import Mirror, half_keys, key_file
 from hybrid.store.ownership import Claim
-from hybrid.store.published_definition import published_tables, withdraw_definition
+from hybrid.store.published_definition import published_tables
 from hybrid.store.store_client import ListedObject
 
 if TYPE_CHECKING:
@@ -104,35 +107,48 @@ def _newest_of(items: list[ListedObject]) -> int | None:
 
 
 def sync_warehouse(home: Home) -> WarehouseReport:
-    """Bring both together: entries that one of them lacks, definitions, drops that a crash cut short.
+    """Bring both together: commits, files and definitions that one of them lacks, drops that a crash cut short.
 
     ConflictError when another home writes the warehouse.
     """
     mirror = require_mirror(home)
     mirror.require_writable(is_recent_enough=False)
-    count, tables = 0, home.definitions.names()
+    tables = home.definitions.names()
+    synced = [_sync_half(home, mirror, half) for table in tables for half in halves_of(mirror.folder / table)]
+    commits, files = sum(commits for commits, _ in synced), sum(files for _, files in synced)
     for table in tables:
         home.definitions.publish(table)
-        for half in halves_of(mirror.folder / table):
-            with locked(home, [half]):
-                count += catch_up(mirror, half)
-                level(mirror, half, newest_entry(half))
-                staged_entry(half).unlink(missing_ok=True)
-    dropped = {key for path in (mirror.folder / DROPPED).glob("*@*") for key in half_keys(path).values()}
+    for path in (mirror.folder / SCHEMAS_FOLDER).glob("*.json"):
+        mirror.client.upload_file(f"{SCHEMAS_FOLDER}/{path.name}", path)
     ended, pulled = list[str](), list[str]()
     for published in published_tables(mirror):
-        if published.name in tables:
+        if home.definitions.find(published.name) is not None:
             continue
-        if dropped.intersection(published.halves.values()):
-            withdraw_definition(mirror, published.name)
-            ended.append(published.name)
-        else:
+        copies = {path: half_keys(path) for path in dropped_copies(home, published.name)}
+        copy = next((path for path, keys in copies.items() if keys == published.halves), None)
+        if copy is None:
             pull_table(home, mirror, published)
             pulled.append(published.name)
+        elif withdraw_dropped(home, published.name, copy):
+            ended.append(published.name)
     deeds = [
-        *([f"brought {counted(count, 'commit')} of the store"] if count else []),
+        *([f"brought {counted(commits, 'commit')} of the store"] if commits else []),
+        *([f"brought {counted(files, 'file')} that the mirror had lost"] if files else []),
         *([f"ended the drop of {', '.join(ended)}"] if ended else []),
         *([f"brought the tables {', '.join(pulled)}"] if pulled else []),
     ]
     sentence = f"{mirror.folder} and {mirror.url} are the same" + (f": {'; '.join(deeds)}." if deeds else " already.")
-    return WarehouseReport(tuple(tables), count, 0, sentence, bool(deeds))
+    return WarehouseReport(tuple(tables), commits + files, 0, sentence, bool(deeds))
+
+
+def _sync_half(home: Home, mirror: Mirror, half: Path) -> tuple[int, int]:
+    """Let a half be the same; the numbers of commits and of files that the mirror lacked."""
+    with locked(home, [half]):
+        if not key_file(half).exists():  # made by a process that did not know of the store
+            push_half(home, mirror, half)
+        commits = align(mirror, half)
+        staged_entry(half).unlink(missing_ok=True)
+        lost = [file for file in open_half(half).files if not Path(file.path).is_file()]
+        for file in lost:
+            mirror.fetch(mirror.key_of(half, str(Path(file.path).relative_to(half))), Path(file.path))
+    return commits, len(lost)
