@@ -90,7 +90,11 @@ class Writer(WarehouseKeeper):
 
     def turn(self) -> None:
         """Sync, or give a sign."""
-        if not self._home.definitions.names():  # nothing is claimed before the first table
+        if not self._home.definitions.names():  # this home claims the warehouse with its first table
+            claim = self._mirror.ownership.look()
+            if claim is not None and not self._mirror.ownership.is_mine(claim):
+                _LOG.warning("Another home writes %s. This server follows from now on.", self._mirror.url)
+                self.has_changed_hands = True
             return
         try:
             if not self._is_synced:

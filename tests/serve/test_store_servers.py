@@ -117,7 +117,7 @@ def test_a_standby_takes_over_and_the_former_writer_follows(
     monkeypatch.setenv("HYBRID_TAKE_OVER_AFTER_S", "9")
     first, second = tmp_path / "first", tmp_path / "second"
     with Server(first, broker) as writer, Server(second, broker) as standby:
-        table = create_orders(writer, broker, f"orders_{os.getpid()}")
+        table = create_orders(writer, broker, f"stood_by_{os.getpid()}")
         paused = create_orders(writer, broker, f"paused_{os.getpid()}")
         writer.ok("POST", f"/tables/{paused}/pauseConsumption")
         events = Events(broker, table, 14)
