@@ -20,7 +20,7 @@ def warehouse() -> None:
 @warehouse.command()
 @pass_cli
 def show(cli: Cli) -> None:
-    """Show which home writes the warehouse, and the newest versions of its halves here and on the store."""
+    """Show who writes the warehouse, and its halves here and on the store."""
     from hybrid.operations.warehouse.sync import warehouse_status
 
     refuse_server(cli, "hybrid warehouse show", _WHERE, flag_only=True)
@@ -36,7 +36,7 @@ def show(cli: Cli) -> None:
 @warehouse.command()
 @pass_cli
 def push(cli: Cli) -> None:
-    """Copy the home's tables to the store that the setting 'warehouse' names; the home is its mirror then."""
+    """Copy the home's tables to the store of the setting 'warehouse'."""
     from hybrid.operations.warehouse.push import push_warehouse
 
     refuse_server(cli, "hybrid warehouse push", _WHERE, flag_only=True)
@@ -49,7 +49,7 @@ def push(cli: Cli) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @pass_cli
 def pull(cli: Cli, take_over: bool, yes: bool) -> None:
-    """Copy the tables of the store into the home, or bring such a copy up to date."""
+    """Bring the tables of the store into the home."""
     from hybrid.operations.warehouse.pull import pull_warehouse
 
     refuse_server(cli, "hybrid warehouse pull", _WHERE, flag_only=True)
@@ -62,7 +62,7 @@ def pull(cli: Cli, take_over: bool, yes: bool) -> None:
 @warehouse.command()
 @pass_cli
 def sync(cli: Cli) -> None:
-    """Bring mirror and store together after a crash; the next commit to a half does the same for that half."""
+    """Bring mirror and store together after a crash."""
     from hybrid.operations.warehouse.sync import sync_warehouse
 
     refuse_server(cli, "hybrid warehouse sync", _WHERE, flag_only=True)

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from hybrid.errors import ConflictError, DataError, HybridError, SpecError, StoreError
 from hybrid.runtime import durable
+from hybrid.runtime.file_lock import file_lock
 from hybrid.runtime.folder_setting import FolderSetting
 from hybrid.store.store_location import parse_location
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:  # a home without a store must not pay for these imports
 T = TypeVar("T")
 
 MARK_FILE = ".store"  # in the warehouse's folder: the URL of the store that it is a mirror of
+CLAIM_LOCK = "warehouse.lock"  # in the home's folder: held by the process that claims the store
 DEFINITION_FILE = "definition.json"
 KEY_ENDING, ENTRY_ENDING = ".key", ".entry"
 _PULLING = "pulling"
@@ -47,7 +49,7 @@ _KEY = re.compile(r"[A-Z]+-[0-9a-f]{8}")
 class Mirror:
     """The mirror of a warehouse on a store. Thread-safe. Nothing is requested before the first use.
 
-    `owner` gives the home that writes. `has_tables`: whether the folder holds tables that the store may not have.
+    `owner` gives this home, as the store knows it.
     """
 
     def __init__(
@@ -86,6 +88,12 @@ class Mirror:
 
     def claim(self) -> None:
         """Make this home the one that writes, if neither the store nor the folder has tables. ConflictError else."""
+        durable.make_private(self.folder.parent)
+        with file_lock(self.folder.parent / CLAIM_LOCK):
+            if read_mark(self.folder) is None:  # else another process of this home has done it just now
+                self._claim()
+
+    def _claim(self) -> None:
         if any(self.folder.glob(f"[!.]*/{DEFINITION_FILE}")):
             raise ConflictError(
                 f"The tables of {self.folder} are not at {self.url} yet.",
@@ -102,7 +110,7 @@ class Mirror:
         except FileNotFoundError as error:
             raise DataError(
                 f"{half} has no folder at {self.url}: {path.name} is missing.",
-                hint="hybrid warehouse push",
+                hint="hybrid warehouse sync",
             ) from error
         if _KEY.fullmatch(name) is None:
             raise DataError(f"{path} is damaged.", hint="hybrid warehouse pull, to an empty home")

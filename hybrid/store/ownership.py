@@ -119,7 +119,9 @@ class Ownership:
         claim = self.look()
         if claim is None:
             self._refuse_objects()
-            self._settle(self._client.create(OWNER_KEY, self._document(1)))
+            result = self._client.create(OWNER_KEY, self._document(1))
+            if not self.is_mine():  # another process of this home may have claimed it just now
+                self._settle(result)
         elif claim.owner.id != self._owner().id:
             raise written_by_another(self._url, claim)
         elif not continues and self._client.list_folder().folders:

@@ -19,7 +19,8 @@ from hybrid.lake.log import open_half
 from hybrid.lake.store_log import staged_entry
 from hybrid.lake.transaction import LogTransaction
 from hybrid.operations.warehouse.pull import fence_half
-from hybrid.store.mirror import DEFINITION_FILE, configure, mark, new_half_key, read_mark
+from hybrid.store.mirror import DEFINITION_FILE, Mirror, configure, mark, new_half_key, read_mark
+from hybrid.store.ownership import WarehouseOwner
 from hybrid.store.store_client import StoreTuning
 from tests.every_type import every_type
 from tests.lake.test_files import write
@@ -387,3 +388,18 @@ def test_a_table_created_again_has_another_folder(writer: Writer, server: S3Serv
     assert DeltaTable(before, storage_options=server.options).version() == 1
     new_half_key(writer.half)
     assert not (writer.folder / "t" / DEFINITION_FILE).exists()
+
+
+def test_processes_of_a_home_claim_a_store_together(tmp_path: Path) -> None:
+    """Each knows nothing of the others, as when several tables are created at once."""
+    url = new_url()
+    mirrors = [Mirror(tmp_path / "a" / "warehouse", url, lambda: WarehouseOwner("a" * 32, "host:a")) for _ in range(8)]
+
+    def work(mirror: Mirror) -> None:
+        mirror.require_writable()
+        mirror.client.upload(f"t{id(mirror)}/definition.json", b"{}")
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, mirrors))
+    with pytest.raises(ConflictError, match="written by another home"):
+        Mirror(tmp_path / "b" / "warehouse", url, lambda: WarehouseOwner("b" * 32, "host:b")).require_writable()
