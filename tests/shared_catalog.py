@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import uuid
 from functools import cache
 from pathlib import Path
 
@@ -26,14 +27,15 @@ def share_catalog(is_shared: bool = True) -> None:
 def _copied(engine: sa.Engine) -> None:
     path = engine.url.database
     if engine.dialect.name == "sqlite" and path is not None and path != ":memory:":
+        whole = Path(f"{path}.{uuid.uuid4().hex}")
         try:
-            file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+            whole.write_bytes(_empty_catalog())
+            os.link(whole, path)  # whole at once: others may open it meanwhile
+            return
         except OSError:  # there, or impossible: SQLite says so
             pass
-        else:
-            with open(file, "wb") as new:
-                new.write(_empty_catalog())
-            return
+        finally:
+            whole.unlink(missing_ok=True)
     _prepare(engine)
 
 

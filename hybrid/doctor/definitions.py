@@ -14,7 +14,7 @@ from hybrid.lake.layout import TableLayout
 from hybrid.lake.lineage_archive import kept_acts
 from hybrid.lake.log import open_half
 from hybrid.lake.log_entries import own_states, state_at
-from hybrid.operations.tables.create import creation_lock
+from hybrid.operations.tables.creation_lock import creation_lock
 from hybrid.progress import Silent
 from hybrid.table.state import Act
 

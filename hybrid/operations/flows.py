@@ -21,7 +21,8 @@ from hybrid.flow.declared.session import FlowSession
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import open_half
 from hybrid.operations.tables.change import evolve_halves
-from hybrid.operations.tables.create import create_table, creation_lock
+from hybrid.operations.tables.create import create_table
+from hybrid.operations.tables.creation_lock import creation_lock
 from hybrid.runtime.sentence_repr import shown_as
 
 if TYPE_CHECKING:

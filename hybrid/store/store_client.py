@@ -26,7 +26,6 @@ from hybrid.store.store_location import StoreLocation, check_endpoint, parse_loc
 if TYPE_CHECKING:
     import obstore
     from obstore.store import S3Store
-    from typing_extensions import Buffer
 
 T = TypeVar("T")
 
@@ -223,12 +222,10 @@ class StoreClient:
                 return None
             raise
 
-    def _range(self, key: str, start: int, length: int) -> Buffer:
-        def read() -> Buffer:
-            chunk: Buffer = self._obstore.get_range(self._store, key, start=start, length=length)
-            return chunk
-
-        return self._repeated(f"read {key}", read)
+    def _range(self, key: str, start: int, length: int) -> bytes:
+        return self._repeated(
+            f"read {key}", lambda: bytes(self._obstore.get_range(self._store, key, start=start, length=length))
+        )
 
     def _repeated(self, deed: str, call: Callable[[], T], patience_s: float | None = None) -> T:
         """The result of requests that may be sent again whatever has become of them."""
@@ -250,7 +247,7 @@ def _asking(call: Callable[[], T]) -> T:
     raise RequestFailedError(failure)
 
 
-def _write(file: IO[bytes], chunk: Buffer) -> None:
+def _write(file: IO[bytes], chunk: bytes) -> None:
     """Write to a local file. Its disk's errors are not the store's: repeating the request would not help."""
     try:
         file.write(chunk)

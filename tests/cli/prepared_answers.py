@@ -7,6 +7,8 @@ from typing import Any
 
 from hybrid.errors import NotFoundError
 from hybrid.operations.backups.backups import BackupSummary
+from hybrid.operations.warehouse.sync import HalfMirror, WarehouseStatus
+from hybrid.store.ownership import Claim, WarehouseOwner
 
 _PLAN_ID = "backfill-5f0c1d2e3a4b5c6d"
 _MOVE = "RealtimeToOfflineSegmentsTask"
@@ -36,7 +38,6 @@ _LINES = [
     ["rides: relation", 'SELECT "city", "fare" FROM "rides_offline" WHERE "_hy_time" < 1764028800000'],
     ["statement", _SQL],
 ]
-
 
 _READ = {"current": True, "shown": 0, "markers": 0}
 _ERASURE = {
@@ -355,3 +356,15 @@ class PreparedClient:
         if verb == "query" and "EXPLAIN" in arguments["sql"]:
             return _EXPLAINED
         return [] if self.is_empty and isinstance(answer, list) else answer
+
+
+def prepared_warehouse() -> WarehouseStatus:
+    """A warehouse of another home, which this one follows."""
+    owner = WarehouseOwner("0123456789abcdef0123456789abcdef", "tables-1.example.org:/var/lib/hybrid/home")
+    url = "s3://company-tables/production/warehouse"
+    halves = (
+        HalfMirror("rides", "OFFLINE", f"{url}/rides/OFFLINE-2063900c", 412, 412),
+        HalfMirror("rides", "REALTIME", f"{url}/rides/REALTIME-3d42cfe8", 48_211, 48_213),
+        HalfMirror("payments_of_all_regions", "OFFLINE", f"{url}/payments_of_all_regions/OFFLINE-1f2e3d4c", 7, None),
+    )
+    return WarehouseStatus(url, Claim(owner, "2025-11-25T05:39:39+00:00", 2), False, halves)

@@ -14,7 +14,7 @@ import pytest
 
 from hybrid.cli.main import run
 from hybrid.config.settings import Setting, Settings
-from tests.cli.prepared_answers import PreparedClient, prepared_backups
+from tests.cli.prepared_answers import PreparedClient, prepared_backups, prepared_warehouse
 from tests.cli.terminals import Terminal
 from tests.docs.test_reference import CODE
 
@@ -53,6 +53,7 @@ COMMANDS = {
     "config show": "config show",
     "kafka status": "kafka status",
     "kafka topic list": "kafka topic list",
+    "warehouse show": "warehouse show",
 }
 EMPTY = ["table list", "task list", "task schedule", "segment list", "replacement list", "backfill list"]
 EMPTY += ["connector list", "flow list", "rejected list", "purge list", "backup list", "erase list"]
@@ -87,6 +88,10 @@ def prepared(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(LocalBroker, "status", lambda self: broker)
     topic = SimpleNamespace(name="rides", partitions=[0, 1], id="1YvRkWTVQ3uAgZyvDWrQxw")
     monkeypatch.setattr("hybrid.kafka.topics.list_topics", lambda brokers: [topic])
+    monkeypatch.setattr("hybrid.cli.warehouse.refuse_server", lambda *_, **options: None)
+    opened = contextlib.nullcontext(SimpleNamespace(context=None))
+    monkeypatch.setattr("hybrid.cli.warehouse.dispatcher", lambda *_, **options: opened)
+    monkeypatch.setattr("hybrid.operations.warehouse.sync.warehouse_status", lambda home: prepared_warehouse())
 
 
 class _Folder(type(Path())):  # type: ignore[misc]

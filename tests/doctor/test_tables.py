@@ -19,7 +19,7 @@ from hybrid.errors import DataError, StreamError
 from hybrid.jvm.process import Process
 from hybrid.kafka.streams import StreamView
 from hybrid.lake.log import open_half
-from hybrid.operations.tables.create import creation_lock
+from hybrid.operations.tables.creation_lock import creation_lock
 from hybrid.progress import Silent
 from hybrid.table.boundary import Boundary
 from hybrid.table.state import Consuming

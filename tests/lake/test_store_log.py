@@ -15,6 +15,7 @@ from deltalake import DeltaTable, write_deltalake
 from hybrid.errors import ConflictError, DataError, MachineError, OvertakenError, SpecError, StoreError
 from hybrid.lake import store_log
 from hybrid.lake.entry import Put, commit_info, entry_text, put_entry
+from hybrid.lake.failpoints import STORE_STEPS
 from hybrid.lake.log import open_half
 from hybrid.lake.store_log import staged_entry
 from hybrid.lake.transaction import LogTransaction
@@ -31,6 +32,7 @@ from tests.store.s3_proxy import S3Proxy, lose_answer, lose_request, refuse, s3_
 
 pytestmark = [pytest.mark.process, needs_s3]
 
+KILLED = [("staged", False), ("uploaded", False), ("put", True), ("linked", True)]
 NOTE = entry_text([commit_info("note", 0, is_append=True)])
 
 
@@ -111,7 +113,11 @@ class Killed(BaseException):
     """As if the process had died here."""
 
 
-@pytest.mark.parametrize(("step", "is_done"), [("staged", False), ("uploaded", False), ("put", True), ("linked", True)])
+def test_every_step_is_killed_in_a_test() -> None:
+    assert {name for name, _ in KILLED} == {name.removeprefix("store.") for name in STORE_STEPS}
+
+
+@pytest.mark.parametrize(("step", "is_done"), KILLED)
 def test_a_kill_at_each_step(
     writer: Writer, server: S3Server, monkeypatch: pytest.MonkeyPatch, step: str, is_done: bool
 ) -> None:

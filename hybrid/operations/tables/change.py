@@ -22,8 +22,9 @@ from hybrid.errors import SpecError
 from hybrid.lake.evolve import evolve_half, is_behind
 from hybrid.lake.log import open_half
 from hybrid.lake.table_context import TableContext
-from hybrid.operations.tables.create import check_stream, create_halves, creation_lock, settle_boundary_mode
+from hybrid.operations.tables.create import check_stream, create_halves, settle_boundary_mode
 from hybrid.operations.tables.creation import Creation
+from hybrid.operations.tables.creation_lock import creation_lock
 from hybrid.operations.tables.retention_preview import retention_words
 from hybrid.schema.secrets import hides, opens_options, value_without_secrets
 from hybrid.table.rollup_rules import refuse_rolled_otherwise

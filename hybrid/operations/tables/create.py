@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Collection, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,8 +36,7 @@ from hybrid.lake.lock import half_lock
 from hybrid.lake.log import open_half
 from hybrid.operations.tables.brokers import brokers_for
 from hybrid.operations.tables.creation import Creation
-from hybrid.progress import Progress
-from hybrid.runtime import durable
+from hybrid.operations.tables.creation_lock import creation_lock
 from hybrid.runtime.json_values import stamp
 from hybrid.table.boundary import INFINITE, Boundary, PartitionKey, place_of, place_text
 from hybrid.table.state import Act, HalfState, OfflineState, RealtimeState, next_act
@@ -93,13 +91,6 @@ def _definition(spec: TableSpec) -> Definition:
         brokers=spec.stream.brokers if spec.stream else None,
         created_at=stamp(wall_clock_ms()),
     )
-
-
-def creation_lock(layout: TableLayout, timeout_s: float, progress: Progress) -> AbstractContextManager[object]:
-    """A lock for creation of a table by one process at a time: leftovers are removed only of a creation that died."""
-    durable.make_private(layout.root.parent.parent)  # the home too: otherwise it would be readable by everybody
-    lock = layout.root.with_name(f".{layout.root.name}.creating.lock")
-    return half_lock(lock, jvm_pid=None, timeout_s=timeout_s, waiting=progress.say)
 
 
 def check_free(layout: TableLayout, spec: TableSpec) -> None:

@@ -17,7 +17,7 @@ from hybrid.config.table_config import Half
 from hybrid.errors import ConflictError, HybridError, NotFoundError
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.lock import half_lock
-from hybrid.operations.tables.create import creation_lock
+from hybrid.operations.tables.creation_lock import creation_lock
 from hybrid.runtime import durable
 from hybrid.runtime.sentence_repr import shown_as
 from hybrid.store.mirror import half_keys, mirror_at
