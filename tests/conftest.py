@@ -26,7 +26,7 @@ from tests import unit_run
 from tests.examples import UNIT
 from tests.exclusive_run import turn
 from tests.shared_jvm import INTERPRETED
-from tests.unit_parts import dealt
+from tests.unit_queue import FileQueue
 
 # Beside the tests of another process a server's Spark would get a tenth of a processor.
 os.environ.setdefault("HYBRID_PIPELINE_NICENESS", "0")
@@ -56,33 +56,29 @@ _SLOW_WITH_PROCESS = 20.0
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Adds `--unit`, `--slow`, `--integration` and `--part`, which divide the suite, and `--rewrite-snapshots`."""
+    """Adds `--unit`, `--slow`, `--integration` and `--queue`, which divide the suite, and `--rewrite-snapshots`."""
     marks = ", ".join(_NOT_UNIT)
     parser.addoption("--unit", action="store_true", help=f"only tests marked none of {marks}")
     parser.addoption("--slow", action="store_true", help="with --unit: also the slow tests that start no process")
     parser.addoption("--integration", action="store_true", help=f"only tests marked one of {marks}")
-    parser.addoption("--part", metavar="K/N", help="with --unit: only files of part K of N (see tests/unit_parts.py)")
+    parser.addoption("--queue", type=int, metavar="FD", help="with --unit: whose turn a file is (tests/unit_queue.py)")
     rewrite = "write what commands print to tests/cli/snapshots, instead of comparing it"
     parser.addoption("--rewrite-snapshots", action="store_true", help=rewrite)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """With `--unit`, skips modules that have no such test, or belong to another part: importing them takes long."""
+    """With `--unit`, skips modules that have no such test: importing them takes long."""
     if not config.getoption("--unit") or collection_path.suffix != ".py":
         return None
-    return None if collection_path in _files(_left_out(config), config.getoption("--part")) else True
+    return None if collection_path in _files(_left_out(config)) else True
 
 
 @cache
-def _files(left_out: Sequence[str], part: str | None) -> frozenset[Path]:
-    """The modules with tests that have none of these marks, or those of a part."""
+def _files(left_out: Sequence[str]) -> frozenset[Path]:
+    """The modules with tests that have none of these marks."""
     whole_module = re.compile(rf"^pytestmark = .*\bmark\.(?:{'|'.join(left_out)})\b", re.MULTILINE)
     modules = Path(__file__).parent.rglob("test_*.py")
-    files = [path for path in modules if not whole_module.search(path.read_text(encoding="utf-8"))]
-    if part is None:
-        return frozenset(files)
-    number, count = map(int, part.split("/"))
-    return frozenset(dealt(files, count)[number - 1])
+    return frozenset(path for path in modules if not whole_module.search(path.read_text(encoding="utf-8")))
 
 
 def _left_out(config: pytest.Config) -> Sequence[str]:
@@ -105,6 +101,8 @@ def pytest_configure(config: pytest.Config) -> None:
         unit_run.leave_unsynced()
         unit_run.leave_constants()
         settings.load_profile("unit")
+        if (queue := config.getoption("--queue")) is not None:
+            config.pluginmanager.register(FileQueue(queue))
 
 
 def _java_options() -> tuple[str, ...]:

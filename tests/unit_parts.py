@@ -1,4 +1,4 @@
-"""Run the unit tests in processes side by side, each with a part of the files: `python -m tests.unit_parts 2`.
+"""Run the unit tests in processes side by side, which take files from one queue: `python -m tests.unit_parts 2`.
 
 pytest-xdist would collect all tests in each process, and send the result of each test to one more.
 """
@@ -12,7 +12,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from array import array
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 
@@ -21,28 +22,39 @@ _ROOT = Path(__file__).resolve().parent.parent
 _UNNEEDED = ("schemathesis", "xdist", "pytest_cov", "anyio", "cacheprovider")
 _PROGRESS = re.compile(r"\S+ +\[ *\d+%\]")
 _REPORT_S = 5  # the time for a report after an interrupt
+_FILES_MAX = 4096  # a number for each: no pipe holds less
 _PASSED, _NO_TESTS = 0, 5  # of pytest's exit codes
 
 
-def dealt(files: Iterable[Path], count: int) -> list[list[Path]]:
-    """Divide files into `count` parts that take about as long: by turns from the longest file on, there and back."""
-    parts: list[list[Path]] = [[] for _ in range(count)]
-    for place, path in enumerate(sorted(files, key=lambda path: (-path.stat().st_size, path))):
-        turn, number = divmod(place, count)
-        parts[number if turn % 2 == 0 else count - 1 - number].append(path)
-    return parts
+def filled_queue() -> int:
+    """The reading end of a pipe with the numbers from 0 on; the writing end is closed."""
+    read, write = os.pipe()
+    os.write(write, array("H", range(_FILES_MAX)).tobytes())
+    os.close(write)
+    return read
+
+
+def next_number(queue: int) -> int:
+    """Take a number from a queue. No other process gets it: two bytes are read by one of them only."""
+    return array("H", os.read(queue, 2))[0]
 
 
 class Part:
-    """A process that runs a part of the tests. What it prints beside its progress is kept until all have ended."""
+    """A process that takes files from a queue and runs them. What it prints beside its progress is kept for the end."""
 
-    def __init__(self, number: int, count: int, options: Sequence[str]) -> None:
-        self.name = f"{number}/{count}"
+    def __init__(self, name: str, queue: int, options: Sequence[str]) -> None:
+        self.name = name
         self.report: list[str] = []
-        command = [sys.executable, "-m", "tests.unit_parts", f"--part={self.name}", *options]
+        command = [sys.executable, "-m", "tests.unit_parts", f"--queue={queue}", *options]
         # In a group of its own: a Ctrl-C reaches it once, by `interrupt`.
         self._process = subprocess.Popen(
-            command, cwd=_ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, process_group=0
+            command,
+            cwd=_ROOT,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            text=True,
+            process_group=0,
+            pass_fds=[queue],
         )
 
     def wait(self) -> int:
@@ -64,7 +76,8 @@ class Part:
 def run(count: int, options: Sequence[str]) -> int:
     """Run the tests in `count` processes; the exit code is 0 if those of all parts passed."""
     began = time.monotonic()
-    parts = [Part(number + 1, count, options) for number in range(count)]
+    queue = filled_queue()
+    parts = [Part(f"{number + 1}/{count}", queue, options) for number in range(count)]
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with ThreadPoolExecutor(count) as pool:
         codes = _codes(parts, [pool.submit(part.wait) for part in parts])
@@ -91,7 +104,7 @@ def _codes(parts: Sequence[Part], ends: Sequence[Future[int]]) -> list[int]:
 
 def main(arguments: Sequence[str]) -> int:
     """Run all parts, or one that `run` has started."""
-    if not arguments[0].startswith("--part="):
+    if not arguments[0].startswith("--queue="):
         return run(int(arguments[0]), [*_options(), *arguments[1:]])
     ended = [1]
     atexit.register(lambda: os._exit(ended[0]))  # after what pytest registers, and without freeing each object
