@@ -13,6 +13,7 @@ import logging
 import math
 import threading
 import time
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -78,7 +79,9 @@ def written_log() -> Path | None:
 
 
 def _put(*handlers: LogHandler) -> list[LogHandler]:
-    """Replace our current handlers by these. Returns the former."""
+    """Replace our current handlers by these, once they have the records that were collected. Returns the former."""
+    for later in _COLLECTORS:
+        later.flush()
     root = logging.getLogger()
     before = [handler for handler in root.handlers if isinstance(handler, LogHandler)]
     root.handlers = [*(handler for handler in root.handlers if handler not in before), *handlers]
@@ -188,7 +191,8 @@ class Lasting:
 class Later:
     """Records that are collected now and written together a moment later, so that no response waits for a file.
 
-    They are in the log within a quarter of a second, at the latest when the process exits normally.
+    They are in the log within a quarter of a second, at the latest when another log takes its place or the process exits
+    normally.
     """
 
     def __init__(self, logger: logging.Logger) -> None:
@@ -196,6 +200,7 @@ class Later:
         self._noted: deque[tuple[logging.LogRecord, Mapping[str, str]]] = deque()
         self._some, self._one_writes = threading.Event(), threading.Lock()
         self._thread: threading.Thread | None = None
+        _COLLECTORS.add(self)
 
     def info(self, message: str, *values: object) -> None:
         """Collect a record with the current time and context."""
@@ -225,6 +230,9 @@ class Later:
             time.sleep(_LATER_S)
             self._some.clear()
             self.flush()
+
+
+_COLLECTORS: weakref.WeakSet[Later] = weakref.WeakSet()
 
 
 def _line(record: logging.LogRecord, role: str, context: Mapping[str, str]) -> bytes:

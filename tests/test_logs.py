@@ -132,6 +132,16 @@ def test_records_that_are_written_later(tmp_path: Path) -> None:
     assert datetime.fromisoformat(first["ts"]).timestamp() <= noted + 0.001
 
 
+def test_records_that_are_written_later_go_to_the_log_of_their_time(tmp_path: Path) -> None:
+    later = Later(logging.getLogger("hybrid.later"))
+    with logging_to(lambda: tmp_path / "first", "cli"):
+        later.info("noted")
+    with logging_to(lambda: tmp_path / "second", "cli"):
+        later.flush()
+    assert [record["message"] for record in read_logs(tmp_path / "first")] == ["noted"]
+    assert not (tmp_path / "second").exists()
+
+
 def test_a_condition_that_lasts_is_logged_now_and_then() -> None:
     seldom, always = Lasting(3600), Lasting(0)
     assert [seldom.passes(name) for name in ("a", "a", "b", "a")] == [True, False, True, False]
