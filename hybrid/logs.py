@@ -191,8 +191,8 @@ class Lasting:
 class Later:
     """Records that are collected now and written together a moment later, so that no response waits for a file.
 
-    They are in the log within a quarter of a second, at the latest when another log takes its place or the process exits
-    normally.
+    They are in the log within a quarter of a second, at the latest when another log takes its place or the process
+    exits normally.
     """
 
     def __init__(self, logger: logging.Logger) -> None:
