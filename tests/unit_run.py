@@ -71,10 +71,9 @@ def collect_garbage_seldom() -> None:
 
 
 def keep_what_exists() -> None:
-    """Let the garbage collector leave out modules and collected tests. Call it after each collection of tests."""
-    if not gc.get_freeze_count():
-        gc.collect()
-        gc.freeze()
+    """Let the garbage collector leave out modules and collected tests. Call it after the collection of tests."""
+    gc.collect()
+    gc.freeze()
 
 
 def collect_once() -> None:
