@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from py4j import protocol
@@ -67,3 +68,20 @@ def test_expressions_are_made_without_a_look_at_the_stack(
     monkeypatch.setattr(utils, "_enable_debugging_cache", None)  # PySpark asks for its setting once in a process
     monkeypatch.setattr(utils, "_capture_call_site", lambda depth: pytest.fail("the stack was looked at"))
     assert (F.col("a") + 1) is not None
+
+
+@pytest.mark.spark
+def test_a_local_session_has_no_settings_of_a_cluster(workbench: CommitContext) -> None:
+    session = workbench.spark._jsparkSession.sessionState().newHadoopConf()
+    for hadoop in (workbench.spark.sparkContext._jsc.hadoopConfiguration(), session):  # type: ignore[union-attr]
+        assert [key for key in names_of(hadoop) if key.startswith(("yarn.", "mapreduce.jobhistory."))] == []
+        assert hadoop.get("fs.s3a.impl") == "org.apache.hadoop.fs.s3a.S3AFileSystem"  # a default of Hadoop's core
+        assert hadoop.get("fs.permissions.umask-mode") == "077"  # a setting of ours
+
+
+def names_of(hadoop: Any) -> list[str]:
+    entries = hadoop.iterator()
+    names = []
+    while entries.hasNext():
+        names.append(entries.next().getKey())
+    return names
