@@ -37,7 +37,7 @@ serve: setup ## Local Kafka, the server and the orders example; stays up until C
 PYTHON_OF_TESTS := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python
 PYTEST := $(PYTHON_OF_TESTS) -m pytest -n $(WORKERS) --dist loadfile
 
-unit: $(STAMP) ## Tests that start no JVM, broker or other process: a minute or two
+unit: $(STAMP) ## Tests that start no JVM, broker or other process: about a minute
 	@$(PYTHON_OF_TESTS) -m tests.unit_parts $(WORKERS)
 
 # schemathesis is for one slow test: as a plug-in it would be imported by each process.
