@@ -27,9 +27,10 @@ from hybrid.lake.files import RowsFile
 from hybrid.table.columns import SEGMENT
 from hybrid.table.names import segment_folder
 
-_KEPT_MAX, _APPENDABLE_MAX = 16, 64
+_KEPT_MAX, _APPENDABLE_MAX = 32, 64
 _Stamp = tuple[tuple[str, int, int, int], ...]
-_KEPT: OrderedDict[str, tuple[_Stamp, DeltaTable]] = OrderedDict()
+# By path and version; None is the newest.
+_KEPT: OrderedDict[tuple[str, int | None], tuple[_Stamp, DeltaTable]] = OrderedDict()
 
 _STATISTICS = "delta.dataSkippingStatsColumns"
 _PLAIN_SEGMENT = re.compile(r"[\w.-]+", re.ASCII)
@@ -41,7 +42,7 @@ _APPENDABLE: OrderedDict[str, tuple[int, pa.Schema, list[str]]] = OrderedDict()
 
 
 def share_delta_tables(is_shared: bool = True) -> None:
-    """Sets what opens the newest version of a half in this process."""
+    """Sets what opens a version of a half in this process."""
     log.DeltaTable = _opened if is_shared else DeltaTable  # type: ignore[assignment,misc]
 
 
@@ -107,13 +108,13 @@ def _lines(actions: Iterable[dict[str, Any]]) -> str:
 
 
 def _opened(path: str, version: int | None = None, **more: Any) -> DeltaTable:
-    if version is not None or more:
+    if more:
         return DeltaTable(path, version=version, **more)
-    stamp = _stamp(path)
-    kept = _KEPT.pop(path, None)
+    stamp, place = _stamp(path), (path, version)
+    kept = _KEPT.pop(place, None)
     if kept is None or not stamp or kept[0] != stamp:
-        kept = stamp, DeltaTable(path)
-    _KEPT[path] = kept  # nothing changes a table that a snapshot holds
+        kept = stamp, DeltaTable(path, version=version)
+    _KEPT[place] = kept  # nothing changes a table that a snapshot holds
     if len(_KEPT) > _KEPT_MAX:
         _KEPT.popitem(last=False)
     return kept[1]
