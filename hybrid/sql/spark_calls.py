@@ -15,7 +15,7 @@ from hybrid.runtime.json_values import capitalized
 from hybrid.schema import characters
 from hybrid.sql.calls import literal_number, literal_text
 from hybrid.sql.spark_numbers import NUMBER_RULES, TypeOf
-from hybrid.sql.spark_regex import check_java_pattern
+from hybrid.sql.spark_regex import as_re2_reads, check_java_pattern
 from hybrid.sql.spark_text import quoted
 from hybrid.sql.zones import CLOCK_UNITS
 
@@ -105,7 +105,7 @@ def _pattern(node: exp.Expr, *, ignore_case: bool = False) -> str:
         raise _wrong("the regular expression must be a quoted constant")
     java = _CLASS.sub(lambda match: f"\\p{{{_CLASSES.get(match[1]) or match[1].capitalize()}}}", written)
     check_java_pattern(java, ignore_case=ignore_case)
-    return quoted(java)
+    return quoted(as_re2_reads(java))
 
 
 def _matches(arguments: Sequence[exp.Expr], write: Write) -> str:
@@ -142,7 +142,7 @@ def _json_value(arguments: Sequence[exp.Expr], write: Write) -> str:
     return f"get_json_object({write(arguments[0])}, {quoted(_KEY.sub(_IN_BRACKETS, path))})"
 
 
-def _timezone(arguments: Sequence[exp.Expr], write: Write) -> str:
+def write_zone(arguments: Sequence[exp.Expr], write: Write) -> str:
     """`timezone(to, timezone(from, moment))`, one of which is UTC."""
     inner = arguments[1]
     assert isinstance(inner, exp.Anonymous)
@@ -165,7 +165,22 @@ def _truncate_local(arguments: Sequence[exp.Expr], write: Write) -> str:
 
 
 def _units_between(arguments: Sequence[exp.Expr], write: Write) -> str:
-    return f"timestampdiff({arguments[0].name.upper()}, {write(arguments[1])}, {write(arguments[2])})"
+    """Whole units between two times. A month is over on the last day of a shorter month, as in DuckDB."""
+    unit, start, end = arguments[0].name.upper(), write(arguments[1]), write(arguments[2])
+    if unit not in _MONTHS:
+        return f"timestampdiff({unit}, {start}, {end})"
+    forth, back = _months_between(start, end), _months_between(end, start)
+    return f"((CASE WHEN {start} <= {end} THEN {forth} ELSE -{back} END) div {_MONTHS[unit]}L)"
+
+
+def _months_between(start: str, end: str) -> str:
+    """The whole months from a time to a later one."""
+    is_last = f"day({end}) = day(last_day(CAST({end} AS date))) AND day({start}) > day({end})"
+    begun = f"if({is_last}, timestampadd(DAY, day({end}) - day({start}), {start}), {start})"
+    return f"timestampdiff(MONTH, {begun}, {end})"
+
+
+_MONTHS = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
 
 
 def _wrong(message: str) -> QueryError:
@@ -191,6 +206,6 @@ _RULES: dict[str, SparkRule] = {
     "isodow": _template("(weekday({0}) + 1)"),
     "isoyear": _template("extract(YEAROFWEEK FROM {0})"),
     "millisecond": _template("pmod(unix_millis({0}), 60000)"),
-    "timezone": _timezone,
+    "timezone": write_zone,
     "date_sub": _units_between,
 }

@@ -17,6 +17,14 @@ _JAVA = re.compile(
 )
 # In how many ways a pattern without unbounded repeats may match.
 _TIMES_MAX = 100_000
+_WORD = "[0-9A-Za-z_]"
+# Parts that RE2 reads as ASCII, outside and inside of a class.
+_RE2 = {
+    r"\s": (r"[\t\n\f\r ]", r"\t\n\f\r "),
+    r"\S": (r"[^\t\n\f\r ]", r"\S"),
+    r"\b": (f"(?:(?<!{_WORD})(?={_WORD})|(?<={_WORD})(?!{_WORD}))", r"\b"),
+    r"\B": (f"(?:(?<!{_WORD})(?!{_WORD})|(?<={_WORD})(?={_WORD}))", r"\B"),
+}
 _LIKE_PART = re.compile(r"\\[_%]|.", re.DOTALL)
 
 
@@ -40,6 +48,27 @@ def check_java_pattern(pattern: str, *, ignore_case: bool = False) -> None:
             "repeats, as in {0,64}, or have them take no character that what follows begins with, as in [^,]*,.",
             pinot_code=VALIDATION,
         )
+
+
+def as_re2_reads(pattern: str) -> str:
+    r"""The pattern with the parts that Java reads otherwise than DuckDB's RE2 written out.
+
+    In RE2 `$` is the end of the text, also behind a line end; a dot leaves out line feeds alone; `\s` and `\b` are of
+    ASCII.
+    """
+    translated, in_class, has_lines = [], False, "(?m" in pattern
+    for match in _JAVA.finditer(pattern):
+        part = match[0]
+        if part == "$" and not in_class and not has_lines:
+            part = r"\z"
+        elif part == "." and not in_class and "(?s" not in pattern:
+            part = r"[^\n]"
+        elif part in _RE2:
+            part = _RE2[part][in_class]
+        elif part in {"[", "]"}:
+            in_class = part == "["
+        translated.append(part)
+    return "".join(translated)
 
 
 def like_regex(pattern: str) -> str | None:

@@ -42,11 +42,13 @@ def spark_sql(node: exp.Expr, types: ColumnTypes) -> str:
     QueryError (700) for an expression without a Spark form. Decimals keep their digits in frames of
     `lake.exact_decimals`.
     """
-    return _Writer(types).write(node)
+    return SparkWriter(types).write(node)
 
 
 @dataclass(frozen=True)
-class _Writer:
+class SparkWriter:
+    """Writes the nodes of one row's expression; `sql.spark_statement` adds what statements have besides."""
+
     types: ColumnTypes
 
     def write(self, node: exp.Expr) -> str:
@@ -55,17 +57,30 @@ class _Writer:
         node = same(node) if same is not None else node
         kind = type(node)
         if kind not in _WRITERS and kind not in _BINARY:
-            raise QueryError(f"'{node.sql('duckdb')}' cannot be used in a row expression.", pinot_code=VALIDATION)
+            raise self.refusal(node)
         written = _WRITERS[kind](self, node) if kind in _WRITERS else self.binary(node)
         if len(written) > _WRITTEN_MAX:
             raise QueryError("It divides or rounds in too many places one within another.")
         return written
 
+    def refusal(self, node: exp.Expr) -> QueryError:
+        """The error for a node without a rule."""
+        return QueryError(f"'{node.sql('duckdb')}' cannot be used in a row expression.", pinot_code=VALIDATION)
+
     def type_of(self, node: exp.Expr) -> NumericType | None:
         """The numeric type of a node."""
         return numeric_type(node, self.types)
 
+    def call(self, node: exp.Anonymous) -> str:
+        """A call of a function."""
+        return write_call(node, self.write, self.type_of)
+
+    def column(self, node: exp.Expr) -> str:
+        """A column by its name."""
+        return backquoted(node.name)
+
     def binary(self, node: exp.Expr) -> str:
+        """An operator with two sides."""
         left, right = node.this, node.expression
         if isinstance(node, exp.Add):
             stepped = write_step(left, right, self.write)
@@ -95,6 +110,7 @@ class _Writer:
         return f"{node.name}L" if is_whole and int(node.name) < 2**63 else self.write(node)
 
     def cast(self, node: exp.Expr) -> str:
+        """A cast."""
         target = node.args["to"]
         name = TYPES.get(target.this.name, "")
         if not name:
@@ -110,6 +126,7 @@ class _Writer:
         return f"{word}({self.write(inner)} AS {name})"
 
     def case(self, node: exp.Expr) -> str:
+        """A CASE."""
         subject, default = node.this, node.args.get("default")
         branches = [
             f" WHEN {self.write(branch.this)} THEN {self.write(branch.args['true'])}" for branch in node.args["ifs"]
@@ -119,12 +136,14 @@ class _Writer:
         return f"(CASE{head}{''.join(branches)}{tail} END)"
 
     def between(self, node: exp.Expr) -> str:
+        """A BETWEEN."""
         value, low, high = node.this, node.args["low"], node.args["high"]
         if any(needs_difference(self.type_of(value), self.type_of(end)) for end in (low, high)):
             return f"({self.compared('>=', value, low)} AND {self.compared('<=', value, high)})"
         return f"({self.write(value)} BETWEEN {self.write(low)} AND {self.write(high)})"
 
     def contained(self, node: exp.Expr) -> str:
+        """An IN over a list."""
         if any(needs_difference(self.type_of(node.this), self.type_of(item)) for item in node.expressions):
             return f"({' OR '.join(self.compared('=', node.this, item) for item in node.expressions)})"
         return f"({self.write(node.this)} IN ({', '.join(self.write(item) for item in node.expressions)}))"
@@ -141,18 +160,22 @@ class _Writer:
         return f"({self.write(node.this)} {negated}ILIKE {quoted(like_pattern(written))})"
 
     def substring(self, node: exp.Expr) -> str:
+        """A SUBSTRING in its own grammar."""
         parts = [node.this, node.args.get("start") or number(1), node.args.get("length")]
         return write_substring([part for part in parts if part is not None], self.write)
 
     def trim(self, node: exp.Expr) -> str:
+        """A TRIM in its own grammar."""
         characters = node.args.get("expression")
         which = f" {self.write(characters)}" if characters is not None else ""
         return f"trim({str(node.args.get('position') or 'BOTH').upper()}{which} FROM {self.write(node.this)})"
 
     def negated(self, node: exp.Expr) -> str:
+        """A negation."""
         return write_negation(node.this, self.operand(node.this), self.type_of)
 
     def unlike(self, node: exp.Expr) -> str:
+        """IS DISTINCT FROM."""
         return f"(NOT {self.compared('<=>', node.this, node.expression)})"
 
 
@@ -162,25 +185,25 @@ def _literal(node: exp.Expr) -> str:
 
 
 _WRITERS: dict[type[exp.Expr], Callable[..., str]] = {
-    exp.Anonymous: lambda writer, node: write_call(node, writer.write, writer.type_of),
-    exp.Column: lambda writer, node: backquoted(node.name),
+    exp.Anonymous: lambda writer, node: writer.call(node),
+    exp.Column: lambda writer, node: writer.column(node),
     exp.Identifier: lambda writer, node: backquoted(node.name),
     exp.Literal: lambda writer, node: _literal(node),
     exp.Boolean: lambda writer, node: "TRUE" if node.this else "FALSE",
     exp.Null: lambda writer, node: "NULL",
     exp.Paren: lambda writer, node: f"({writer.write(node.this)})",
-    exp.Neg: _Writer.negated,
+    exp.Neg: SparkWriter.negated,
     exp.Not: lambda writer, node: f"(NOT {writer.write(node.this)})",
     exp.Is: lambda writer, node: f"({writer.write(node.this)} IS {writer.write(node.expression)})",
-    exp.NullSafeNEQ: _Writer.unlike,
+    exp.NullSafeNEQ: SparkWriter.unlike,
     exp.Div: lambda writer, node: write_quotient(node, writer.write),
-    exp.Cast: _Writer.cast,
-    exp.TryCast: _Writer.cast,
-    exp.Case: _Writer.case,
-    exp.Between: _Writer.between,
-    exp.In: _Writer.contained,
-    exp.ILike: _Writer.like,
-    exp.Substring: _Writer.substring,
-    exp.Trim: _Writer.trim,
+    exp.Cast: lambda writer, node: writer.cast(node),
+    exp.TryCast: lambda writer, node: writer.cast(node),
+    exp.Case: lambda writer, node: writer.case(node),
+    exp.Between: lambda writer, node: writer.between(node),
+    exp.In: lambda writer, node: writer.contained(node),
+    exp.ILike: lambda writer, node: writer.like(node),
+    exp.Substring: SparkWriter.substring,
+    exp.Trim: SparkWriter.trim,
     exp.Lambda: lambda writer, node: f"{backquoted(node.expressions[0].name)} -> {writer.write(node.this)}",
 }

@@ -100,13 +100,14 @@ def _to_date_time(arguments: Arguments, context: TimeContext) -> exp.Expr:
 
 def _from_date_time(arguments: Arguments, context: TimeContext) -> exp.Expr:
     zone = _constant(arguments[2], "FROMDATETIME") if len(arguments) > 2 else "UTC"
-    return _parsed(arguments[0], _constant(arguments[1], "FROMDATETIME"), zone)
+    return _parsed(arguments[0], _constant(arguments[1], "FROMDATETIME"), zone, context)
 
 
-def _parsed(written: exp.Expr, pattern: str, zone: str) -> exp.Expr:
+def _parsed(written: exp.Expr, pattern: str, zone: str, context: TimeContext) -> exp.Expr:
     """The epoch milliseconds of a text. `zone` does not apply to a pattern with an offset."""
     moment, has_offset = parse_time(cast(written, "VARCHAR"), pattern)
-    return to_millis(call("date_trunc", text("millisecond"), moment if has_offset else to_instant(moment, zone)))
+    instant = moment if has_offset else to_instant(moment, zone, rows=context.rows)
+    return to_millis(call("date_trunc", text("millisecond"), instant))
 
 
 def _time_convert(arguments: Arguments, context: TimeContext) -> exp.Expr:
@@ -120,11 +121,11 @@ def _date_time_convert(arguments: Arguments, context: TimeContext) -> exp.Expr:
     source, target = (_format(argument) for argument in arguments[1:3])
     count, unit = _granularity(_constant(arguments[3], "DATETIMECONVERT"))
     if source.pattern:
-        millis = _parsed(arguments[0], source.pattern, source.zone)
+        millis = _parsed(arguments[0], source.pattern, source.zone, context)
     else:
         millis = _scaled(context.millis(arguments[0]), source.step_ms, 1)
     if target.pattern:
-        return _bucket_text(call("make_timestamp_ms", millis), count, unit, target)
+        return _bucket_text(call("make_timestamp_ms", millis), count, unit, target, context)
     step = number(count * _unit_ms(unit))
     steps = exp.IntDiv(this=exp.Paren(this=millis), expression=step)
     rounded = exp.Paren(this=exp.Mul(this=exp.Paren(this=steps), expression=step.copy()))
@@ -133,11 +134,11 @@ def _date_time_convert(arguments: Arguments, context: TimeContext) -> exp.Expr:
     return _scaled(rounded, 1, target.step_ms)
 
 
-def _bucket_text(moment: exp.Expr, count: int, unit: str, target: TimeForm) -> exp.Expr:
+def _bucket_text(moment: exp.Expr, count: int, unit: str, target: TimeForm, context: TimeContext) -> exp.Expr:
     """The text of a bucket of local time: buckets of `count` units within the next larger unit, as in Pinot."""
     part = unit.lower().removesuffix("s")
     if count == 1:
-        return format_time(truncate_local(part, moment, target.zone), target.pattern, target.zone)
+        return format_time(_truncated(part, moment, target.zone, context), target.pattern, target.zone)
     start = start_local(lambda local: _step_start(local, count, part), moment, target.zone)
     return format_time(start, target.pattern, target.zone)
 

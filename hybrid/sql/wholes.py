@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from hybrid.sql.calls import ColumnTypes, call, cast, literal_text, number, text, to_millis
+from hybrid.sql.calls import SAME_AS, ColumnTypes, call, cast, literal_text, number, text, to_millis
 from hybrid.sql.infer import DECIMAL, DOUBLE, FLOAT, INT, LONG, STRING, is_time, type_of
 
 _VALUE = "_hy_value"
@@ -44,7 +44,9 @@ def as_whole(node: exp.Expr, types: ColumnTypes, *, rows: bool = False) -> exp.E
         return cast(call("trunc", cast(node, _EXACT)), "BIGINT")
     if kind is not None or rows or isinstance(node.unnest(), exp.Null):
         return cast(node, "BIGINT")
-    return _named_once(node, _whole_of_any)
+    whole = _named_once(node, _whole_of_any)
+    whole.meta[SAME_AS] = _plain_whole
+    return whole
 
 
 def as_instant(node: exp.Expr, types: ColumnTypes, *, rows: bool = False) -> exp.Expr:
@@ -74,6 +76,11 @@ def try_whole(value: exp.Expr, kind: str) -> exp.Expr:
     """A text as a whole number of the type, its fraction cut; null for a text that is no number."""
     exact = exp.TryCast(this=value, to=exp.DataType.build(_EXACT, dialect="duckdb"))
     return exp.TryCast(this=call("trunc", exact), to=exp.DataType.build(kind, dialect="duckdb"))
+
+
+def _plain_whole(node: exp.Expr) -> exp.Expr:
+    """The plain cast of a value that DuckDB checks at run time."""
+    return cast(node.expressions[0].expressions[0].expressions[0].copy(), "BIGINT")
 
 
 def _whole_of_any(value: exp.Expr) -> exp.Expr:

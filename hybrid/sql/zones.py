@@ -29,10 +29,15 @@ def to_local(moment: exp.Expr, zone: str) -> exp.Expr:
     return moment if is_utc(zone) else call("timezone", text(zone), call("timezone", text("UTC"), moment))
 
 
-def to_instant(local: exp.Expr, zone: str) -> exp.Expr:
-    """The instant of a local time: the earlier of two; a local time in a gap is moved forward like the clock."""
+def to_instant(local: exp.Expr, zone: str, *, rows: bool = False) -> exp.Expr:
+    """The instant of a local time: the earlier of two; a local time in a gap is moved forward like the clock.
+
+    Spark (`rows`) converts by these rules itself.
+    """
     if is_utc(zone):
         return local
+    if rows:
+        return _later(local, zone)
     return once(local, lambda wall: once(_later(wall, zone), lambda later: _earlier(wall, later, zone)))
 
 
