@@ -119,7 +119,7 @@ def pass_cli(function: Callable[Concatenate[Cli, P], R]) -> Callable[P, R]:
     return with_cli
 
 
-def _keep(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+def keep_option(ctx: click.Context, param: click.Parameter, value: Any) -> None:
     """Store a global option; the last one on the command line wins."""
     if value is None or value is False:
         return
@@ -139,7 +139,7 @@ def _show_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
 
 def global_options(formats: Sequence[str] = FORMATS) -> list[click.Option]:
     """The options that every command takes; `formats` are those of its result."""
-    shared: dict[str, Any] = {"expose_value": False, "callback": _keep}
+    shared: dict[str, Any] = {"expose_value": False, "callback": keep_option}
     return [
         click.Option(["--home"], metavar="DIR", help="Home folder (default .hybrid, searched upward).", **shared),
         click.Option(["--server"], metavar="URL", help="Let the server at URL do the work.", **shared),

@@ -58,7 +58,8 @@ def ask_statement(cli: Cli, sql: str, as_of: str | None = None, params: Mapping[
     with dispatcher(cli) as home, home.context.query_log.recorded(sql, home.context.client) as record:
 
         def answer(started: Started) -> Any:
-            result = home.query(sql, params, options=QueryOptions(running=started), as_of=as_of)
+            options = QueryOptions(running=started, spark=home.context.spark)
+            result = home.query(sql, params, options=options, as_of=as_of)
             return result, query_view(result)
 
         result, view = cancellable(answer)
@@ -72,9 +73,12 @@ def statement_arguments(sql: str, as_of: str | None, params: Mapping[str, Any] |
 
 
 def client_of(cli: Cli) -> Client | None:
-    """The client of the named server or of the server of this home; None without either."""
+    """The client of the named server or of the server of this home; None without either, or with `--engine spark`."""
     from hybrid.rpc.client import Client
 
+    if cli.given.get("engine") == "spark":  # a server has no JVM for statements
+        refuse_server(cli, "hybrid query --engine spark", "Run it on the server's machine, with --home DIR.")
+        return None
     url = server_url(cli)
     return None if url is None else Client(url, cli.progress, _secret_for(cli, url))
 

@@ -9,7 +9,7 @@ from typing import IO, Any
 import click
 
 from hybrid.cli.answer import show_answer, show_plan
-from hybrid.cli.command import Cli, HybridCommand, is_interactive, pass_cli
+from hybrid.cli.command import Cli, HybridCommand, is_interactive, keep_option, pass_cli
 from hybrid.cli.dispatch import ask, ask_statement, statement_arguments
 from hybrid.cli.output import FILE_FORMATS
 from hybrid.cli.parameters import parameter_options
@@ -73,6 +73,13 @@ def _is_commented(arg: str, options: Collection[str]) -> bool:
 @click.option("--force", is_flag=True, help="Replace an existing FILE.")
 @click.option("--explain", is_flag=True, help="Show revision, boundary, segments read and pruned, SQL; do not run it.")
 @click.option("--as-of", metavar="REVISION|TIME", help="Answer as the tables were: an answer's revision, or a time.")
+@click.option(
+    "--engine",
+    type=click.Choice(["duckdb", "spark"]),
+    expose_value=False,
+    callback=keep_option,
+    help="Run it by DuckDB, or by Spark in this process.",
+)
 @parameter_options
 @pass_cli
 def query(
@@ -98,11 +105,12 @@ def query(
         raise UsageError("--explain runs no statement, so there are no rows for -o.")
     if output is None and force:
         raise UsageError("--force replaces the file of -o FILE; there is none.")
-    if sql is None and file is None and output is None and not explain and is_interactive():
+    is_shell = sql is None and file is None and output is None and not explain and "engine" not in cli.given
+    if is_shell and is_interactive():
         from hybrid.cli.shell.command import open_shell
 
         return open_shell(cli, as_of=as_of, params=params)
-    statement = _statement(sql, file)
+    statement = _with_engine(cli, _statement(sql, file))
     if output is not None:
         from hybrid.cli.export import export
 
@@ -113,6 +121,12 @@ def query(
         return 0
     show_answer(cli, statement, ask_statement(cli, statement, as_of, params))
     return 0
+
+
+def _with_engine(cli: Cli, statement: str) -> str:
+    """The statement with --engine as its option, behind it, so that errors name the places of the text."""
+    engine = cli.given.get("engine")
+    return statement if engine is None else f"{statement}\n; SET engine = '{engine}'"
 
 
 def _statement(sql: str | None, file: IO[bytes] | None) -> str:

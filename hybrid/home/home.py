@@ -269,6 +269,10 @@ class Home:
         vars(twin).update(catalog=self.catalog, definitions=self.definitions, bench=bench, _specs=self._specs)
         return twin
 
+    def spark(self) -> Any:
+        """The Spark session of this process; the first call starts it."""
+        return self.bench.spark
+
     def _start_spark(self) -> Any:
         from hybrid.jvm.jars import ensure_jars
         from hybrid.jvm.java import find_java

@@ -67,6 +67,7 @@ def export_to(
             sink=sink,
             running=running,
             params=params,
+            spark=home.spark,
         )
         result = Queries(home).query(sql, options, as_of=as_of)
         report = sink.complete()

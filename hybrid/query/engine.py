@@ -18,8 +18,10 @@ from hybrid.query.error_mapping import is_evolution, is_missing_file
 from hybrid.query.execution import Attempt, Fetched, Limits, fetch, parsed, timeout_by, timeout_of, to_result
 from hybrid.query.explain import Explanation, explain_plan, explanation_rows
 from hybrid.query.memory_budget import MemoryBudget
+from hybrid.query.options import Engine, engine_of
 from hybrid.query.plan import PinnedTable, QueryPlan, QueryTable, TableSource, plan_query
 from hybrid.query.result import QueryResult, QueryStats
+from hybrid.query.spark.errors import is_missing_file_of_spark
 from hybrid.query.spool import BatchSink, pass_rows, spool
 from hybrid.query.tail import KafkaTail, TailSource
 from hybrid.query.time_travel import AS_OF_OPTION
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
     from hybrid.query.cache.cache_reader import CachedAnswers
+    from hybrid.query.spark.run import SparkSource
 
 __all__ = ["Explanation", "QueryOptions", "QueryResult", "QueryTable", "TableSource", "explain", "run"]
 
@@ -50,7 +53,8 @@ class QueryOptions:
     begins, `running` receives a function that interrupts the statement for good, with a QueryError. The statement's
     time began at `began` (monotonic; None: when it is run). A `sink` receives the rows in batches, and the result holds
     none. `bytes_max` limits the bytes of the result, `timeout_max_ms` the statement's own timeout. The memory is taken
-    from `budget` while the statement runs. `params` are the values of the statement's parameters.
+    from `budget` while the statement runs. `params` are the values of the statement's parameters. `spark` returns
+    Spark's session of this process, for `SET engine = 'spark'` (None: it has none).
     """
 
     timeout_ms: int | None = None
@@ -69,6 +73,7 @@ class QueryOptions:
     timeout_max_ms: int | None = None
     budget: MemoryBudget | None = None
     params: Parameters | None = None
+    spark: SparkSource | None = None
 
     @property
     def asked_cache(self) -> CachedAnswers | None:
@@ -107,7 +112,7 @@ def _run(sql: str, tables: TableSource, options: QueryOptions | None) -> QueryRe
     except QueryError as error:
         # A purge may have deleted the files of the planned versions. A new plan reads the newest versions, or, for time
         # travel, reports which files are missing.
-        if not is_missing_file(error.__cause__):
+        if not (is_missing_file(error.__cause__) or is_missing_file_of_spark(error.__cause__)):
             raise
     return _from_files(sql, bound, tables, options, started, now_ms)
 
@@ -123,8 +128,22 @@ def _from_files(
     plan = plan_query(statement, tables, tail, now_ms, load_duckdb, options.as_of)
     if plan.is_behind(tables):
         return _from_files(sql, bound, tables, options, started, now_ms)
+    engine = engine_of(statement.options)
     if plan.rewritten.statement.explain:
-        return _explained(plan, options)
+        return _explained(plan, options, bound, now_ms)
+    if engine is Engine.SPARK:
+        fetched = _by_spark(plan, bound, options, started, now_ms)
+    else:
+        fetched = _by_duckdb(plan, options, started)
+    if options.cache is not None and plan.as_of is None:
+        for pinned in plan.tables:
+            options.cache.note(pinned.table, pinned.shown)
+    used_ms = round((time.monotonic() - started) * 1000)
+    stats = replace(_stats(plan), time_used_ms=used_ms, fresh_ms=_fresh_ms(plan, now_ms))
+    return to_result(plan.rewritten, fetched, plan.revision, plan.warnings, stats)
+
+
+def _by_duckdb(plan: QueryPlan, options: QueryOptions, started: float) -> Fetched:
     timeout_ms = timeout_of(plan.rewritten, options.limits)
     with (
         _open(plan, options, started) as connection,
@@ -132,13 +151,19 @@ def _from_files(
     ):
         options.running(interrupt)
         check_statement(connection, plan.rewritten.sql, [ref.ref.relation for ref in plan.refs])
-        fetched = _fetch(connection, plan, options)
-    if options.cache is not None and plan.as_of is None:
-        for pinned in plan.tables:
-            options.cache.note(pinned.table, pinned.shown)
-    used_ms = round((time.monotonic() - started) * 1000)
-    stats = replace(_stats(plan), time_used_ms=used_ms, fresh_ms=_fresh_ms(plan, now_ms))
-    return to_result(plan.rewritten, fetched, plan.revision, plan.warnings, stats)
+        return _fetch(connection, plan, options)
+
+
+def _by_spark(
+    plan: QueryPlan, bound: BoundValues | None, options: QueryOptions, started: float, now_ms: int
+) -> Fetched:
+    from hybrid.query.spark.run import run_by_spark, started_spark
+    from hybrid.query.spark.statement import write_statement
+
+    timeout_ms = timeout_of(plan.rewritten, options.limits)
+    statement = write_statement(plan, bound, now_ms)
+    limits = Limits(timeout_ms, options.rows_max, started, options.bytes_max)
+    return run_by_spark(statement, plan, started_spark(options.spark), limits, options.running, options.sink)
 
 
 def run_at_once(sql: str, options: QueryOptions) -> QueryResult | None:
@@ -151,10 +176,11 @@ def run_at_once(sql: str, options: QueryOptions) -> QueryResult | None:
 def explain(sql: str, tables: TableSource, options: QueryOptions | None = None) -> Explanation:
     """Explains how a statement would be answered. Reads only the logs and the tail."""
     options = options or QueryOptions()
-    statement = parse_statement(sql, bind(sql, options.params))
+    bound, now_ms = bind(sql, options.params), options.now_ms()
+    statement = parse_statement(sql, bound)
     started = time.monotonic() if options.began is None else options.began
     tail = _bounded_tail(statement, options, started)
-    return _explain(plan_query(statement, tables, tail, options.now_ms(), as_of=options.as_of), options)
+    return _explain(plan_query(statement, tables, tail, now_ms, as_of=options.as_of), options, bound, now_ms)
 
 
 def _bounded_tail(statement: Statement, options: QueryOptions, started: float) -> TailSource:
@@ -177,12 +203,18 @@ def _without_default_limit(statement: Statement) -> Statement:
     return replace(statement, tree=set_limit(statement.tree, _ROWS_ALL))
 
 
-def _explain(plan: QueryPlan, options: QueryOptions) -> Explanation:
-    return explain_plan(plan) if options.cache is None else explain_plan(plan, options.cache.stream_words)
+def _explain(plan: QueryPlan, options: QueryOptions, bound: BoundValues | None, now_ms: int) -> Explanation:
+    explanation = explain_plan(plan) if options.cache is None else explain_plan(plan, options.cache.stream_words)
+    if engine_of(plan.rewritten.statement.options) is Engine.DUCKDB:
+        return explanation
+    from hybrid.query.spark.statement import write_statement
+
+    statement = write_statement(plan, bound, now_ms)
+    return explanation.by_spark(statement.sql, [relation.sql for relation in statement.relations])
 
 
-def _explained(plan: QueryPlan, options: QueryOptions) -> QueryResult:
-    names, rows = explanation_rows(_explain(plan, options))
+def _explained(plan: QueryPlan, options: QueryOptions, bound: BoundValues | None, now_ms: int) -> QueryResult:
+    names, rows = explanation_rows(_explain(plan, options, bound, now_ms))
     result = QueryResult(names, ["STRING"] * len(names), rows, plan.revision, list(plan.warnings))
     if options.sink is None:
         return result

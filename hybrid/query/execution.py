@@ -105,21 +105,31 @@ def fetch(
             part = cursor.fetchmany(batch_rows)
             taken += size_of_rows(part)
             if taken > bytes_max:
-                raise QueryError(
-                    f"The result is larger than {bytes_max} bytes, which is as much as this server gives at once.",
-                    pinot_code=EXECUTION,
-                    hint="Narrow it or add LIMIT to it, or raise query_result_bytes_max.",
-                )
+                raise too_many_bytes(bytes_max)
             rows.extend(part)
             if len(part) < batch_rows:
                 break
+    check_rows(rows, rows_max)
+    return Fetched([(str(column[0]), str(column[1])) for column in connection.description or ()], rows)
+
+
+def check_rows(rows: Sequence[Any], rows_max: int | None) -> None:
+    """QueryError for more rows than a result may have."""
     if rows_max is not None and len(rows) > rows_max:
         raise QueryError(
             f"The result has more than {rows_max} rows, which is as many as this server gives at once.",
             pinot_code=EXECUTION,
             hint="Add LIMIT to it, or raise query_rows_max.",
         )
-    return Fetched([(str(column[0]), str(column[1])) for column in connection.description or ()], rows)
+
+
+def too_many_bytes(bytes_max: int) -> QueryError:
+    """The error of a result with more bytes than it may have."""
+    return QueryError(
+        f"The result is larger than {bytes_max} bytes, which is as much as this server gives at once.",
+        pinot_code=EXECUTION,
+        hint="Narrow it or add LIMIT to it, or raise query_result_bytes_max.",
+    )
 
 
 def size_of_rows(rows: Sequence[tuple[Any, ...]]) -> int:

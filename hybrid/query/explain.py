@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from hybrid.query.plan import QueryPlan, RefPlan
@@ -55,12 +55,21 @@ class TableExplanation:
 
 @dataclass(frozen=True)
 class Explanation:
-    """The explanation of a statement. `sql` is the statement over relations; each table holds its relation's SQL."""
+    """The explanation of a statement. `sql` is the statement over relations; each table holds its relation's SQL.
+
+    `engine` is the one that runs it, whose SQL that is.
+    """
 
     revision: str
     tables: Sequence[TableExplanation]
     sql: str
     warnings: Sequence[str]
+    engine: str = "duckdb"
+
+    def by_spark(self, sql: str, relations: Sequence[str]) -> Explanation:
+        """The same plan run by Spark: its SQL, and that of its relations."""
+        tables = [replace(table, sql=relation) for table, relation in zip(self.tables, relations, strict=True)]
+        return replace(self, tables=tables, sql=sql, engine="spark")
 
     def __str__(self) -> str:
         return "\n".join(printable(f"{subject}: {text}") for subject, text in explanation_rows(self)[1])
@@ -84,7 +93,7 @@ def explain_plan(plan: QueryPlan, stream_of: Callable[[str], str | None] = lambd
 
 def explanation_rows(explanation: Explanation) -> tuple[list[str], list[tuple[str, ...]]]:
     """The explanation as column names and rows of subject and text, for EXPLAIN PLAN FOR."""
-    rows = [("revision", explanation.revision)]
+    rows = [("revision", explanation.revision), ("engine", explanation.engine)]
     for table in explanation.tables:
         rows.extend((f"{table.alias}: {subject}", text) for subject, text in _lines(table))
     rows.append(("statement", explanation.sql))

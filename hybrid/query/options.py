@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from enum import StrEnum
 
 from hybrid.config.table_config import TableSpec
+from hybrid.errors import VALIDATION, QueryError, suggestion
 from hybrid.query.result import QueryResult
 
+ENGINE_OPTION = "engine"
 DROP_RESULTS, NULLS, SKIP_UPSERT = "dropResults", "enableNullHandling", "skipUpsert"
 _WHOLE = "no group, row or segment is left out of an answer"
 _BOUNDS = "the server's own bounds count: query_rows_max, query_result_bytes_max"
@@ -33,7 +36,25 @@ _WITHOUT_EFFECT = {
 }  # fmt: skip
 _BY_NAME = {name.lower(): name for name in _WITHOUT_EFFECT}
 
+
+class Engine(StrEnum):
+    """The engine that runs a statement's plan."""
+
+    DUCKDB = "duckdb"
+    SPARK = "spark"
+
+
 Specs = Callable[[], Sequence[TableSpec]]
+
+
+def engine_of(options: Mapping[str, str]) -> Engine:
+    """The engine that a statement names, by default DuckDB. QueryError (700) for another name."""
+    written = options.get(ENGINE_OPTION, Engine.DUCKDB)
+    try:
+        return Engine(written.strip().lower())
+    except ValueError:
+        message = f"engine is duckdb or spark, not '{written[:40]}'.{suggestion(written.lower(), list(Engine))}"
+        raise QueryError(message, pinot_code=VALIDATION) from None
 
 
 def apply_options(result: QueryResult, options: Mapping[str, str], specs: Specs) -> QueryResult:

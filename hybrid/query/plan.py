@@ -353,7 +353,7 @@ def rewrite(resolved: Resolved, now_ms: int) -> Rewritten:
     """Rewrites a statement into DuckDB's SQL. Changes the statement's tree."""
     statement, refs, tables, exact = resolved
     tree = statement.tree
-    fields = _fields(table.spec for table in tables.values())
+    fields = fields_by_name(table.spec for table in tables.values())
     types = {name: column.data_type for name, column in fields.items() if column.single_value}
     lists = frozenset(name for name, column in fields.items() if not column.single_value)
     check_sizes(tree)
@@ -399,7 +399,7 @@ def _sql(tree: exp.Expr) -> str:
     return tree.sql("duckdb", comments=False)
 
 
-def _fields(specs: Iterable[TableSpec]) -> dict[str, FieldSpec]:
+def fields_by_name(specs: Iterable[TableSpec]) -> dict[str, FieldSpec]:
     """The columns of all tables by lower-case name; a name that two tables give different types is left out."""
     columns: dict[str, FieldSpec] = {}
     clashing: set[str] = set()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from hybrid.errors import EXECUTION, QueryError
 from hybrid.query.execution import Fetched, parsed, wire_of
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection, DuckDBPyRelation, Error
 
 _BATCH_ROWS = 2048
+Batches: TypeAlias = "Generator[pa.RecordBatch, None, None]"
 # DuckDB's types whose Arrow values are ours, after a cast. All others go by Python's values, row by row.
 _DIRECT = frozenset(
     {
@@ -46,18 +47,50 @@ class BatchSink(Protocol):
         """Receives some rows."""
 
 
+class RowSource(Protocol):
+    """A cursor over rows."""
+
+    def fetchmany(self, size: int) -> list[tuple[Any, ...]]:
+        """The next rows; none at the end."""
+
+
 def spool(connection: DuckDBPyConnection, sql: str, plan: QueryPlan, rows_max: int | None, sink: BatchSink) -> Fetched:
     """Passes all rows of a SELECT to the sink; the returned value holds only the columns.
 
     duckdb.Error when the statement fails, QueryError when it has more than `rows_max` rows.
     """
-    import pyarrow as pa
-
-    statement, rewritten = parsed(connection, sql), plan.rewritten
+    statement = parsed(connection, sql)
     connection.complete()  # ends what a check of the statement left open
     relation = connection.sql(statement)
     assert relation is not None  # a SELECT is a relation
     columns = [(name, str(kind)) for name, kind in zip(relation.columns, relation.types, strict=True)]
+    direct = all(_is_direct(kind) for _, kind in columns)
+
+    def batches(wires: Sequence[str], schema: pa.Schema) -> Batches:
+        if direct:
+            return _arrow_batches(relation, schema)
+        return _row_batches(connection.execute(statement), columns, wires, schema)
+
+    return _spooled(columns, batches, plan, rows_max, sink)
+
+
+def spool_rows(
+    cursor: RowSource, columns: Sequence[tuple[str, str]], plan: QueryPlan, rows_max: int | None, sink: BatchSink
+) -> Fetched:
+    """Passes the rows of a cursor to the sink, as `spool` does; `columns` are names and DuckDB's types."""
+    return _spooled(columns, lambda wires, schema: _row_batches(cursor, columns, wires, schema), plan, rows_max, sink)
+
+
+def _spooled(
+    columns: Sequence[tuple[str, str]],
+    batches_of: Callable[[Sequence[str], pa.Schema], Batches],
+    plan: QueryPlan,
+    rows_max: int | None,
+    sink: BatchSink,
+) -> Fetched:
+    import pyarrow as pa
+
+    rewritten = plan.rewritten
     wires = [wire_of(name, kind, rewritten) for name, kind in columns]
     fields = [(name, _arrow_type(kind, wire)) for (name, kind), wire in zip(columns, wires, strict=True)]
     schema, options = pa.schema(fields), rewritten.statement.options
@@ -66,10 +99,7 @@ def spool(connection: DuckDBPyConnection, sql: str, plan: QueryPlan, rows_max: i
     sink.begin(schema, str(plan.revision), warnings)
     if drops_rows(options):
         return Fetched(columns, [])
-    if all(_is_direct(kind) for _, kind in columns):
-        batches = _arrow_batches(relation, schema)
-    else:
-        batches = _row_batches(connection.execute(statement), columns, wires, schema)
+    batches = batches_of(wires, schema)
     count = 0
     with closing(batches):  # before the connection, also when the sink fails
         for batch in batches:
@@ -92,7 +122,7 @@ def pass_rows(result: QueryResult, sink: BatchSink) -> None:
         sink.take(batch)
 
 
-def _arrow_batches(relation: DuckDBPyRelation, schema: pa.Schema) -> Generator[pa.RecordBatch, None, None]:
+def _arrow_batches(relation: DuckDBPyRelation, schema: pa.Schema) -> Batches:
     import pyarrow as pa
 
     with _duckdb_errors():
@@ -115,8 +145,8 @@ def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _row_batches(
-    cursor: DuckDBPyConnection, columns: Sequence[tuple[str, str]], wires: Sequence[str], schema: pa.Schema
-) -> Generator[pa.RecordBatch, None, None]:
+    cursor: RowSource, columns: Sequence[tuple[str, str]], wires: Sequence[str], schema: pa.Schema
+) -> Batches:
     import pyarrow as pa
 
     converters = [converter(kind, wire) for (_, kind), wire in zip(columns, wires, strict=True)]

@@ -123,7 +123,12 @@ def test_a_plan_shows_its_sentence_and_its_buckets() -> None:
 def test_an_explanation_prints_its_lines() -> None:
     found = Explanation("orders[OFFLINE=1]", [], "SELECT 1 < 2", ["w"])
     assert repr(found) == "<Explanation: orders[OFFLINE=1]>"
-    assert str(found).splitlines() == ["revision: orders[OFFLINE=1]", "statement: SELECT 1 < 2", "warning: w"]
+    assert str(found).splitlines() == [
+        "revision: orders[OFFLINE=1]",
+        "engine: duckdb",
+        "statement: SELECT 1 < 2",
+        "warning: w",
+    ]
     assert "SELECT 1 &lt; 2" in found._repr_html_()
 
 

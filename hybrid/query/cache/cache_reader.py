@@ -20,6 +20,7 @@ from hybrid.query.cache.read_view import ReadView
 from hybrid.query.cache.relations import BoundStatement, BufferNotFlushed
 from hybrid.query.cache.template import Template, Templates
 from hybrid.query.execution import Attempt, Fetched, Limits, fetch, timeout_of, to_result
+from hybrid.query.options import ENGINE_OPTION, Engine
 from hybrid.query.plan import PLAN_OPTION, QueryTable, Rewritten, resolve, rewrite
 from hybrid.query.result import QueryResult, QueryStats
 from hybrid.query.revision import Revision
@@ -59,6 +60,11 @@ class _CachedStatement(NamedTuple):
 
 def _nobody(interrupt: Callable[[], None]) -> None:
     """Ignores the interrupt of a statement that ends before anybody could use it."""
+
+
+def _is_elsewhere(options: Mapping[str, str]) -> bool:
+    """Whether a statement's options ask for what the cache does not have, or another engine."""
+    return bool(options.keys() & _ELSEWHERE) or options.get(ENGINE_OPTION, Engine.DUCKDB).lower() != Engine.DUCKDB
 
 
 class CachedAnswers:
@@ -260,7 +266,7 @@ class CachedAnswers:
 
     def _tables(self, rewritten: Rewritten, find: Callable[[str], CachedTable | None]) -> list[CachedTable] | None:
         """The statement's tables, if their definitions are unchanged. None when it needs more than visible rows."""
-        if rewritten.statement.explain or not rewritten.refs or rewritten.statement.options.keys() & _ELSEWHERE:
+        if rewritten.statement.explain or not rewritten.refs or _is_elsewhere(rewritten.statement.options):
             return None
         if any(ref.half is not None or ref.virtual for ref in rewritten.refs):
             return None

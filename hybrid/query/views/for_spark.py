@@ -8,7 +8,7 @@ from pathlib import Path
 from hybrid.errors import QueryError
 from hybrid.lake.history import committed_ms
 from hybrid.lake.log import HalfSnapshot
-from hybrid.query import partial_upsert as fold
+from hybrid.query.spark.dialect import FOLDING, identifier
 from hybrid.query.time_travel import refuse_missing
 from hybrid.query.views.python import commented, long_text
 from hybrid.query.views.reads import ViewReads, stored_columns, version_with
@@ -38,7 +38,7 @@ def spark_code(reads: ViewReads) -> str:
         loads.append((name, half))
     # Names in braces refer to DataFrames.
     words = ViewDialect(
-        _identifier, _text, lambda field: field.spark_type, partial(_shown, reads), "array({})".format, _FOLDING
+        identifier, _text, lambda field: field.spark_type, partial(_shown, reads), "array({})".format, FOLDING
     )
     sql = statement(reads, words, sources)
     lines = [f"{name} = {_load(half)}" for name, half in loads]
@@ -84,10 +84,6 @@ def _load(half: HalfSnapshot) -> str:
     return f'spark.read.format("delta").option("versionAsOf", {half.version}).load({str(Path(half.path).absolute())!r})'
 
 
-def _identifier(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
-
-
 def _text(text: str) -> str:
     """A SQL literal; braces are doubled, because single ones name DataFrames."""
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
@@ -95,23 +91,5 @@ def _text(text: str) -> str:
 
 
 def _shown(reads: ViewReads, field: FieldSpec) -> str:
-    name = _identifier(field.name)
+    name = identifier(field.name)
     return f"CAST({name} AS {field.spark_type})" if field.name in reads.widened else name
-
-
-def _listed(value: str, place: str) -> str:
-    """All values in order as a list; null instead of an empty list."""
-    pairs = f"collect_list(CASE WHEN {value} IS NOT NULL THEN named_struct('place', {place}, 'value', {value}) END)"
-    return f"CASE WHEN count({value}) > 0 THEN transform(array_sort({pairs}), one -> one.value) END"
-
-
-_FOLDING = fold.SqlDialect(
-    _identifier,
-    lambda field: field.spark_type,
-    last=lambda value, place: f"max_by({value}, CASE WHEN {value} IS NOT NULL THEN {place} END)",
-    at_last=lambda value, place: f"max_by({value}, {place})",
-    first=lambda value, place: f"min_by({value}, CASE WHEN {value} IS NOT NULL THEN {place} END)",
-    listed=_listed,
-    total=lambda value, place: f"aggregate({_listed(value, place)}, 0D, (sum, one) -> sum + CAST(one AS DOUBLE))",
-    united=lambda values: f"array_sort(array_distinct({values}))",
-)
