@@ -16,6 +16,7 @@ from hybrid.doctor.machine import check_machine
 from hybrid.doctor.records import check_catalog
 from hybrid.doctor.replacements import check_replacements
 from hybrid.doctor.streams import StreamChecks
+from hybrid.doctor.warehouse import check_warehouse
 from hybrid.errors import NotFoundError
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ def examine(home: Hybrid, table: str | None = None, *, repair: bool = False) -> 
         check_machine(checkup)
         with checkup.surviving("catalog"):
             check_catalog(checkup)
+        with checkup.surviving("warehouse"):
+            check_warehouse(checkup)
         with checkup.surviving("part"):
             check_parts(checkup, chain(home.home.glob("*.part"), (home.home / "kafka").glob("*.part")))
     streams = StreamChecks(checkup)

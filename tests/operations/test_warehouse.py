@@ -13,9 +13,11 @@ from typing import Any
 
 import pytest
 
+from hybrid.api.hybrid import Hybrid
 from hybrid.config.settings import load_settings
 from hybrid.config.table_config import Half, TableSpec
 from hybrid.config.table_documents import TableDocuments
+from hybrid.doctor.examine import examine
 from hybrid.errors import ConflictError, DataError, OvertakenError, SpecError
 from hybrid.home.home import Home
 from hybrid.lake.commit_context import new_act_id
@@ -600,3 +602,36 @@ def test_both_halves_are_brought_as_they_were_at_one_moment(
     assert follower._fresh([offline, realtime]) == {offline: ["o1", "o2: its move"], realtime: ["r1", "r2: a batch"]}
     monkeypatch.setattr(follow, "entry_of", lambda *_: "never still" if len(logs[realtime]) > 2 else None)
     assert follower._fresh([offline, realtime]) == {offline: [], realtime: []}
+
+
+def findings(home: Home, *, repair: bool = False) -> list[tuple[str, str | None]]:
+    """Severity and hint of what the doctor finds in the warehouse."""
+    found = examine(Hybrid.of(home), repair=repair)
+    return [
+        (finding.severity.value, finding.repair or finding.hint) for finding in found if finding.check == "warehouse"
+    ]
+
+
+def test_the_doctor_compares_home_and_store(
+    open_home: Callable[..., Home], monkeypatch: pytest.MonkeyPatch, server: S3Server
+) -> None:
+    plain = open_home(with_store=False)
+    half = create(plain)
+    assert findings(plain) == []
+    home, other = open_home(), open_home("b")
+    assert findings(home) == [("warning", "hybrid warehouse push")]
+    push_warehouse(home)
+    assert findings(home) == []
+    pull_warehouse(other)
+    assert findings(other) == [("note", "hybrid warehouse pull (brings what is new)")]
+    (half / "_delta_log" / f"{2:020d}.json").unlink()
+    assert findings(home) == [("warning", "hybrid doctor --repair")]
+    (severity, repair), *_ = findings(home, repair=True)
+    assert severity == "warning" and repair is not None and "brought 1 commit of the store" in repair
+    assert findings(home) == [] and segments(home) == ["a", "b"]
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        dying(patch, pull, "fence_half")
+        pull_warehouse(other, take_over=True)
+    assert findings(other) == [("warning", "hybrid warehouse pull --take-over")]
+    (error,) = findings(open_home(with_store=False))
+    assert error[0] == "error" and error[1] is not None and error[1].startswith("Set warehouse = ")
