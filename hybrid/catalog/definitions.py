@@ -123,9 +123,13 @@ class Definitions:
 
     def publish_again(self, name: str) -> None:
         """Publish the definition of a table that was dropped and is back; every process will look at it again."""
-        if mirror_at(self._warehouse) is not None:
+        mirror = mirror_at(self._warehouse)
+        if mirror is not None:
+            from hybrid.store.published_definition import rewrite_definition
+
             durable.write_text(self._path(name), self._path(name).read_text(encoding="utf-8"))
             self.publish(name)
+            rewrite_definition(mirror, name)  # a drop that is being published elsewhere finds another object
 
     def withdraw(self, name: str, halves: Mapping[str, str]) -> bool:
         """Let the warehouse's store no longer list a dropped table with these folders of halves; whether it did."""

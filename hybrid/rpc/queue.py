@@ -35,7 +35,7 @@ from hybrid.config.input_rules import InputRules
 from hybrid.config.table_config import Half
 from hybrid.config.table_documents import TableDocuments
 from hybrid.config.upsert_json import MOVE_TASK
-from hybrid.errors import BusyError, HybridError, StoreError, UsageError, error_document
+from hybrid.errors import BusyError, ConflictError, HybridError, StoreError, UsageError, error_document
 from hybrid.home.home import ServerTask, is_act_of
 from hybrid.home.input_access import rules_of
 from hybrid.jvm.spark_errors import unexpected_words
@@ -135,8 +135,16 @@ def _committed_before(home: Hybrid, run: RunRecord) -> Committed | None:
     if run.table_name not in home.table_names() or half not in home.spec(run.table_name).halves:
         return None
     # A JVM may outlive its killed process and still commit. The lock is granted only after its end.
-    with home.context.bench.lock(home.context.layout(run.table_name), half):
-        return committed(home, run)
+    try:
+        with home.context.bench.lock(home.context.layout(run.table_name), half):
+            return committed(home, run)
+    except ConflictError:
+        done = committed(
+            home, run
+        )  # another home writes the warehouse now: its fence is behind what was committed here
+        if done is None:
+            raise
+        return done
 
 
 def _once_it_answers(look: Callable[[], Committed | None], is_alive: Callable[[], bool]) -> Committed | None:
@@ -144,8 +152,8 @@ def _once_it_answers(look: Callable[[], Committed | None], is_alive: Callable[[]
     while True:
         try:
             return look()
-        except StoreError:
-            if not is_alive():
+        except StoreError as error:
+            if not is_alive() or error.fault != "unreachable":
                 raise
             time.sleep(_STORE_S)
 

@@ -12,15 +12,16 @@ import threading
 import time
 
 from hybrid.catalog.catalog import CATALOG_ERRORS
-from hybrid.errors import ConflictError, HybridError
+from hybrid.errors import HybridError
 from hybrid.home.home import Home
 from hybrid.logs import Lasting
 from hybrid.operations.warehouse.follow import WarehouseFollower
-from hybrid.operations.warehouse.pull import pull_warehouse
+from hybrid.operations.warehouse.pull import pull_warehouse, take_over_warehouse
 from hybrid.operations.warehouse.sync import sync_warehouse
-from hybrid.operations.warehouse.writer_sign import SIGN_S, SignWatch, give_sign
+from hybrid.operations.warehouse.writer_sign import SIGN_S, SignGiver, SignWatch
 from hybrid.runtime.backoff import Backoff
-from hybrid.store.mirror import Mirror, mirror_at
+from hybrid.store.mirror import Mirror, is_pulled_in_part, mirror_at
+from hybrid.store.ownership import Claim
 
 _LOG = logging.getLogger(__name__)
 _BACKOFF_S = (0.5, 5.0)
@@ -69,14 +70,18 @@ class WarehouseKeeper(threading.Thread):
             try:
                 self.turn()
             except Exception as error:  # the thread goes on, as the server does
-                if self._complaints.passes(type(error).__name__):
-                    words = " ".join(str(error).split())
-                    is_expected = isinstance(error, (HybridError, OSError, *CATALOG_ERRORS))
-                    _LOG.error("The warehouse at %s: %s", self._mirror.url, words, exc_info=not is_expected)
+                self.complain(error)
                 self._ending.wait(backoff.next_s())
                 continue
             backoff = Backoff(*_BACKOFF_S)
             self._ending.wait(self.turn_s)
+
+    def complain(self, error: Exception) -> None:
+        """Log an error, once a minute."""
+        if self._complaints.passes(type(error).__name__):
+            words = " ".join(str(error).split())
+            is_expected = isinstance(error, (HybridError, OSError, *CATALOG_ERRORS))
+            _LOG.error("The warehouse at %s: %s", self._mirror.url, words, exc_info=not is_expected)
 
     def turn(self) -> None:
         """Do the work of one turn."""
@@ -84,31 +89,39 @@ class WarehouseKeeper(threading.Thread):
 
 
 class Writer(WarehouseKeeper):
-    """Brings mirror and store together once, then gives a sign of life."""
+    """Gives a sign of life, and brings mirror and store together beside that until it is done once."""
 
-    _is_synced = False
+    def __init__(self, home: Home, mirror: Mirror, stop: threading.Event) -> None:
+        super().__init__(home, mirror, stop)
+        self._sign = SignGiver(home, mirror)
+        self._is_synced = False
+        self._sync: threading.Thread | None = None
 
     def turn(self) -> None:
-        """Sync, or give a sign."""
-        if not self._home.definitions.names():  # this home claims the warehouse with its first table
-            claim = self._mirror.ownership.look()
-            if claim is not None and not self._mirror.ownership.is_mine(claim):
-                _LOG.warning("Another home writes %s. This server follows from now on.", self._mirror.url)
-                self.has_changed_hands = True
+        """Give a sign; a sync that fails, or takes long, must not keep it back."""
+        claim = self._mirror.ownership.look()
+        if claim is None:  # this home claims the warehouse with its first table
             return
+        if not self._mirror.ownership.is_mine(claim):
+            _LOG.warning("%s writes %s. This server follows from now on.", claim.owner.words, self._mirror.url)
+            self.has_changed_hands = True
+            return
+        self._sign.give()
+        if not self._is_synced and (self._sync is None or not self._sync.is_alive()):
+            self._sync = threading.Thread(target=self._try_sync, name="sync", daemon=True)
+            self._sync.start()
+
+    def _try_sync(self) -> None:
         try:
-            if not self._is_synced:
-                report = sync_warehouse(self._home)
-                if report.did_something:
-                    _LOG.warning(report.sentence)
-                self._is_synced = True
-            give_sign(self._home, self._mirror)
-        except ConflictError as error:
-            if not self._mirror.ownership.is_mine():
-                _LOG.warning("%s This server follows from now on.", error)
-                self.has_changed_hands = True
-                return
-            raise
+            if is_pulled_in_part(self._mirror.folder):  # a take-over was cut short: end it
+                _LOG.warning(pull_warehouse(self._home, beside_server=True).sentence)
+            report = sync_warehouse(self._home)
+        except Exception as error:  # the next turn tries again
+            self.complain(error)
+            return
+        if report.did_something:
+            _LOG.warning(report.sentence)
+        self._is_synced = True
 
 
 class Standby(WarehouseKeeper):
@@ -126,12 +139,15 @@ class Standby(WarehouseKeeper):
         """Follow, and look for the sign of life."""
         if self._watch is not None and time.monotonic() - self._watched_at >= SIGN_S:
             self._watched_at = time.monotonic()
-            if self._watch.is_silent():
-                self._take_over()
+            if (claim := self._watch.silent_claim()) is not None:
+                self._take_over(claim)
                 return
         self._follower.look()
 
-    def _take_over(self) -> None:
-        _LOG.warning("The server that writes %s gives no sign of life. Taking over.", self._mirror.url)
-        _LOG.warning(pull_warehouse(self._home, take_over=True, beside_server=True).sentence)
+    def _take_over(self, claim: Claim) -> None:
+        self._follower.look()  # what cannot be brought now would be missing from a warehouse that is this home's
+        _LOG.warning("%s gives no sign of life. Taking over %s.", claim.owner.words, self._mirror.url)
+        sign = SignGiver(self._home, self._mirror)
+        report = take_over_warehouse(self._home, beside_server=True, expected=claim, claimed=sign.give)
+        _LOG.warning(report.sentence)
         self.has_changed_hands = True

@@ -127,10 +127,10 @@ class Ownership:
         elif not continues and self._client.list_folder().folders:
             raise ConflictError(f"{self._url} holds tables that this home no longer has.", hint="hybrid warehouse pull")
 
-    def take_over(self) -> Claim | None:
+    def take_over(self, expected: Claim) -> Claim | None:
         """Make this home the one that writes. The claim before; None if it was this home's.
 
-        ConflictError when there is no warehouse, or when somebody else takes it over just now.
+        ConflictError when there is no warehouse, or when somebody else has taken it over since `expected` was read.
         """
         content = self._client.get(OWNER_KEY)
         if content is None:
@@ -138,6 +138,8 @@ class Ownership:
         claim = self._parsed(content)
         if claim.owner.id == self._owner().id:
             return None
+        if claim != expected:
+            raise written_by_another(self._url, claim)
         self._settle(self._client.replace(OWNER_KEY, self._document(claim.epoch + 1), content.etag))
         return claim
 

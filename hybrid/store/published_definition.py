@@ -32,6 +32,7 @@ class PublishedTable:
     name: str
     document: Mapping[str, Any]
     halves: Mapping[str, str]
+    damage: str = ""  # why it cannot be read; it has no document and no halves then
 
 
 def definition_key(table: str) -> str:
@@ -100,9 +101,17 @@ def published_table(mirror: Mirror, name: str) -> PublishedTable | None:
 
 
 def published_tables(mirror: Mirror) -> list[PublishedTable]:
-    """The tables that the store lists, by name."""
+    """The tables that the store lists, by name; those with a damaged definition, too."""
     folders = sorted(folder for folder in mirror.client.list_folder().folders if not folder.startswith("."))
-    return [table for folder in folders if (table := published_table(mirror, folder)) is not None]
+    tables = list[PublishedTable]()
+    for folder in folders:
+        try:
+            table = published_table(mirror, folder)
+        except DataError as error:
+            table = PublishedTable(folder, {}, {}, str(error))
+        if table is not None:
+            tables.append(table)
+    return tables
 
 
 def _replace(mirror: Mirror, table: str, document: Mapping[str, Any], content: ObjectContent | None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -18,7 +19,7 @@ from hybrid.config.settings import load_settings
 from hybrid.config.table_config import Half, TableSpec
 from hybrid.config.table_documents import TableDocuments
 from hybrid.doctor.examine import examine
-from hybrid.errors import ConflictError, DataError, OvertakenError, SpecError
+from hybrid.errors import ConflictError, DataError, MachineError, OvertakenError, SpecError, StoreError
 from hybrid.home.home import Home
 from hybrid.lake.commit_context import new_act_id
 from hybrid.lake.create import arrow_schema, record_batch
@@ -35,11 +36,13 @@ from hybrid.operations.tables.drop import drop_table, dropped_copies, remove_cop
 from hybrid.operations.tables.schemas import drop_schema, put_schema
 from hybrid.operations.warehouse import follow, mirrored_tables, pull, push, sync
 from hybrid.operations.warehouse.follow import WarehouseFollower
-from hybrid.operations.warehouse.pull import pull_warehouse
+from hybrid.operations.warehouse.pull import pull_warehouse, take_over_warehouse
 from hybrid.operations.warehouse.push import push_warehouse
 from hybrid.operations.warehouse.sync import sync_warehouse, warehouse_status
-from hybrid.operations.warehouse.writer_sign import SignWatch, give_sign
+from hybrid.operations.warehouse.writer_sign import SignGiver, SignWatch, read_sign
 from hybrid.progress import Silent
+from hybrid.serve import warehouse_keeper
+from hybrid.serve.warehouse_keeper import Writer
 from hybrid.store import published_definition
 from hybrid.store.mirror import mirror_at, read_mark
 from hybrid.table.columns import SEGMENT
@@ -553,31 +556,169 @@ def test_a_sign_of_life_tells_pauses_and_is_missed(open_home: Callable[..., Home
     home, other = open_home(), open_home("b")
     create(home)
     pull_warehouse(other)
-    mirror = mirror_at(other.settings.warehouse)
-    assert mirror is not None
-    watch = SignWatch(mirror, silent_s=1)
+    ours, theirs = mirror_at(home.settings.warehouse), mirror_at(other.settings.warehouse)
+    assert ours is not None and theirs is not None
+    watch = SignWatch(theirs, silent_s=1)
     assert watch._silent_s == 9, "not before three signs were left out"
     watch._silent_s = 0.6
     time.sleep(0.25)
-    assert not watch.is_silent(), "without any sign nobody takes over"
+    assert watch.silent_claim() is None, "without any sign nobody takes over"
     home.catalog.serving.pause("orders", "for a while")
-    ours = mirror_at(home.settings.warehouse)
-    assert ours is not None
+    giver = SignGiver(home, ours)
     for _ in range(3):
-        give_sign(home, ours)
+        giver.give()
         time.sleep(0.25)
-        assert not watch.is_silent()
+        assert watch.silent_claim() is None
     silent = list[bool]()
     for _ in range(4):
         time.sleep(0.25)
-        silent.append(watch.is_silent())
+        silent.append(watch.silent_claim() is not None)
     assert silent[-1] and not silent[0]
     time.sleep(0.4)
-    assert not watch.is_silent(), "the watch itself was away"
+    assert watch.silent_claim() is None, "the watch itself was away"
     pull_warehouse(other, take_over=True)
     assert other.catalog.serving.pauses()["orders"].comment == "for a while"
+    for _ in range(4):
+        time.sleep(0.25)
+        assert watch.silent_claim() is None, "the new writer has given no sign yet"
+    SignGiver(other, theirs).give()
+    other.catalog.serving.resume("orders")
+    SignGiver(other, theirs).give()
+    pull_warehouse(home, take_over=True)
+    assert home.catalog.serving.pauses() == {}, "what was resumed there is resumed here"
+
+
+def test_of_two_standbys_one_takes_over(open_home: Callable[..., Home]) -> None:
+    home, second, third = (open_home(name) for name in "abc")
+    create(home)
+    mirror = mirror_at(second.settings.warehouse)
+    assert mirror is not None
+    for standby in (second, third):
+        pull_warehouse(standby)
+    claim = mirror.ownership.look()
+    assert claim is not None
+    take_over_warehouse(second, expected=claim)
     with pytest.raises(ConflictError, match="written by another home"):
-        give_sign(home, ours)
+        take_over_warehouse(third, expected=claim)
+    add(second, "orders", "c")
+    pull_warehouse(third)
+    assert segments(third) == ["a", "b", "c"]
+
+
+def test_a_server_ends_a_take_over_that_was_cut_short(
+    open_home: Callable[..., Home], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, other = open_home(), open_home("b")
+    create(home)
+    home.catalog.serving.pause("orders", "hold")
+    mirror = mirror_at(other.settings.warehouse)
+    ours = mirror_at(home.settings.warehouse)
+    assert mirror is not None and ours is not None
+    SignGiver(home, ours).give()
+    pull_warehouse(other)
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        dying(patch, pull, "published_tables")
+        pull_warehouse(other, take_over=True)
+    writer = Writer(other, mirror, threading.Event())
+    writer.turn()
+    assert writer._sync is not None
+    writer._sync.join()
+    assert writer._is_synced and "orders" in other.catalog.serving.pauses()
+    add(other, "orders", "c")
+    with pytest.raises(ConflictError, match="written by another home"):
+        add(home, "orders", "late")
+
+
+def test_a_damaged_definition_keeps_nobody_from_taking_over(open_home: Callable[..., Home]) -> None:
+    home, other = open_home(), open_home("b")
+    create(home)
+    create(home, "bad")
+    mirror = mirror_at(home.settings.warehouse)
+    assert mirror is not None
+    mirror.client.upload("bad/definition.json", b"{")
+    follower = WarehouseFollower(other)
+    follower.look()
+    assert segments(other) == ["a", "b"] and other.definitions.names() == ["orders"]
+    soon(follower)
+    pull_warehouse(other, take_over=True)
+    add(other, "orders", "c")
+    with pytest.raises(ConflictError, match="written by another home"):
+        add(home, "orders", "late")
+
+
+def test_a_server_ends_the_drop_of_the_only_table(
+    open_home: Callable[..., Home], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = open_home()
+    create(home)
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(type(home.definitions), "withdraw", lambda *_: (_ for _ in ()).throw(Killed))
+        drop_table(home, "orders")
+    mirror = mirror_at(home.settings.warehouse)
+    assert mirror is not None
+    writer = Writer(home, mirror, threading.Event())
+    writer.turn()
+    assert writer._sync is not None
+    writer._sync.join()
+    assert home.definitions.published("orders") is None and read_sign(mirror) is not None
+
+
+def test_a_log_that_is_brought_as_a_whole_is_there_all_the_time(
+    open_home: Callable[..., Home], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store falls silent while the checkpoints are downloaded: what is here still answers."""
+    home, other = open_home(), open_home("b")
+    half = create(home)
+    pull_warehouse(other)
+    for segment in "cdefghijkl":
+        add(home, "orders", segment)
+    mirror, theirs = mirror_at(half), mirror_at(other.settings.warehouse)
+    assert mirror is not None and theirs is not None
+    for version in range(10):
+        mirror.client.delete(mirror.key_of(half, f"_delta_log/{version:020d}.json"))
+    fetch = type(theirs).fetch
+
+    def silent(self: Any, key: str, path: Path, size: int | None = None) -> bool:
+        if "checkpoint" in key:
+            raise StoreError("silent", fault="unreachable")
+        return fetch(self, key, path, size)
+
+    with monkeypatch.context() as patch, pytest.raises(StoreError):
+        patch.setattr(type(theirs), "fetch", silent)
+        pull_warehouse(other)
+    assert segments(other) == ["a", "b"]
+    pull_warehouse(other)
+    assert segments(other) == segments(home)
+
+
+def test_a_sign_is_given_without_the_catalog_and_beside_a_sync_that_fails(
+    open_home: Callable[..., Home], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = open_home()
+    half = create(home)
+    home.catalog.serving.pause("orders")
+    mirror = mirror_at(half)
+    assert mirror is not None
+    writer = Writer(home, mirror, threading.Event())
+    writer.turn()
+
+    def fails(*_: object) -> None:
+        raise MachineError("The catalog does not answer.")
+
+    signs = [read_sign(mirror)]
+    with monkeypatch.context() as patch:
+        patch.setattr(type(home.catalog.serving), "pauses", fails)
+        writer.turn()
+        signs.append(read_sign(mirror))
+    monkeypatch.setattr(warehouse_keeper, "sync_warehouse", fails)
+    failing = Writer(home, mirror, threading.Event())
+    failing.turn()
+    signs.append(read_sign(mirror))
+    assert failing._sync is not None
+    failing._sync.join()
+    assert not failing._is_synced, "the next turn tries again"
+    assert all(sign is not None and list(sign.pauses or ()) == ["orders"] for sign in signs)
+    assert len({sign.sign for sign in signs if sign is not None}) == 3
 
 
 def test_both_halves_are_brought_as_they_were_at_one_moment(

@@ -115,8 +115,9 @@ def _remove_on_store(doomed: Path) -> None:
 
     name = doomed.name.partition("@")[0]
     published = published_table(mirror, name)
-    folders = [path.parent for path in mirror.folder.glob(f"{name}/*.key")]
-    folders += [path.parent for path in mirror.folder.glob(f"{DROPPED}/*/*.key") if path.parent != doomed]
+    # The live table last: what is brought back meanwhile is seen in one of the two places.
+    folders = [path.parent for path in mirror.folder.glob(f"{DROPPED}/*/*.key") if path.parent != doomed]
+    folders += [path.parent for path in mirror.folder.glob(f"{name}/*.key")]
     kept = {key for folder in folders for key in half_keys(folder).values()}
     kept |= set(published.halves.values()) if published is not None else set()
     mirror.delete_halves(name, sorted(set(half_keys(doomed).values()) - kept))
@@ -197,8 +198,9 @@ def undrop_table(home: Home, name: str) -> str:
             f"There is another table '{table}' now. Nothing was changed.", hint=f"hybrid table drop {table}"
         )
     home.definitions.require_writable()
-    durable.rename(matching[-1], layout.root)
-    home.definitions.publish_again(table)
+    with creation_lock(layout, home.settings.lock_timeout_s, home.progress):
+        durable.rename(matching[-1], layout.root)
+        home.definitions.publish_again(table)
     other_copies = [path.name for path in copies if path != matching[-1]]
     others = f" Other copies are kept: {', '.join(other_copies)}." if other_copies else ""
     return f"Table '{table}' is back, as it was.{others}"

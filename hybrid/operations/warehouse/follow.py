@@ -83,6 +83,9 @@ class WarehouseFollower:
             raise ConflictError(f"This home writes {self._mirror.url} now.", hint="Start the server again.")
         published = published_tables(self._mirror)
         for table in published:
+            if table.damage:
+                self._each(table.name, partial(pull_table, self._home, self._mirror, table))  # says why
+                continue
             if is_there(self._mirror, table) and self._is_reachable(self._mirror.folder / table.name):
                 bring_definition(self._mirror, table)
                 continue

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from hybrid.errors import ConflictError, DataError
 from hybrid.lake.checkpoint import HINT, hinted_version
+from hybrid.lake.half_head import forget_head
 from hybrid.lake.lineage_archive import ARCHIVE_ENDING, archive_file
 from hybrid.lake.log_entries import entry_path, newest_entry
 from hybrid.lake.store_log import entry_of, link_brought, versions_after
@@ -38,6 +39,8 @@ _ENTRY = re.compile(r"_delta_log/(\d{20})\.json")
 # A query that began before a file went from the store may still read it here.
 _READ_S = 3600.0
 _ATTEMPTS = 10
+# Beside a half's log while it is brought as a whole. Vacuum leaves names that begin like this alone.
+_FRESH_LOG, _OLD_LOG = "_delta_log.fresh", "_delta_log.old"
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,8 @@ class HalfListing:
 def pull_table(home: Home, mirror: Mirror, table: PublishedTable, *, trims: bool = False) -> list[ListedObject]:
     """Bring one table; what was downloaded of it. `trims`: remove what the store no longer has."""
     keys, folder = table.halves, mirror.folder / table.name
+    if table.damage:
+        raise DataError(table.damage, hint="hybrid warehouse sync, at the home that writes")
     if (there := half_keys(folder)) and any(keys.get(half) != key for half, key in there.items()):
         _set_aside(home, mirror, table.name)  # it was dropped and created again
     durable.make_folder(folder)
@@ -159,31 +164,52 @@ class _PulledHalf:
 
         for_all(read, fresh)
         fetched = [*lacking, *(entries[version] for version in fresh)]
-        return cls(mirror, listing, fetched, {version: texts[version] for version in fresh}, is_whole)
+        pulled = cls(mirror, listing, fetched, {version: texts[version] for version in fresh}, is_whole)
+        if is_whole:
+            pulled._write_log_beside()
+        return pulled
 
     def link(self) -> None:
-        """Bring the checkpoints that the log needs, and link its entries."""
+        """Link the entries into the half's log, or let the whole log take the place of it."""
         half = self.listing.half
         if self.is_whole:
-            shutil.rmtree(half / _LOG, ignore_errors=True)
-            self._fetch_checkpoints()
+            self._swap_log()
+            return
         for version, text in self.texts.items():
             link_brought(half, version, text)
 
     def end(self) -> None:
         """Bring what readers can do without."""
         half = self.listing.half
-        self._fetch_checkpoints()
+        self._fetch_checkpoints(half / _LOG)
         bring_hint(self.mirror, half)
         (half / _LOG).mkdir(parents=True, exist_ok=True)
         durable.sync(half / _LOG)
         self.mirror.fetch(f"{self.mirror.key_of(half)}{ARCHIVE_ENDING}", archive_file(half))
 
-    def _fetch_checkpoints(self) -> None:
-        half, prefix = self.listing.half, f"{self.mirror.key_of(self.listing.half)}/"
-        checkpoints = [item for item in self.listing.log if item.key.endswith(".parquet")]
-        lacking = [item for item in checkpoints if not _is_there(half / item.key.removeprefix(prefix), item)]
-        for_all(lambda item: self.mirror.fetch(item.key, half / item.key.removeprefix(prefix)), lacking)
+    def _write_log_beside(self) -> None:
+        """Write the whole log to a folder beside it: until they are swapped, queries read the one that is there."""
+        fresh = self.listing.half / _FRESH_LOG
+        shutil.rmtree(fresh, ignore_errors=True)
+        fresh.mkdir(parents=True)
+        self._fetch_checkpoints(fresh)
+        for version, text in self.texts.items():
+            durable.write_text(fresh / f"{version:020d}.json", text)
+
+    def _swap_log(self) -> None:
+        half = self.listing.half
+        log, old = half / "_delta_log", half / _OLD_LOG
+        shutil.rmtree(old, ignore_errors=True)
+        if log.exists():
+            log.rename(old)
+        durable.rename(half / _FRESH_LOG, log)
+        shutil.rmtree(old, ignore_errors=True)
+        forget_head(half)
+
+    def _fetch_checkpoints(self, folder: Path) -> None:
+        checkpoints = {item.key.rpartition("/")[2]: item for item in self.listing.log if item.key.endswith(".parquet")}
+        lacking = [(folder / name, item) for name, item in checkpoints.items() if not _is_there(folder / name, item)]
+        for_all(lambda task: self.mirror.fetch(task[1].key, task[0]), lacking)
 
 
 def bring_hint(mirror: Mirror, half: Path) -> None:

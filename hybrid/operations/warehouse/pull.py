@@ -11,7 +11,8 @@ The order of a take-over, and what a crash after each step leaves (the next one 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from hybrid.catalog.schema_files import SCHEMAS_FOLDER
@@ -27,8 +28,8 @@ from hybrid.operations.warehouse.home_mirror import (
     refuse_running,
     require_mirror,
 )
-from hybrid.operations.warehouse.mirrored_tables import pull_table, set_aside_dropped
-from hybrid.operations.warehouse.writer_sign import read_sign, take_up_pauses
+from hybrid.operations.warehouse.mirrored_tables import is_there, pull_table, set_aside_dropped
+from hybrid.operations.warehouse.writer_sign import take_up_pauses
 from hybrid.progress import counted
 from hybrid.runtime import durable
 from hybrid.store.mirror import DEFINITION_FILE, Mirror, for_all, is_pulled_in_part, mark, read_mark
@@ -45,57 +46,66 @@ _ATTEMPTS = 20
 
 
 def pull_warehouse(home: Home, *, take_over: bool = False, beside_server: bool = False) -> WarehouseReport:
-    """Bring what the store has into the home. `take_over`: this home writes the warehouse from now on.
+    """Bring what the store has into the home. `take_over`: as `take_over_warehouse`.
 
     ConflictError for a home with tables of its own, and while a server of the home runs, unless it is that server
-    (`beside_server`).
+    (`beside_server`). The error of a table that cannot be brought comes after the others were.
     """
+    mirror, claim = _begin(home, beside_server=beside_server)
+    is_mine = mirror.ownership.is_mine(claim)
+    if take_over or (is_mine and is_pulled_in_part(mirror.folder)):  # or one that was cut short
+        return take_over_warehouse(home, beside_server=beside_server)
+    mark(mirror.folder, mirror.url, is_pulling=is_pulled_in_part(mirror.folder))
+    published = published_tables(mirror)
+    files, errors = _pull_tables(home, mirror, published, trims=not is_mine)
+    if errors:
+        raise errors[0]
+    # What the home that writes has and the store does not list is new, not dropped: see `sync`.
+    gone = [] if is_mine else set_aside_dropped(home, mirror, [table.name for table in published])
+    mark(mirror.folder, mirror.url)
+    return _report(
+        mirror, published, files, gone, "" if is_mine else " Another home writes it: this is a copy to read."
+    )
+
+
+def take_over_warehouse(
+    home: Home,
+    *,
+    beside_server: bool = False,
+    expected: Claim | None = None,
+    claimed: Callable[[], None] = lambda: None,
+) -> WarehouseReport:
+    """Let this home write the warehouse from now on, with what the store has. Otherwise as `pull_warehouse`.
+
+    `expected`: only if the warehouse is still as this claim says. `claimed` is called right after the claim. A table
+    that cannot be brought is logged and left out.
+    """
+    mirror, claim = _begin(home, beside_server=beside_server)
+    mark(mirror.folder, mirror.url, is_pulling=True)
+    if not mirror.ownership.is_mine(claim):
+        take_up_pauses(home, mirror, claim)  # first: nothing must be ingested that was paused
+    before = mirror.ownership.take_over(expected or claim)
+    claimed()
+    published = published_tables(mirror)
+    for_all(lambda table: rewrite_definition(mirror, table.name), [table for table in published if not table.damage])
+    files, errors = _pull_tables(home, mirror, published, trims=False)
+    for error in errors:
+        logging.getLogger(__name__).error("A table is left out of the take-over: %s", error)
+    gone = set_aside_dropped(home, mirror, [table.name for table in published])
+    for table in published:
+        if not table.damage and is_there(mirror, table):
+            for half in halves_of(mirror.folder / table.name):
+                fence_half(home, mirror, half)
+    mark(mirror.folder, mirror.url)
+    place = "" if before is None else f", in the place of {before.owner.words}"
+    return _report(mirror, published, files, gone, f" This home writes the warehouse now{place}.", did_something=True)
+
+
+def _begin(home: Home, *, beside_server: bool) -> tuple[Mirror, Claim]:
+    """The mirror, and who writes the warehouse. ConflictError where there is none, and for a home with own tables."""
     mirror = require_mirror(home)
     if not beside_server:
         refuse_running(home, "hybrid warehouse pull")
-    is_mine = mirror.ownership.is_mine(_look(mirror))
-    if is_mine and is_pulled_in_part(mirror.folder):  # a take-over that was cut short
-        take_over, is_mine = True, False
-    mark(mirror.folder, mirror.url, is_pulling=take_over or is_pulled_in_part(mirror.folder))
-    before = _take_over(home, mirror) if take_over else None
-    published = published_tables(mirror)
-    if take_over:
-        for_all(lambda table: rewrite_definition(mirror, table.name), published)
-    trims = not (is_mine or take_over)
-    files = _pull_tables(home, mirror, published, trims=trims)
-    tables = [table.name for table in published]
-    # What the home that writes has and the store does not list is new, not dropped: see `sync`.
-    gone = [] if is_mine else set_aside_dropped(home, mirror, tables)
-    if take_over:
-        for half in (half for name in tables for half in halves_of(mirror.folder / name)):
-            fence_half(home, mirror, half)
-    mark(mirror.folder, mirror.url)
-    size = sum(item.size for item in files)
-    words = f"{counted(len(tables), 'table')} of {mirror.url}: {counted(len(files), 'file')}, {size} bytes"
-    sentence = f"Pulled {words}." if files or gone else f"Everything is there already: {words}."
-    if before is not None:
-        sentence += f" This home writes the warehouse now, in the place of {before.owner.words}."
-    elif not (is_mine or take_over):
-        sentence += " Another home writes it: this is a copy to read."
-    return WarehouseReport(tuple(tables), len(files), size, sentence, bool(files or gone or before))
-
-
-def _pull_tables(home: Home, mirror: Mirror, published: Sequence[PublishedTable], *, trims: bool) -> list[ListedObject]:
-    """Bring tables and schemas; what was downloaded. An error of one table comes after the others were brought."""
-    files, errors = list[ListedObject](), list[HybridError]()
-    for table in published:
-        try:
-            files += pull_table(home, mirror, table, trims=trims)
-        except HybridError as error:
-            errors.append(error)
-    _pull_schemas(mirror, trims=trims)
-    if errors:
-        raise errors[0]
-    return files
-
-
-def _look(mirror: Mirror) -> Claim:
-    """Who writes the warehouse. ConflictError where there is none, and for a home with tables of its own."""
     if read_mark(mirror.folder) is None and any(mirror.folder.glob(f"[!.]*/{DEFINITION_FILE}")):
         raise ConflictError(
             f"{mirror.folder} has tables of its own. Nothing was changed.", hint="Pull into another home: --home DIR"
@@ -103,16 +113,37 @@ def _look(mirror: Mirror) -> Claim:
     claim = mirror.ownership.look()
     if claim is None:
         raise ConflictError(f"There is no warehouse at {mirror.url}.", hint="Check the setting 'warehouse'.")
-    return claim
+    return mirror, claim
 
 
-def _take_over(home: Home, mirror: Mirror) -> Claim | None:
-    """Claim the warehouse, with the pauses of the home before, whose claim this is; None if this home had it."""
-    before = mirror.ownership.take_over()
-    sign = read_sign(mirror)
-    if sign is not None and before is not None and sign.owner == before.owner.id:
-        take_up_pauses(home, sign)  # before anything is ingested here
-    return before
+def _report(
+    mirror: Mirror,
+    published: Sequence[PublishedTable],
+    files: Sequence[ListedObject],
+    gone: Sequence[str],
+    words: str,
+    *,
+    did_something: bool = False,
+) -> WarehouseReport:
+    tables, size = [table.name for table in published], sum(item.size for item in files)
+    counts = f"{counted(len(tables), 'table')} of {mirror.url}: {counted(len(files), 'file')}, {size} bytes"
+    sentence = f"Pulled {counts}." if files or gone else f"Everything is there already: {counts}."
+    is_new = bool(files or gone or did_something)
+    return WarehouseReport(tuple(tables), len(files), size, f"{sentence}{words}", is_new)
+
+
+def _pull_tables(
+    home: Home, mirror: Mirror, published: Sequence[PublishedTable], *, trims: bool
+) -> tuple[list[ListedObject], list[HybridError]]:
+    """Bring tables and schemas; what was downloaded, and the errors of tables that could not be brought."""
+    files, errors = list[ListedObject](), list[HybridError]()
+    for table in published:
+        try:
+            files += pull_table(home, mirror, table, trims=trims)
+        except HybridError as error:
+            errors.append(error)
+    _pull_schemas(mirror, trims=trims)
+    return files, errors
 
 
 def _pull_schemas(mirror: Mirror, *, trims: bool) -> None:

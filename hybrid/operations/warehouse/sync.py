@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hybrid.catalog.schema_files import SCHEMAS_FOLDER
+from hybrid.errors import HybridError
 from hybrid.lake.log import open_half
 from hybrid.lake.log_entries import newest_entry
 from hybrid.lake.store_log import align, staged_entry
@@ -113,16 +114,20 @@ def sync_warehouse(home: Home) -> WarehouseReport:
     """
     mirror = require_mirror(home)
     mirror.require_writable(is_recent_enough=False)
-    tables = home.definitions.names()
-    synced = [_sync_half(home, mirror, half) for table in tables for half in halves_of(mirror.folder / table)]
-    commits, files = sum(commits for commits, _ in synced), sum(files for _, files in synced)
+    tables, commits, files, errors = home.definitions.names(), 0, 0, list[HybridError]()
     for table in tables:
-        home.definitions.publish(table)
+        try:
+            for half in halves_of(mirror.folder / table):
+                brought, lost = _sync_half(home, mirror, half)
+                commits, files = commits + brought, files + lost
+            home.definitions.publish(table)
+        except HybridError as error:  # the others are brought together all the same
+            errors.append(error)
     for path in (mirror.folder / SCHEMAS_FOLDER).glob("*.json"):
         mirror.client.upload_file(f"{SCHEMAS_FOLDER}/{path.name}", path)
     ended, pulled = list[str](), list[str]()
     for published in published_tables(mirror):
-        if home.definitions.find(published.name) is not None:
+        if published.damage or home.definitions.find(published.name) is not None:
             continue
         copies = {path: half_keys(path) for path in dropped_copies(home, published.name)}
         copy = next((path for path, keys in copies.items() if keys == published.halves), None)
@@ -131,6 +136,8 @@ def sync_warehouse(home: Home) -> WarehouseReport:
             pulled.append(published.name)
         elif withdraw_dropped(home, published.name, copy):
             ended.append(published.name)
+    if errors:
+        raise errors[0]
     deeds = [
         *([f"brought {counted(commits, 'commit')} of the store"] if commits else []),
         *([f"brought {counted(files, 'file')} that the mirror had lost"] if files else []),

@@ -10,43 +10,72 @@ import json
 import time
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from hybrid.catalog.catalog import CATALOG_ERRORS
 from hybrid.errors import DataError
+from hybrid.store.store_client import StoreTuning, open_store
 
 if TYPE_CHECKING:
     from hybrid.home.home import Home
     from hybrid.store.mirror import Mirror
+    from hybrid.store.ownership import Claim
 
 SIGN_KEY = ".writer.json"
 SIGN_S = 3.0
 # Below, a sign that is late by one request would count as silence.
 _SILENT_S_MIN = 3 * SIGN_S
+# A sign that waits for a store for longer comes too late.
+_TUNING = StoreTuning(connect_s=2.0, request_s=4.0, patience_s=4.0)
 
 
 @dataclass(frozen=True)
 class WriterSign:
-    """A sign: the id of the home, one of its own for each time, the comments of paused tables, paused connectors."""
+    """A sign: the id of the home, one of its own for each time, the comments of paused tables, paused connectors.
+
+    `pauses` and `connectors` (by table and name, with the offsets of the pause) are None when they are not known.
+    """
 
     owner: str
     sign: str
-    pauses: Mapping[str, str | None] = field(default_factory=dict)
-    connectors: Mapping[str, Mapping[str, Mapping[str, int] | None]] = field(default_factory=dict)
+    pauses: Mapping[str, str | None] | None = None
+    connectors: Mapping[str, Mapping[str, Mapping[str, int] | None]] | None = None
 
 
-def give_sign(home: Home, mirror: Mirror) -> None:
-    """Give a sign of life. ConflictError when another home writes the warehouse."""
-    mirror.ownership.require(is_recent_enough=False)
-    catalog = home.catalog
-    pauses = {name: pause.comment for name, pause in catalog.serving.pauses().items()}
-    connectors = {
-        table: {name: record.pause_offsets for name, record in catalog.connectors.of(table).items() if record.paused}
-        for table in home.definitions.names()
+class SignGiver:
+    """Gives the sign of a home, by a client of its own: nothing that other threads ask of the store delays it."""
+
+    def __init__(self, home: Home, mirror: Mirror) -> None:
+        self._home, self._mirror = home, mirror
+        self._client = open_store(mirror.url, _TUNING)
+        self._last = WriterSign("", "")
+
+    def give(self) -> None:
+        """Give a sign of life. Call it only while this home writes the warehouse.
+
+        Without the catalog, the server works on, and what is paused is told as it was known last.
+        """
+        with suppress(*CATALOG_ERRORS):
+            self._last = self._paused()
+        sign = replace(self._last, owner=self._mirror.ownership.id, sign=uuid.uuid4().hex)
+        self._client.upload(SIGN_KEY, json.dumps(vars(sign)).encode())
+
+    def _paused(self) -> WriterSign:
+        catalog = self._home.catalog
+        pauses = {name: pause.comment for name, pause in catalog.serving.pauses().items()}
+        return WriterSign("", "", pauses, paused_connectors(self._home))
+
+
+def paused_connectors(home: Home) -> dict[str, dict[str, Mapping[str, int] | None]]:
+    """The connectors that users have paused, by table and name, with the offsets of the pause."""
+    records = {table: home.catalog.connectors.of(table) for table in home.definitions.names()}
+    paused = {
+        table: {name: record.pause_offsets for name, record in of_table.items() if record.paused}
+        for table, of_table in records.items()
     }
-    paused = {table: names for table, names in connectors.items() if names}
-    sign = WriterSign(mirror.ownership.id, uuid.uuid4().hex, pauses, paused)
-    mirror.client.upload(SIGN_KEY, json.dumps(vars(sign)).encode())
+    return {table: names for table, names in paused.items() if names}
 
 
 def read_sign(mirror: Mirror) -> WriterSign | None:
@@ -61,15 +90,25 @@ def read_sign(mirror: Mirror) -> WriterSign | None:
         raise DataError(f"{mirror.url}/{SIGN_KEY} is damaged: {error}") from error
 
 
-def take_up_pauses(home: Home, sign: WriterSign) -> None:
-    """Pause here what was paused by the home that wrote before."""
-    there = home.catalog.serving.pauses()
-    for table, comment in sign.pauses.items():
-        if table not in there:
-            home.catalog.serving.pause(table, comment)
-    for table, connectors in sign.connectors.items():
-        for name, offsets in connectors.items():
-            home.catalog.connectors.pause(table, name, offsets)
+def take_up_pauses(home: Home, mirror: Mirror, claim: Claim) -> None:
+    """Let here be paused what is paused at the home that writes, by its sign, and nothing else."""
+    sign = read_sign(mirror)
+    if sign is None or sign.owner != claim.owner.id:
+        return
+    catalog = home.catalog
+    if sign.pauses is not None:
+        here = catalog.serving.pauses()
+        for table in here.keys() - sign.pauses.keys():
+            catalog.serving.resume(table)
+        for table in sign.pauses.keys() - here.keys():
+            catalog.serving.pause(table, sign.pauses[table])
+    if sign.connectors is not None:
+        paused = {(table, name) for table, names in paused_connectors(home).items() for name in names}
+        told = {(table, name): offsets for table, names in sign.connectors.items() for name, offsets in names.items()}
+        for table, name in paused - told.keys():
+            catalog.connectors.start(table, name)
+        for (table, name), offsets in told.items():
+            catalog.connectors.pause(table, name, offsets)
 
 
 class SignWatch:
@@ -80,16 +119,21 @@ class SignWatch:
 
     def __init__(self, mirror: Mirror, silent_s: float) -> None:
         self._mirror, self._silent_s = mirror, max(silent_s, _SILENT_S_MIN)
-        self._sign: WriterSign | None = None
+        self._seen: tuple[int, WriterSign] | None = None
         self._new_at = self._looked_at = time.monotonic()
 
-    def is_silent(self) -> bool:
-        """Look, and say whether it has been silent for so long while the store answered. False without any sign."""
+    def silent_claim(self) -> Claim | None:
+        """Look; the claim of the home that has been silent for so long while the store answered. None otherwise.
+
+        A home that has given no sign since it took the warehouse is not silent: perhaps no server of it runs yet.
+        """
         now = time.monotonic()
         if now - self._looked_at > self._silent_s / 2:  # the store, or this process, was not there to be asked
             self._new_at = now
         self._looked_at = now
-        sign = read_sign(self._mirror)
-        if sign != self._sign:
-            self._sign, self._new_at = sign, now
-        return sign is not None and now - self._new_at >= self._silent_s
+        claim, sign = self._mirror.ownership.look(), read_sign(self._mirror)
+        is_its = claim is not None and sign is not None and sign.owner == claim.owner.id
+        seen = (claim.epoch, sign) if claim is not None and sign is not None and is_its else None
+        if seen is None or seen != self._seen:
+            self._seen, self._new_at = seen, now
+        return claim if seen is not None and now - self._new_at >= self._silent_s else None
