@@ -279,13 +279,18 @@ def test_a_home_that_another_has_taken_over_commits_nothing(writer: Writer, tmp_
     other = another(writer, tmp_path, "b")
     with pytest.raises(ConflictError, match="written by another home, host:a"):
         add(other.half, "b")
-    assert other.mirror.ownership.take_over() is not None
+    claim_by(other)
     fence(other)
     with pytest.raises(ConflictError, match="written by another home, host:b"):
         add(writer.half, "late")
     assert on_store(writer, server) == ["a"]
     add(other.half, "b")
     assert on_store(other, server) == other.segments() == ["a", "b"]
+
+
+def claim_by(writer: Writer) -> None:
+    claim = writer.mirror.ownership.look()
+    assert claim is not None and writer.mirror.ownership.take_over(claim) == claim
 
 
 def fence(writer: Writer) -> None:
@@ -301,7 +306,7 @@ def fence(writer: Writer) -> None:
 def test_what_the_old_home_commits_before_the_fence_is_kept(writer: Writer, tmp_path: Path, server: S3Server) -> None:
     add(writer.half, "a")
     other = another(writer, tmp_path, "b")
-    other.mirror.ownership.take_over()
+    claim_by(other)
     add(writer.half, "between")  # it has looked at the ownership within the last seconds
     fence(other)
     add(other.half, "b")
