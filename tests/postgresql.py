@@ -80,12 +80,12 @@ class PostgresServer:
         """Stop all its processes: its system still acknowledges what clients send, and nothing answers."""
         processes = self._processes()
         for pid in processes:
-            os.kill(pid, signal.SIGSTOP)
+            _send(pid, signal.SIGSTOP)
         try:
             yield
         finally:
             for pid in processes:
-                os.kill(pid, signal.SIGCONT)
+                _send(pid, signal.SIGCONT)
 
     def _processes(self) -> list[int]:
         """The server's process, and its children."""
@@ -149,3 +149,8 @@ def postgres_server() -> Iterator[PostgresServer]:
             server.stop()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _send(pid: int, number: int) -> None:
+    with suppress(ProcessLookupError):  # a child whose client has gone may end at any time
+        os.kill(pid, number)

@@ -110,13 +110,16 @@ def leave_out_cluster_defaults(context: Any) -> None:
     """Drop the defaults of YARN and MapReduce, two thirds of the keys, from the Hadoop configuration of a local master.
 
     Spark serializes each key for every job, reads it in every task and copies it for every statement: an eighth of the
-    JVM's processor time on small tables. The user's own settings stay.
+    JVM's processor time on small tables. The user's own settings stay. The first job of Hadoop's own, as Spark has it
+    for some file formats, brings the defaults back.
     """
     hadoop = context._jvm.java.lang.Class.forName("org.apache.hadoop.conf.Configuration")
     names = hadoop.getDeclaredField("defaultResources")
     names.setAccessible(True)
+    defaults = names.get(None)
     for name in ("yarn-default.xml", "mapred-default.xml"):
-        names.get(None).remove(name)
+        if name in defaults:
+            defaults.remove(name)
     context._jsc.hadoopConfiguration().reloadConfiguration()
 
 

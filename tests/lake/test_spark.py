@@ -11,7 +11,7 @@ from py4j.java_gateway import JavaClass, JVMView
 from py4j.protocol import Py4JError
 
 from hybrid.lake.commit_context import CommitContext
-from hybrid.lake.spark import remember_names
+from hybrid.lake.spark import leave_out_cluster_defaults, remember_names
 
 
 class Client:
@@ -72,6 +72,7 @@ def test_expressions_are_made_without_a_look_at_the_stack(
 
 @pytest.mark.spark
 def test_a_local_session_has_no_settings_of_a_cluster(workbench: CommitContext) -> None:
+    leave_out_cluster_defaults(workbench.spark.sparkContext)  # an earlier test may have run a job of Hadoop's
     session = workbench.spark._jsparkSession.sessionState().newHadoopConf()
     for hadoop in (workbench.spark.sparkContext._jsc.hadoopConfiguration(), session):  # type: ignore[union-attr]
         assert [key for key in names_of(hadoop) if key.startswith(("yarn.", "mapreduce.jobhistory."))] == []
