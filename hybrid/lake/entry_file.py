@@ -35,7 +35,7 @@ def link_entry(half: Path, version: int, text: str) -> Put:
     try:
         fresh = durable.write_beside(path, text)
     except OSError as error:
-        raise _not_written(half, version, error) from error
+        raise not_written(half, version, error) from error
     try:
         os.link(fresh, path)  # and not `rename_new`, which has empty files where there are no links
     except OSError as error:
@@ -43,7 +43,7 @@ def link_entry(half: Path, version: int, text: str) -> Put:
         if made is not None:  # the file system may have failed after it made the name, or have asked its server twice
             return Put.MADE if made == _id_in(text) else Put.EXISTS
         if error.errno in _REFUSALS:
-            raise _not_written(half, version, error) from error
+            raise not_written(half, version, error) from error
         return Put.UNKNOWN
     finally:
         with suppress(OSError):  # what has become of the entry is told; `unfinished_entries` are removed later
@@ -62,7 +62,8 @@ def remove_unfinished(half: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _not_written(half: Path, version: int, error: OSError) -> DataError:
+def not_written(half: Path, version: int, error: OSError) -> DataError:
+    """The error for an entry that the disk has certainly not taken."""
     return DataError(f"{half}: the log entry of version {version} was not written: {error}")
 
 

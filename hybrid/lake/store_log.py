@@ -21,7 +21,7 @@ from urllib.parse import unquote
 
 from hybrid.errors import ConflictError, DataError, HybridError, MachineError, StoreError
 from hybrid.lake.checkpoint import HINT, hinted_version
-from hybrid.lake.entry_file import Put, link_entry
+from hybrid.lake.entry_file import Put, link_entry, not_written
 from hybrid.lake.failpoints import step
 from hybrid.lake.half_head import forget_head
 from hybrid.lake.log_entries import entry_path, newest_entry
@@ -36,7 +36,7 @@ _PULL = "Pull the warehouse into an empty home: hybrid warehouse pull --home DIR
 _SAME: dict[tuple[Path, str], int] = {}
 
 
-class _Added(NamedTuple):
+class AddedFile(NamedTuple):
     """A file that an entry adds: its path below the half, decoded, and its bytes."""
 
     name: str
@@ -55,7 +55,7 @@ def put_through(mirror: Mirror, half: Path, version: int, text: str, *, while_pu
     try:
         durable.write_text(staged, text)  # before the put: a disk that is full then must not be full afterwards
     except OSError as error:
-        raise DataError(f"{half}: the log entry of version {version} was not written: {error}") from error
+        raise not_written(half, version, error) from error
     step("store.staged")
     try:
         if while_pulling:
@@ -167,7 +167,7 @@ def set_aside(half: Path, version: int) -> None:
 
 def upload_added(mirror: Mirror, half: Path, text: str) -> None:
     """Upload the files that an entry adds."""
-    added = list(_added_by(half, text))
+    added = list(added_by(half, text))
     mirror.upload_new(half, [file.name for file in added], [file.size for file in added])
 
 
@@ -270,12 +270,12 @@ def bring_entry(mirror: Mirror, half: Path, version: int, text: str) -> None:
 def fetch_added(mirror: Mirror, half: Path, text: str) -> None:
     """Download the files that an entry of the store adds and the mirror lacks."""
 
-    def fetch(file: _Added) -> None:
+    def fetch(file: AddedFile) -> None:
         if not mirror.fetch(mirror.key_of(half, file.name), half / file.name, file.size):
             # A later version has removed it, and vacuum after that.
             logging.getLogger(__name__).info("%s: %s is no longer at %s.", half, file.name, mirror.url)
 
-    for_all(fetch, list(_added_by(half, text)))
+    for_all(fetch, list(added_by(half, text)))
 
 
 def link_brought(half: Path, version: int, text: str) -> None:
@@ -285,7 +285,8 @@ def link_brought(half: Path, version: int, text: str) -> None:
         raise MachineError(f"{half}: the disk did not say whether version {version} was written.", hint="Run it again.")
 
 
-def _added_by(half: Path, text: str) -> Iterator[_Added]:
+def added_by(half: Path, text: str) -> Iterator[AddedFile]:
+    """The files that an entry adds. DataError for a damaged entry, and for files that a store cannot have."""
     for line in text.split("\n"):
         if not line.startswith('{"add"'):
             continue
@@ -298,7 +299,7 @@ def _added_by(half: Path, text: str) -> Iterator[_Added]:
             raise DataError(f"{half}: the log names a file elsewhere, {name}, which a store does not have.")
         if add.get("deletionVector"):
             raise DataError(f"{half}: {name} has a deletion vector, which a warehouse on a store cannot have.")
-        yield _Added(name, size)
+        yield AddedFile(name, size)
 
 
 def _read(half: Path, version: int) -> str:

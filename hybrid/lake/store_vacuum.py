@@ -6,13 +6,12 @@ only good one.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
-from urllib.parse import unquote
 
 from hybrid.errors import DataError
 from hybrid.lake.log import HalfSnapshot, open_half
+from hybrid.lake.store_log import added_by
 from hybrid.store.mirror import Mirror
 
 _MS = 1000
@@ -59,7 +58,5 @@ def _named(half: HalfSnapshot) -> set[str]:
         versions += [open_half(half.path, int(checkpoints[0][:20])).files] if checkpoints else []
     names = {file.path.removeprefix(f"{half.path}/") for files in versions for file in files}
     for path in entries:
-        for line in path.read_text(encoding="utf-8").split("\n"):
-            if line.startswith('{"add"'):
-                names.add(unquote(json.loads(line)["add"]["path"]))
+        names |= {file.name for file in added_by(half.path, path.read_text(encoding="utf-8"))}
     return names

@@ -77,9 +77,10 @@ class Mirror:
 
         `is_recent_enough`: a look at the store within the last seconds counts.
         """
-        if read_mark(self.folder) is None:
+        words = _mark_words(self.folder)
+        if not words:
             self.claim()
-        if is_pulled_in_part(self.folder):
+        if _PULLING in words:
             raise ConflictError(
                 f"{self.folder} does not have all of {self.url} yet: a pull was cut short. Nothing was written.",
                 hint="hybrid warehouse pull --take-over",
@@ -225,7 +226,7 @@ def read_mark(folder: Path) -> str | None:
 
 def is_pulled_in_part(folder: Path) -> bool:
     """Whether a pull to a warehouse's folder did not end."""
-    return _mark_words(folder)[1:] == [_PULLING]
+    return _PULLING in _mark_words(folder)
 
 
 def mark(folder: Path, url: str, *, is_pulling: bool = False) -> None:

@@ -26,9 +26,9 @@ from hybrid.table.columns import bookkeeping
 if TYPE_CHECKING:
     from hybrid.home.home import Home
 
-DROPPED = ".dropped"
+_DROPPED = ".dropped"
 _PURGING = ".purging"  # the ending of a copy whose files are being removed
-MOMENT = "%Y%m%dT%H%M%S.%fZ"
+_MOMENT = "%Y%m%dT%H%M%S.%fZ"
 
 
 @shown_as("{0.name}: {0.state}, {0.rows} rows")
@@ -59,10 +59,8 @@ def drop_table(home: Home, name: str, *, purge: bool = False) -> str:
         return _removed(name.partition("@")[0], copies, with_table=False)
     spec = home.spec(name)
     name, layout = spec.name, home.layout(spec.name)
-    moment = datetime.fromtimestamp(home.now_ms() / 1000, UTC).strftime(MOMENT)
     home.definitions.require_writable()
-    aside = home.settings.warehouse / DROPPED / f"{name}@{moment}"
-    durable.make_folder(aside.parent)
+    aside = folder_aside(home, name)
     with ExitStack() as locks:
         for half in sorted(spec.halves):
             timeout_s = home.settings.lock_timeout_s
@@ -74,6 +72,14 @@ def drop_table(home: Home, name: str, *, purge: bool = False) -> str:
         return f"Dropped table '{name}'; its data is kept in {aside}. `hybrid table undrop {name}` brings it back."
     remove_copy(aside)
     return _removed(name, [path for path in dropped_copies(home, name) if path != aside], with_table=True)
+
+
+def folder_aside(home: Home, name: str) -> Path:
+    """Where a table is moved that is dropped now; the folder above is made."""
+    moment = datetime.fromtimestamp(home.now_ms() / 1000, UTC).strftime(_MOMENT)
+    aside = home.settings.warehouse / _DROPPED / f"{name}@{moment}"
+    durable.make_folder(aside.parent)
+    return aside
 
 
 def _removed(name: str, copies: list[Path], *, with_table: bool) -> str:
@@ -116,7 +122,7 @@ def _remove_on_store(doomed: Path) -> None:
     name = doomed.name.partition("@")[0]
     published = published_table(mirror, name)
     # The live table last: what is brought back meanwhile is seen in one of the two places.
-    folders = [path.parent for path in mirror.folder.glob(f"{DROPPED}/*/*.key") if path.parent != doomed]
+    folders = [path.parent for path in mirror.folder.glob(f"{_DROPPED}/*/*.key") if path.parent != doomed]
     folders += [path.parent for path in mirror.folder.glob(f"{name}/*.key")]
     kept = {key for folder in folders for key in half_keys(folder).values()}
     kept |= set(published.halves.values()) if published is not None else set()
@@ -142,7 +148,7 @@ def dropped_copies(home: Home, name: str) -> list[Path]:
 
 def all_copies(home: Home) -> list[Path]:
     """The folders of all dropped tables, by name and time."""
-    return sorted((home.settings.warehouse / DROPPED).glob("*@*"))
+    return sorted((home.settings.warehouse / _DROPPED).glob("*@*"))
 
 
 def copy_names(home: Home, table: str) -> list[str]:
@@ -160,7 +166,7 @@ def _dropped_table(path: Path) -> DroppedTable:
     table, _, ending = path.name.rpartition("@")
     moment = ending.removesuffix(_PURGING)
     try:
-        dropped_at = datetime.strptime(moment, MOMENT).replace(tzinfo=UTC).isoformat(timespec="milliseconds")
+        dropped_at = datetime.strptime(moment, _MOMENT).replace(tzinfo=UTC).isoformat(timespec="milliseconds")
     except ValueError:  # a folder that somebody else has put there
         dropped_at = None
     size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())

@@ -13,7 +13,6 @@ import shutil
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,7 +22,7 @@ from hybrid.lake.half_head import forget_head
 from hybrid.lake.lineage_archive import ARCHIVE_ENDING, archive_file
 from hybrid.lake.log_entries import entry_path, newest_entry
 from hybrid.lake.store_log import entry_of, link_brought, versions_after
-from hybrid.operations.tables.drop import DROPPED, MOMENT
+from hybrid.operations.tables.drop import folder_aside
 from hybrid.operations.warehouse.home_mirror import halves_of, locked
 from hybrid.progress import counted
 from hybrid.runtime import durable
@@ -257,8 +256,6 @@ def set_aside_dropped(home: Home, mirror: Mirror, tables: Sequence[str]) -> list
 
 
 def _set_aside(home: Home, mirror: Mirror, table: str) -> None:
-    moment = datetime.fromtimestamp(home.now_ms() / 1000, UTC).strftime(MOMENT)
-    aside = mirror.folder / DROPPED / f"{table}@{moment}"
-    durable.make_folder(aside.parent)
+    aside = folder_aside(home, table)
     with locked(home, halves_of(mirror.folder / table)):
         durable.rename(mirror.folder / table, aside)

@@ -158,8 +158,8 @@ def _pull_schemas(mirror: Mirror, *, trims: bool) -> None:
 def fence_half(home: Home, mirror: Mirror, half: Path) -> None:
     """Commit an entry that changes nothing, so that whoever planned on the version before finds it taken."""
     with locked(home, [half]):
-        for _ in range(_ATTEMPTS):
-            catch_up(mirror, half)
+        catch_up(mirror, half)
+        for _ in range(_ATTEMPTS):  # a version that is taken lets the mirror catch up
             version = newest_entry(half) + 1
             note = f"written by {mirror.ownership.words} from here on"
             text = entry_text([commit_info(note, version - 1, is_append=True)])

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from hybrid.catalog.schema_files import SCHEMAS_FOLDER
 from hybrid.errors import ConflictError
 from hybrid.lake.checkpoint import HINT
-from hybrid.lake.lineage_archive import ARCHIVE_ENDING, archive_file
+from hybrid.lake.lineage_archive import store_archive
 from hybrid.operations.warehouse.home_mirror import (
     WarehouseReport,
     halves_of,
@@ -44,9 +44,7 @@ def push_warehouse(home: Home) -> WarehouseReport:
     with locked(home, halves):
         mirror.ownership.claim(continues=True)
         files = [file for half in halves for file in push_half(home, mirror, half)]
-        schemas = sorted((mirror.folder / SCHEMAS_FOLDER).glob("*.json"))
-        for path in schemas:
-            mirror.client.upload_file(f"{SCHEMAS_FOLDER}/{path.name}", path)
+        push_schemas(mirror)
         mark(mirror.folder, mirror.url)
         for table in tables:
             home.definitions.publish(table)
@@ -56,6 +54,12 @@ def push_warehouse(home: Home) -> WarehouseReport:
         f"{mirror.folder} is its mirror."
     )
     return WarehouseReport(tuple(tables), len(files), size, sentence)
+
+
+def push_schemas(mirror: Mirror) -> None:
+    """Upload the schemas that are stored on their own."""
+    for path in sorted((mirror.folder / SCHEMAS_FOLDER).glob("*.json")):
+        mirror.client.upload_file(f"{SCHEMAS_FOLDER}/{path.name}", path)
 
 
 def push_half(home: Home, mirror: Mirror, half: Path) -> list[Path]:
@@ -73,6 +77,5 @@ def push_half(home: Home, mirror: Mirror, half: Path) -> list[Path]:
     for_all(lambda path: mirror.upload(half, str(path.relative_to(half))), [p for p in entries if p.name != HINT])
     if (log / HINT).exists():
         mirror.upload(half, f"_delta_log/{HINT}")
-    if archive_file(half).exists():
-        mirror.client.upload_file(f"{mirror.key_of(half)}{ARCHIVE_ENDING}", archive_file(half))
+    store_archive(half)
     return [*data, *entries]

@@ -6,21 +6,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hybrid.catalog.schema_files import SCHEMAS_FOLDER
 from hybrid.errors import HybridError
 from hybrid.lake.log import open_half
 from hybrid.lake.log_entries import newest_entry
-from hybrid.lake.store_log import align, staged_entry
+from hybrid.lake.store_log import align, staged_entry, versions_after
 from hybrid.operations.tables.drop import dropped_copies, withdraw_dropped
 from hybrid.operations.warehouse.home_mirror import WarehouseReport, halves_of, locked, require_mirror
 from hybrid.operations.warehouse.mirrored_tables import pull_table
-from hybrid.operations.warehouse.push import push_half
+from hybrid.operations.warehouse.push import push_half, push_schemas
 from hybrid.progress import counted
 from hybrid.runtime.sentence_repr import shown_as
 from hybrid.store.mirror import Mirror, half_keys, key_file
 from hybrid.store.ownership import Claim
 from hybrid.store.published_definition import published_tables
-from hybrid.store.store_client import ListedObject
 
 if TYPE_CHECKING:
     from hybrid.home.home import Home
@@ -90,21 +88,13 @@ def warehouse_status(home: Home) -> WarehouseStatus:
 
 
 def _half_mirror(mirror: Mirror, half: Path) -> HalfMirror:
-    version, key = newest_entry(half), half_keys(half.parent).get(half.name)
-    if key is None:
+    version = newest_entry(half)
+    if not key_file(half).exists():
         return HalfMirror(half.parent.name, half.name, mirror.url, version, None)
-    folder = f"{half.parent.name}/{key}"
-    # From one version before the mirror's on: its own is there unless the mirror is ahead.
-    offset = f"{folder}/_delta_log/{max(version - 1, 0):020d}.json" if version > 0 else None
-    newest = _newest_of(mirror.client.list_below(f"{folder}/_delta_log", offset=offset))
-    if newest is None and offset is not None:
-        newest = _newest_of(mirror.client.list_below(f"{folder}/_delta_log"))
-    return HalfMirror(half.parent.name, half.name, f"{mirror.url}/{folder}", version, newest)
-
-
-def _newest_of(items: list[ListedObject]) -> int | None:
-    names = [item.key.rpartition("/")[2] for item in items if item.key.endswith(".json")]
-    return max((int(name[:20]) for name in names if name[:20].isdecimal()), default=None)
+    # From the mirror's version on: the store has that one unless the mirror is ahead.
+    versions = versions_after(mirror, half, version - 1) or versions_after(mirror, half, -1)
+    url = f"{mirror.url}/{mirror.key_of(half)}"
+    return HalfMirror(half.parent.name, half.name, url, version, max(versions, default=None))
 
 
 def sync_warehouse(home: Home) -> WarehouseReport:
@@ -123,8 +113,7 @@ def sync_warehouse(home: Home) -> WarehouseReport:
             home.definitions.publish(table)
         except HybridError as error:  # the others are brought together all the same
             errors.append(error)
-    for path in (mirror.folder / SCHEMAS_FOLDER).glob("*.json"):
-        mirror.client.upload_file(f"{SCHEMAS_FOLDER}/{path.name}", path)
+    push_schemas(mirror)
     ended, pulled = list[str](), list[str]()
     for published in published_tables(mirror):
         if published.damage or home.definitions.find(published.name) is not None:
