@@ -11,13 +11,14 @@ import time
 from abc import abstractmethod
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from hybrid.home.home import is_act_of
 from tests.soak.events import BUCKET_MS, FIRST_MS, PARTITIONS, SCHEMA, TABLES, Event, offline_config, realtime_config
 from tests.soak.harness import Producer
 from tests.soak.oracle import CORRECTED, EVERYTHING, Question, Revision, TableOracle, between
@@ -213,17 +214,24 @@ class Mover(Worker):
 
 
 class Replacer(Worker):
-    """Corrects a segment that was moved, whole and under its name; one time in four it takes the newest one back."""
+    """Corrects a segment that was moved, whole and under its name; one time in four it takes the newest one back.
+
+    It does so after its first correction, too, so that every run of the test has both.
+    """
 
     def __init__(self, load: "Load", folder: Path, seed: int) -> None:
         super().__init__(load, "replacer", seed)
         self._folder, self._number = folder, 0
         self._members: dict[str, list[tuple[int, int]]] = {}
         self._revisions: Counter[str] = Counter()
+        self._table, self._reverted = "", False  # the table of the last correction
 
     def step(self) -> None:
         table = self.chance.choice(sorted(TABLES))
-        run = self._revert(table) if self.chance.random() < 0.25 else self._correct(table)
+        first_revert = self._number > 0 and not self._reverted
+        table = self._table if first_revert else table
+        reverts = first_revert or self.chance.random() < 0.25
+        run = (self._revert(table) if reverts else None) or self._correct(table)
         if run is None:
             time.sleep(_POLL_S)
             return
@@ -239,7 +247,7 @@ class Replacer(Worker):
         if segment not in self._members:  # its first correction: nothing else changes a segment, so these are all
             sql = f"select p, i from {table}_OFFLINE where $segmentName = '{segment}' limit 1000000"
             self._members[segment] = [(p, i) for p, i in self.client.rows(sql)]
-        self._number += 1
+        self._number, self._table = self._number + 1, table
         self._revisions[segment] += 1
         reason = f"correction {self._number}"
         oracle = self.load.oracles[table]
@@ -266,6 +274,7 @@ class Replacer(Worker):
             return None
         status, answer = self.client.call("POST", "/verbs/revert", {"table": table, "entry": active[0]})
         assert status == 202, answer
+        self._reverted = True
         return answer["run"]
 
 
@@ -434,7 +443,7 @@ def check_runs(client: Client, load: Load, home: Path) -> Counter[tuple[str, str
     for table in TABLES:
         acts = [state["act"] for state in states_of(home / "warehouse" / table / "OFFLINE")]
         assert [act["number"] for act in acts] == list(range(len(acts)))
-        done = Counter(act["id"].partition("-")[2] for act in acts if act["kind"] not in {"create", "retention"})
+        done = Counter(_run_of(client, ended, act["id"]) for act in acts if act["kind"] not in {"create", "retention"})
         assert all(count == 1 for count in done.values()), f"done twice: {done.most_common(3)}"
         for run in done:
             found = ended.get(run) or client.ended(run)
@@ -447,6 +456,16 @@ def check_runs(client: Client, load: Load, home: Path) -> Counter[tuple[str, str
         )
         assert wanted <= done.keys(), f"{table}: DONE without a commit: {sorted(wanted - done.keys())}"
     return states
+
+
+def _run_of(client: Client, accepted: Iterable[str], act: str) -> str:
+    """The run of an operation. One whose answer was lost is not among the accepted: the server knows it by its id."""
+    kind, _, rest = act.partition("-")
+    runs = [run for run in (rest, f"{kind}_{rest}") if is_act_of(act, run)]
+    known = [run for run in runs if run in accepted]
+    known = known or [run for run in runs if client.call("GET", f"/runs/{run}")[0] == 200]
+    assert len(known) == 1, (act, known)
+    return known[0]
 
 
 def counted(runs: Counter[tuple[str, str]]) -> str:
