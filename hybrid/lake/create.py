@@ -20,7 +20,7 @@ from hybrid.config.table_config import Half, TableSpec
 from hybrid.errors import ConflictError
 from hybrid.lake.entry import commit_info, entry_text, put_entry, unknown_outcome
 from hybrid.lake.entry_file import Put
-from hybrid.lake.failpoints import failpoint, failpoint_inside
+from hybrid.lake.failpoints import failpoint
 from hybrid.lake.layout import physical_columns, statistics_columns
 from hybrid.runtime import durable
 from hybrid.store.mirror import mirror_at, new_half_key
@@ -37,22 +37,22 @@ _ARROW = {"string": pa.string(), "int": pa.int32(), "bigint": pa.int64(), "binar
 def create_half(path: Path, spec: TableSpec, half: Half, state: HalfState) -> None:
     """Create the Delta table of a half. ConflictError when it exists."""
     failpoint("create", "before")
-    with failpoint_inside("create", path):
-        (path / "_delta_log").mkdir(parents=True, exist_ok=True)
-        if mirror_at(path) is not None:
-            new_half_key(path)
-        text = entry_text(
-            [
-                commit_info(to_user_metadata(state), None, is_append=True),
-                {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}},
-                {"metaData": _metadata(spec, half)},
-            ]
-        )
-        match put_entry(path, 0, text):
-            case Put.EXISTS:
-                raise ConflictError(f"There is a Delta table at {path}.")
-            case Put.UNKNOWN:
-                raise unknown_outcome(path, 0)
+    (path / "_delta_log").mkdir(parents=True, exist_ok=True)
+    if mirror_at(path) is not None:
+        new_half_key(path)
+    text = entry_text(
+        [
+            commit_info(to_user_metadata(state), None, is_append=True),
+            {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}},
+            {"metaData": _metadata(spec, half)},
+        ]
+    )
+    failpoint("create", "inside")
+    match put_entry(path, 0, text):
+        case Put.EXISTS:
+            raise ConflictError(f"There is a Delta table at {path}.")
+        case Put.UNKNOWN:
+            raise unknown_outcome(path, 0)
     durable.sync_tree(path)
     for folder in path.parents[:_NEW_PARENTS]:
         durable.sync(folder)

@@ -1,21 +1,19 @@
 """Failpoints: named points in every commit at which a test makes the process die, and nowhere else.
 
 `HYBRID_FAILPOINT=move.commit.inside` ends this process with SIGKILL at that point; `NAME@3` at the third pass. `before`
-is after planning and staging. `inside` is when data files are written and the log entry is not. `after` is when the log
-entry is written and nothing else has been notified.
+is after planning and staging. `inside` is when data files, if there are any, are written and the log entry is not.
+`after` is when the log entry is written and nothing else has been notified.
 
 Work that commits nothing, and what a commit does on a warehouse's store, have steps instead (`STEPS`, `STORE_STEPS`),
 which are named alike: `HYBRID_FAILPOINT=backup.object@7`. At `store.put` the store has the entry, and the mirror not.
+
+With `HYBRID_FAILPOINT_SIGNAL=STOP` the process stops there, as one that is frozen, and goes on by SIGCONT.
 """
 
 from __future__ import annotations
 
 import os
 import signal
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
 # Every kind of operation that commits. A test compares this list with the kinds in the code.
 ACT_KINDS = (
@@ -32,6 +30,8 @@ STEPS = (
 # Those of a commit to a warehouse on a store, which is done once the store has the entry.
 STORE_STEPS = ("store.staged", "store.uploaded", "store.put", "store.linked")
 
+_SIGNALS = {"KILL": signal.SIGKILL, "STOP": signal.SIGSTOP}
+
 _passed: dict[str, int] = {}
 
 
@@ -41,44 +41,16 @@ def names() -> tuple[str, ...]:
 
 
 def failpoint(kind: str, position: str) -> None:
-    """Kill the process here when the environment names this point."""
+    """Kill or stop the process here when the environment names this point."""
     if _armed(kind, position):
         _die()
 
 
 def step(name: str) -> None:
-    """Kill the process at this step, when the environment names it."""
+    """Kill or stop the process at this step, when the environment names it."""
     assert name in (*STEPS, *STORE_STEPS), f"unlisted step {name}"
     if _is_due(name):
         _die()
-
-
-@contextmanager
-def failpoint_inside(kind: str, half: Path) -> Iterator[None]:
-    """Kill the process inside the commit: when a new data file exists in the half and its log entry does not.
-
-    A thread watches the folder, because the commit is one call into Spark. An operation without data files (a state
-    alone) dies when its entry is about to be written; a watcher cannot distinguish that from `before`.
-    """
-    if not _armed(kind, "inside"):
-        yield
-        return
-    done = threading.Event()
-    watcher = threading.Thread(target=_watch, args=(half, _files(half), done), daemon=True)
-    watcher.start()
-    yield
-    done.set()
-    _die()
-
-
-def _watch(half: Path, known: set[Path], done: threading.Event) -> None:
-    while not done.wait(0.002):
-        if _files(half) - known:
-            _die()
-
-
-def _files(half: Path) -> set[Path]:
-    return {path for path in half.glob("*/*.parquet") if "_delta_log" not in path.parts}
 
 
 def _armed(kind: str, position: str) -> bool:
@@ -96,4 +68,4 @@ def _is_due(name: str) -> bool:
 
 
 def _die() -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
+    os.kill(os.getpid(), _SIGNALS[os.environ.get("HYBRID_FAILPOINT_SIGNAL", "KILL")])

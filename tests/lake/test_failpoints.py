@@ -61,7 +61,7 @@ def test_every_commit_goes_through_the_one_place_with_failpoints():
     del writers["lake/class_data_archive.py"]  # rehearses on a table of its own
     assert set(writers) == {"lake/commit.py", "lake/create.py"}
     for text in writers.values():
-        assert "'before')" in text and "failpoint_inside(" in text and "'after')" in text
+        assert all(f"'{position}')" in text for position in failpoints.POSITIONS)
 
 
 def test_their_names():
@@ -72,13 +72,10 @@ def test_their_names():
 
 
 SCRIPT = """
-from pathlib import Path
-from hybrid.lake.failpoints import failpoint, failpoint_inside
+from hybrid.lake.failpoints import failpoint
 for turn in range(3):
     failpoint("move", "before")
-    with failpoint_inside("move", Path(".")):
-        Path("s=1").mkdir(exist_ok=True)
-        Path(f"s=1/{turn}.parquet").touch()
+    failpoint("move", "inside")
     failpoint("move", "after")
     print("committed", turn, flush=True)
 """
@@ -101,3 +98,15 @@ def test_the_process_dies_there(tmp_path, name, committed):
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=30)
     assert done.stdout.count("committed") == committed, done.stderr
     assert done.returncode == (0 if committed == 3 else -signal.SIGKILL)
+
+
+@pytest.mark.process
+def test_the_process_stops_there_and_goes_on(tmp_path):
+    environment = {"HYBRID_FAILPOINT": "move.commit.inside@2", "HYBRID_FAILPOINT_SIGNAL": "STOP"}
+    environment = {**os.environ, **environment, "PYTHONPATH": str(SOURCE.parent)}
+    command = [sys.executable, "-c", SCRIPT]
+    with subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        os.waitid(os.P_PID, process.pid, os.WSTOPPED)
+        assert process.stdout.readline() == "committed 0\n"
+        process.send_signal(signal.SIGCONT)
+        assert process.communicate(timeout=30)[0].count("committed") == 2
