@@ -92,6 +92,9 @@ class FrozenWorker:
         os.kill(self._process.pid, signal.SIGCONT)
         os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait(timeout=30)
+        for pipe in (self._process.stdin, self._process.stdout):
+            assert pipe
+            pipe.close()
 
 
 @contextmanager
