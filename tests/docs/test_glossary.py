@@ -41,7 +41,7 @@ take ten tenth terminal text that the then these they thing this those through t
 truncated tutorial two type under undo until up update use used user using value verify version via visible warm
 warning was watch way week went were what when where whether which while who whole whom why widen with without word
 works write written wrong year yet your
-address cluster continue continues decide directory erased restore restoring verifying
+address cluster continue continues decide directory guarantees erased restore restoring verifying
 asyncio call creating notebook alert dashboard
 bash complete dot fish interactive noun script verb zsh
 checked connect cores dbeaver exactly figure goes grafana guide happens hardening hint install know loss metabase night
