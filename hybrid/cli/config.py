@@ -6,7 +6,8 @@ import click
 
 from hybrid.cli.cells import CellKind, View
 from hybrid.cli.command import Cli, HybridGroup, pass_cli
-from hybrid.config.settings import Setting, Value
+from hybrid.config.setting_keys import Value
+from hybrid.config.settings import Setting
 from hybrid.schema.secrets import without_login
 
 _SECRET = ("token",)

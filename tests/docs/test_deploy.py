@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from hybrid.cli.main import NOUNS
-from hybrid.config.settings import KEYS
+from hybrid.config.setting_keys import KEYS
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"

@@ -24,7 +24,7 @@ from hybrid.config import (
     stream_json,
     table_keys,
 )
-from hybrid.config.settings import KEYS
+from hybrid.config.setting_keys import KEYS
 from hybrid.expression import functions as transform_functions
 from hybrid.flow.declared import model, options
 from hybrid.lake.failpoints import ACT_KINDS
