@@ -51,7 +51,7 @@ def run_spec(
     cli: Cli, spec: Path, variables: Mapping[str, str], input_dir: str | None, **options: object
 ) -> dict[str, Any]:
     """Run a job spec file locally or on the server and return its report."""
-    from hybrid.config.job_spec import read_job_file
+    from hybrid.config.job_document import read_job_file
 
     folder = spec.absolute().parent
     if input_dir is not None and "://" not in input_dir and not (folder / input_dir).exists():

@@ -36,7 +36,8 @@ class JobRequest:
 
     def parse(self, now_ms: int) -> JobSpec:
         """The job that it describes. UsageError when both `input_dir` and `sql` are given."""
-        from hybrid.config.job_spec import job_document, parse_job_spec
+        from hybrid.config.job_document import job_document
+        from hybrid.config.job_spec import parse_job_spec
 
         document, input_dir = job_document(self.spec, self.source), self.given.input_dir(self.input_dir)
         return parse_job_spec(document, self.source, Path(self.folder), self.variables, input_dir, now_ms)

@@ -211,7 +211,7 @@ class RemoteHybrid(RemoteObject, Hybrid):
         **options: Any,
     ) -> JobReport:
         """Runs an ingestion job spec. The spec is read on this machine, its input on the server's."""
-        from hybrid.config.job_spec import read_job_file
+        from hybrid.config.job_document import read_job_file
         from hybrid.replace.job_options import JobOptions
 
         path = Path(path)

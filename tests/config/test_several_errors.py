@@ -10,7 +10,8 @@ import pytest
 
 from hybrid.config.connectors_json import parse_connectors
 from hybrid.config.ddl import parse_ddl
-from hybrid.config.job_spec import job_document, parse_job_spec
+from hybrid.config.job_document import job_document
+from hybrid.config.job_spec import parse_job_spec
 from hybrid.config.table_json import parse_table
 from hybrid.errors import (
     ERRORS_MAX,

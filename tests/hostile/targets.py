@@ -22,7 +22,8 @@ from hybrid.cli.cells import printable
 from hybrid.cli.logs import _row
 from hybrid.cli.logs import _text as log_text
 from hybrid.config.ddl import parse_ddl
-from hybrid.config.job_spec import job_document, parse_job_spec
+from hybrid.config.job_document import job_document
+from hybrid.config.job_spec import parse_job_spec
 from hybrid.config.overrides import parse_document
 from hybrid.config.settings import load_settings
 from hybrid.config.table_config import StreamConfig, TableSpec

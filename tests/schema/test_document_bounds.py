@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from hybrid.config.job_spec import job_document
+from hybrid.config.job_document import job_document
 from hybrid.config.overrides import parse_document
 from hybrid.config.schema_json import COLUMNS_MAX, parse_schema
 from hybrid.errors import SpecError
