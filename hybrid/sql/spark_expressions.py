@@ -1,4 +1,4 @@
-"""Expressions of statements in Spark SQL: those of one row, and aggregations, windows and subqueries.
+"""Expressions of statements in Spark SQL: those of one row, and aggregations and subqueries.
 
 Spark and DuckDB convert operands of different types by different rules. So operands are cast to the type that DuckDB
 takes for them, which `TypeSource` knows.
@@ -25,6 +25,7 @@ from hybrid.sql.spark_numbers import INFINITY, write_text
 from hybrid.sql.spark_scalars import SCALAR_RULES
 from hybrid.sql.spark_sql import SparkWriter
 from hybrid.sql.spark_text import backquoted, quoted
+from hybrid.sql.spark_windows import write_window
 
 # DuckDB's types that results and casts may have, as Spark names them.
 SPARK_TYPES = {
@@ -42,13 +43,6 @@ _MOMENTS = ("TIMESTAMP", "DATE")
 _FLOAT_END = "3.4028235677973366E38D"
 # What DuckDB reads as a double; Java reads `1d` and `0x1p3` as numbers too.
 _DOUBLE_TEXT = r"(?i)^\s*[-+]?(inf(inity)?|nan|([0-9]+\.?[0-9]*|\.[0-9]+)(e[-+]?[0-9]+)?)\s*$"
-_VALUE_WINDOWS: dict[type[exp.Expr], str] = {
-    exp.Lag: "lag",
-    exp.Lead: "lead",
-    exp.FirstValue: "first_value",
-    exp.LastValue: "last_value",
-    exp.NthValue: "nth_value",
-}
 
 
 class TypeSource(Protocol):
@@ -291,66 +285,6 @@ class ExpressionWriter(SparkWriter):
             raise self.refusal(node)
         return written
 
-    def window(self, node: exp.Expr) -> str:
-        """A function over a window."""
-        inner, condition, nulls = node.this, "", ""
-        if isinstance(inner, exp.IgnoreNulls):
-            inner, nulls = inner.this, " IGNORE NULLS"
-        if isinstance(inner, exp.Filter):
-            inner, condition = inner.this, self.write(inner.expression.this)
-        over = self._over(node)
-        if type(inner) in _VALUE_WINDOWS and not condition:
-            return f"{self._of_value(inner, over)}{nulls}{over}"
-        written = None
-        if isinstance(inner, exp.Anonymous) and not nulls:
-            written = write_aggregate(Call(inner, self, condition, over))
-        if written is None:
-            raise self.refusal(node)
-        return written
-
-    def _of_value(self, node: exp.Expr, over: str) -> str:
-        """LAG and its kind."""
-        if "ORDER BY" not in over:
-            raise self.refusal(node, "needs an ORDER BY in its window: Spark keeps no order of rows")
-        arguments = [self.write(node.this)]
-        for name in ("offset", "default"):
-            value = node.args.get(name)
-            if value is not None:
-                arguments.append(
-                    self.write(value) if name == "offset" else self.as_type(value, self.duckdb_type(node.this))
-                )
-        return f"{_VALUE_WINDOWS[type(node)]}({', '.join(arguments)})"
-
-    def _over(self, node: exp.Expr) -> str:
-        if node.args.get("alias") or node.args.get("first") or (node.args.get("over") or "OVER").upper() != "OVER":
-            raise self.refusal(node, "names a window")
-        parts = []
-        if node.args.get("partition_by"):
-            parts.append(f"PARTITION BY {', '.join(self.write(key) for key in node.args['partition_by'])}")
-        if node.args.get("order") is not None:
-            parts.append(f"ORDER BY {', '.join(self.ordered(item) for item in node.args['order'].expressions)}")
-        spec = node.args.get("spec")
-        if spec is not None:
-            parts.append(self._frame(spec))
-        return f" OVER ({' '.join(parts)})"
-
-    def _frame(self, spec: exp.Expr) -> str:
-        kind = str(spec.args.get("kind") or "").upper()
-        if kind not in {"ROWS", "RANGE"} or spec.args.get("exclude"):
-            raise self.refusal(spec, "is a frame without a form in Spark")
-        start, end = (self._bound(spec, name) for name in ("start", "end"))
-        return f"{kind} BETWEEN {start} AND {end or 'CURRENT ROW'}"
-
-    def _bound(self, spec: exp.Expr, name: str) -> str:
-        value = spec.args.get(name)
-        if value is None:
-            return ""
-        side = str(spec.args.get(f"{name}_side") or "").upper()
-        word = value.upper() if isinstance(value, str) else self.write(value)
-        if isinstance(value, exp.Expr) and not isinstance(value.unnest(), exp.Literal):
-            raise self.refusal(spec, "is a frame without a form in Spark")
-        return f"{word} {side}".strip()
-
 
 def _joined(writer: ExpressionWriter, node: exp.Expr) -> str:
     """`a || b` of texts."""
@@ -402,7 +336,7 @@ _RULES: dict[type[exp.Expr], Callable[..., str]] = {
     exp.Subquery: lambda writer, node: writer.subquery(node),
     exp.Exists: lambda writer, node: f"EXISTS {writer.subquery(node.this)}",
     exp.Filter: lambda writer, node: writer.filtered(node),
-    exp.Window: lambda writer, node: writer.window(node),
+    exp.Window: write_window,
     exp.Extract: _extracted,
     exp.Add: _moved,
     exp.Sub: _moved,
