@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hybrid.api.background_query import Interrupt
     from hybrid.api.table import Table
     from hybrid.catalog.erasures import ErasureCertificate
-    from hybrid.catalog.runs import RunRecord
+    from hybrid.catalog.run_record import RunRecord
     from hybrid.files.results.result_sink import ExportReport
     from hybrid.flow.declared.model import Flow
     from hybrid.flow.declared.runner import FlowReport

@@ -1,11 +1,4 @@
-"""Runs of tasks and jobs: queued for a server, running, or ended.
-
-QUEUED -> RUNNING -> DONE | NOTHING (there was nothing to do) | FAILED
-          |-> QUEUED again, when the server's process crashed: its successor resumes the run
-          |-> INTERRUPTED, when a process of the command line crashed
-          |-> DRY_RUN, when it was to change nothing: it is listed, and is no run of the table
-          `-> REJECTED, when the request was wrong: who asked gets the error, and it is not listed
-"""
+"""The runs of a home in its catalog: queued, claimed, ended, listed. Their states: `hybrid.catalog.run_record`."""
 
 from __future__ import annotations
 
@@ -14,45 +7,31 @@ import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
+from hybrid.catalog.run_record import (
+    DRY_RUN,
+    INCOMPLETE,
+    REJECTED,
+    RunOutcome,
+    RunRecord,
+    RunRequest,
+    failed_state,
+    public_arguments,
+)
 from hybrid.catalog.schema import RUN_COUNTS, RUNS, put_row
 from hybrid.clock import wall_clock_ms
-from hybrid.errors import (
-    HybridError,
-    MachineError,
-    NotFoundError,
-    QueryError,
-    RightError,
-    SpecError,
-    UsageError,
-    error_document,
-)
+from hybrid.errors import HybridError, MachineError, error_document
 from hybrid.jvm.spark_errors import short_words
 from hybrid.runtime.json_values import epoch_ms, stamp, without_samples
-from hybrid.runtime.sentence_repr import shown_as
 
 _LOG = logging.getLogger(__name__)
-_INCOMPLETE = ("QUEUED", "RUNNING")
-DRY_RUN, REJECTED = "DRY_RUN", "REJECTED"
-# What no person asks for: there a missing file or a wrong definition is a failure of the work.
-_OF_ITSELF, _INGEST = frozenset({"connector", "flow"}), "ingest"
-# Pinot's codes of statements that are wrong: parse, unknown table, validation, unknown column.
-_WRONG_STATEMENTS = frozenset({150, 190, 700, 710})
-# The arguments that are kept once a run has ended. Documents, specs, statements and conditions may hold secrets.
-_KEPT_ARGUMENTS = frozenset(
-    {"table", "type", "name", "flow", "kind", "entry", "backfill", "erasure", "max_buckets", "dry_run"}
-)
 # A run that kills its process three times would do so forever, and stop ingestion of every table.
 ATTEMPTS_MAX = 3
-_PAUSE_S = (0.0, 1.0, 10.0)  # before each attempt, counted from the start of the previous one
 _STARTS_AGAIN = "The server's process ended during this run. It starts again."
 _REMOVED_MAX, _IDS_MAX = 10_000, 500  # per call, and per statement
-
 
 # The queued runs, without their arguments, which may be long. A pipeline asks for them many times a second: building
 # the statement would take longer than its answer.
@@ -65,74 +44,6 @@ _WAITING = (
 # Limits of the queue: incomplete runs, and bytes of a run's arguments. The schedule's own runs are exempt.
 QUEUED_MAX, ARGUMENT_BYTES_MAX = 200, 4 * 1024 * 1024
 KEPT_DAYS, KEPT_PER_TABLE = 30, 1000
-
-
-@dataclass(frozen=True)
-class RunRequest:
-    """Work for a server: `verb` of the API with `arguments` (JSON values).
-
-    `only_one`: at most one incomplete run of this type per table. `source` is who requested it: cli, http, schedule.
-    `queued_version` is the version of the half that the run will commit to.
-    """
-
-    id: str
-    table_name: str
-    type: str
-    verb: str
-    arguments: Mapping[str, Any] = field(repr=False)
-    source: str
-    only_one: bool = False
-    queued_version: int | None = None
-
-    @property
-    def is_dry(self) -> bool:
-        """Whether it is to change nothing."""
-        return self.arguments.get("dry_run") is True
-
-
-@shown_as("{0.id}: {0.type}, {0.state}")
-@dataclass(frozen=True)
-class RunRecord:
-    """One run. `result` is its sentence, `progress` its last message, `report` the result of its verb.
-
-    `error` is `{"error", "kind", "hint"}` of a failed run. `verb` is None for a run of a command's own process.
-    """
-
-    id: str
-    table_name: str
-    type: str
-    state: str
-    created_at: str
-    started_at: str | None = None
-    finished_at: str | None = None
-    result: str | None = None
-    verb: str | None = None
-    arguments: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    source: str | None = None
-    attempts: int = 1
-    progress: str | None = None
-    report: Any = None
-    error: Mapping[str, Any] | None = None
-    queued_version: int | None = None
-    dry_run: bool = False
-
-    @property
-    def incomplete(self) -> bool:
-        """Whether it is queued or running."""
-        return self.state in _INCOMPLETE
-
-
-@dataclass
-class RunOutcome:
-    """The outcome of a run: DONE or NOTHING, and the sentence."""
-
-    state: str = "DONE"
-    sentence: str = ""
-
-    def ended(self, sentence: str, *, did_something: bool) -> None:
-        """Set the sentence, and the state by whether something was done."""
-        self.sentence = sentence
-        self.state = "DONE" if did_something else "NOTHING"
 
 
 class Queue(NamedTuple):
@@ -250,7 +161,7 @@ class Runs:
         with self._engine.begin() as connection:
             # The update first: it takes SQLite's lock for writing, which a read cannot raise to.
             ended = connection.execute(
-                RUNS.update().where(RUNS.c.id == run_id, RUNS.c.state.in_(_INCOMPLETE)).values(state=state)
+                RUNS.update().where(RUNS.c.id == run_id, RUNS.c.state.in_(INCOMPLETE)).values(state=state)
             )
             if not ended.rowcount:
                 return False
@@ -282,7 +193,7 @@ class Runs:
         )
         ended = sa.select(RUNS.c.id, RUNS.c.created_at, RUNS.c.state, place.label("place")).subquery()
         gone = sa.select(ended.c.id).where(
-            ended.c.state.not_in(_INCOMPLETE),
+            ended.c.state.not_in(INCOMPLETE),
             ended.c.place > 1,
             sa.or_(ended.c.created_at < before, ended.c.place > per_table),
         )
@@ -356,28 +267,9 @@ class Runs:
             return {(row[0], row[1], row[2]): row[3] for row in rows}
 
 
-def failed_state(error: Exception, kind: str, *, is_scheduled: bool = False) -> str:
-    """The state of a run of this type that ends with this error: FAILED, or REJECTED for a request that was wrong.
-
-    A schedule asks for what the definition says, so its runs are never wrong requests.
-    """
-    is_wrong = isinstance(error, UsageError)
-    if kind not in _OF_ITSELF:
-        is_wrong |= isinstance(error, SpecError | RightError)
-        is_wrong |= isinstance(error, NotFoundError) and kind != _INGEST  # it is a topic then
-        is_wrong |= isinstance(error, QueryError) and error.pinot_code in _WRONG_STATEMENTS
-    return REJECTED if is_wrong and not is_scheduled else "FAILED"
-
-
 def _count_end(connection: sa.Connection, table: str, kind: str, state: str) -> None:
     key = {"table_name": table, "type": kind, "state": state}
     put_row(connection, RUN_COUNTS, key, {"number": 1}, changed={"number": RUN_COUNTS.c.number + 1})
-
-
-def public_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a run that anybody may see and that are kept: names and numbers, no submitted content."""
-    shown = {name: value for name, value in arguments.items() if name in _KEPT_ARGUMENTS}
-    return {name: value for name, value in shown.items() if not isinstance(value, (dict, list))}
 
 
 def _record(row: dict[str, Any]) -> RunRecord:
@@ -395,18 +287,6 @@ def _record(row: dict[str, Any]) -> RunRecord:
 def _waiting(row: dict[str, Any]) -> RunRecord:
     row["attempts"] = row["attempts"] or 0
     return RunRecord(**row)
-
-
-def rests(run: RunRecord) -> bool:
-    """Whether a run whose process crashed has to wait before its next attempt.
-
-    A clock that was set back does not delay it.
-    """
-    if not run.attempts or run.started_at is None:
-        return False
-    pause_s = _PAUSE_S[min(run.attempts, len(_PAUSE_S) - 1)]
-    age_s = (datetime.now(UTC) - datetime.fromisoformat(run.started_at)).total_seconds()
-    return 0 <= age_s < pause_s
 
 
 def _is_alive(pid: int) -> bool:

@@ -26,7 +26,7 @@ from hybrid.store.mirror import configure as configure_mirror
 
 if TYPE_CHECKING:
     from hybrid.catalog.catalog import Catalog
-    from hybrid.catalog.runs import RunOutcome, RunRecord
+    from hybrid.catalog.run_record import RunOutcome, RunRecord
     from hybrid.config.input_rules import InputRules
     from hybrid.home.query_log import QueryLog
     from hybrid.lake.table_context import TableContext

@@ -26,7 +26,7 @@ from hybrid.operations.tables.creation_lock import creation_lock
 from hybrid.runtime.sentence_repr import shown_as
 
 if TYPE_CHECKING:
-    from hybrid.catalog.runs import RunRecord
+    from hybrid.catalog.run_record import RunRecord
     from hybrid.home.home import Home
 
 RUN_TYPE = "flow"

@@ -20,7 +20,7 @@ from hybrid.progress import counted
 from hybrid.table.columns import bookkeeping
 
 if TYPE_CHECKING:
-    from hybrid.catalog.runs import RunRecord
+    from hybrid.catalog.run_record import RunRecord
     from hybrid.home.home import Home
     from hybrid.home.table_ref import FixedTableRef
     from hybrid.kafka.streams import StreamView

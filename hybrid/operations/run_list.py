@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hybrid.catalog.runs import DRY_RUN
+from hybrid.catalog.run_record import DRY_RUN
 from hybrid.errors import NotFoundError
 
 if TYPE_CHECKING:
-    from hybrid.catalog.runs import RunRecord
+    from hybrid.catalog.run_record import RunRecord
     from hybrid.home.home import Home
 
 STATES = ("QUEUED", "RUNNING", "DONE", "NOTHING", "FAILED", "INTERRUPTED", DRY_RUN)

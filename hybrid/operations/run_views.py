@@ -13,7 +13,7 @@ from hybrid.home.accounts import reads_only
 from hybrid.runtime.json_values import json_value, without_samples
 
 if TYPE_CHECKING:
-    from hybrid.catalog.runs import RunRecord
+    from hybrid.catalog.run_record import RunRecord
 
 HIDDEN_ERROR = "It failed; why is shown to accounts that may operate, for it may quote the input."
 HIDDEN_BACKUP = "What was done with a backup is shown to accounts that may operate, for it names folders."

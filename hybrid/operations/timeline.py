@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from hybrid.catalog.runs import RunRecord
+from hybrid.catalog.run_record import RunRecord
 from hybrid.config.table_config import Half
 from hybrid.config.upsert_json import MOVE_TASK
 from hybrid.lake.log_entries import DataFile

@@ -19,7 +19,7 @@ from hybrid.table.boundary import INFINITE, offsets_to_json
 if TYPE_CHECKING:
     from hybrid.api.table import Table
     from hybrid.catalog.erasures import ErasureCertificate
-    from hybrid.catalog.runs import RunRecord
+    from hybrid.catalog.run_record import RunRecord
     from hybrid.config.table_config import BucketConfig, TableSpec
     from hybrid.move.boundary_override import BoundaryReport
     from hybrid.move.merging.report import MergeReport

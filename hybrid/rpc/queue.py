@@ -21,15 +21,8 @@ from typing import Any
 
 from hybrid.api.hybrid import Hybrid
 from hybrid.catalog.catalog import CATALOG_ERRORS
-from hybrid.catalog.runs import (
-    ARGUMENT_BYTES_MAX,
-    QUEUED_MAX,
-    RunOutcome,
-    RunRecord,
-    RunRequest,
-    Runs,
-    failed_state,
-)
+from hybrid.catalog.run_record import RunOutcome, RunRecord, RunRequest, failed_state
+from hybrid.catalog.runs import ARGUMENT_BYTES_MAX, QUEUED_MAX, Runs
 from hybrid.clock import wall_clock_ms
 from hybrid.config.input_rules import InputRules
 from hybrid.config.table_config import Half

@@ -29,7 +29,7 @@ from hybrid.rpc.remote_operations import RemoteBackfills, RemoteBackups
 from hybrid.rpc.remote_table import RemoteTable
 
 if TYPE_CHECKING:
-    from hybrid.catalog.runs import RunRecord
+    from hybrid.catalog.run_record import RunRecord
     from hybrid.config.table_documents import TableDocuments
     from hybrid.files.results.result_sink import ExportReport
     from hybrid.operations.inference.inferred_table import InferredTable

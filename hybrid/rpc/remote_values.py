@@ -8,7 +8,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any, TypeVar
 
-from hybrid.catalog.runs import RunRecord
+from hybrid.catalog.run_record import RunRecord
 from hybrid.config.table_config import Half
 from hybrid.errors import MachineError
 from hybrid.move.merging.report import Merged, MergeReport

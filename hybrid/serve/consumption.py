@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query, Request
 
 from hybrid.api.table import Table
-from hybrid.catalog.runs import RunRecord
+from hybrid.catalog.run_record import RunRecord
 from hybrid.config.table_config import Half
 from hybrid.errors import NotFoundError, UsageError
 from hybrid.home.accounts import Right

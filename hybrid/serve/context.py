@@ -17,7 +17,7 @@ from starlette.requests import Request
 
 from hybrid.api.hybrid import Hybrid
 from hybrid.api.table import Table
-from hybrid.catalog.runs import RunRecord
+from hybrid.catalog.run_record import RunRecord
 from hybrid.errors import ConflictError, HybridError, QueryError, known_kinds, with_others
 from hybrid.home.input_access import rules_of
 from hybrid.home.query_log import QueryLog

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from hybrid.api.hybrid import Hybrid
 from hybrid.catalog.catalog import CATALOG_ERRORS
-from hybrid.catalog.runs import RunRecord
+from hybrid.catalog.run_record import RunRecord
 from hybrid.config.table_config import TableSpec
 from hybrid.errors import ConflictError, HybridError
 from hybrid.jvm.process import Process

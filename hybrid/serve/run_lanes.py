@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from hybrid.catalog.runs import RunRecord, rests
+from hybrid.catalog.run_record import RunRecord, rests
 from hybrid.rpc.verbs import BACKFILL, INGEST, SEAL
 from hybrid.table.state import RESET
 

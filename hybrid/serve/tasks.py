@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query, Request
 
 from hybrid.api.hybrid import Hybrid
-from hybrid.catalog.runs import DRY_RUN, REJECTED, RunRecord, public_arguments
+from hybrid.catalog.run_record import DRY_RUN, REJECTED, RunRecord, public_arguments
 from hybrid.config.table_keys import TASKS
 from hybrid.config.upsert_json import MOVE_TASK
 from hybrid.errors import ConflictError, SpecError

@@ -18,7 +18,7 @@ from hybrid.catalog import schema
 from hybrid.catalog.catalog import Catalog
 from hybrid.catalog.database import DatabaseLimits, database_url, shown_url
 from hybrid.catalog.ownership import OWNER_FILE
-from hybrid.catalog.runs import RunRequest
+from hybrid.catalog.run_record import RunRequest
 from hybrid.catalog.write_watch import WriteWatch
 from hybrid.cli.main import run
 from hybrid.errors import ConflictError, MachineError, SpecError, UsageError

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from hybrid.catalog.catalog import Catalog
-from hybrid.catalog.runs import ATTEMPTS_MAX, RunRequest, rests
+from hybrid.catalog.run_record import RunRequest, rests
+from hybrid.catalog.runs import ATTEMPTS_MAX
 
 TASK = "RealtimeToOfflineSegmentsTask"
 

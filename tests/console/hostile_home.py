@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from urllib.parse import quote, urlencode
 
 from hybrid.api.hybrid import TableDocuments
-from hybrid.catalog.runs import RunRequest
+from hybrid.catalog.run_record import RunRequest
 from hybrid.config.table_config import Half
 from hybrid.errors import DataError, error_document
 from hybrid.home.accounts import Accounts, Right

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hybrid.catalog.runs import RunRecord
+from hybrid.catalog.run_record import RunRecord
 from hybrid.operations import backfill_status as states
 from hybrid.serve.console import backfill_views as views
 from hybrid.serve.console.backfill_page import statements

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from hybrid.catalog.runs import RunRecord
+from hybrid.catalog.run_record import RunRecord
 from hybrid.operations.overview import TREND_BUCKET_MS, TREND_BUCKETS, newest_failures, trend_of
 from hybrid.serve.console.durations import about
 from hybrid.serve.console.sparkline import sparkline

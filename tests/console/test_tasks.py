@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 import pytest
 
 from hybrid.api.hybrid import TableDocuments
-from hybrid.catalog.runs import RunRecord, RunRequest
+from hybrid.catalog.run_record import RunRecord, RunRequest
 from hybrid.clock import wall_clock_ms
 from hybrid.errors import DataError, NotFoundError, error_document
 from hybrid.home.accounts import Right

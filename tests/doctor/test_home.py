@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from hybrid.catalog.catalog import Catalog
-from hybrid.catalog.runs import RunRequest
+from hybrid.catalog.run_record import RunRequest
 from hybrid.cli.main import run
 from hybrid.doctor.findings import Severity
 from hybrid.errors import MachineError, NotFoundError

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hybrid.api.hybrid import Hybrid
-from hybrid.catalog.runs import RunOutcome
+from hybrid.catalog.run_record import RunOutcome
 from hybrid.clock import ClockReading, wall_clock_ms
 from hybrid.config.settings import load_settings
 from hybrid.config.table_documents import TableDocuments

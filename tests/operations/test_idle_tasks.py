@@ -9,7 +9,7 @@ import pytest
 
 import hybrid
 from hybrid.api.hybrid import Hybrid, TableDocuments
-from hybrid.catalog.runs import RunOutcome
+from hybrid.catalog.run_record import RunOutcome
 from hybrid.config.input_rules import InputRules
 from hybrid.config.merge_json import MERGE_TASK
 from hybrid.config.task_schedules import OPTIMIZE_TASK

@@ -103,7 +103,7 @@ def test_a_look_at_tables_that_have_not_changed_computes_nothing(home: Hybrid, m
 
 
 def test_a_run_of_a_server_shares_what_is_known(home: Hybrid) -> None:
-    from hybrid.catalog.runs import RunOutcome
+    from hybrid.catalog.run_record import RunOutcome
     from hybrid.home.home import ServerTask
     from hybrid.home.input_access import rules_of
 

@@ -13,7 +13,7 @@ import pytest
 
 import hybrid
 from hybrid.api.hybrid import Hybrid, TableDocuments
-from hybrid.catalog.runs import RunRecord
+from hybrid.catalog.run_record import RunRecord
 from hybrid.config.table_config import Half
 from hybrid.errors import BusyError, ConflictError, DataError, UsageError
 from hybrid.home.home import Home, is_act_of, run_act_id

@@ -11,7 +11,7 @@ import pytest
 
 import hybrid
 from hybrid.api.hybrid import Hybrid
-from hybrid.catalog.runs import RunRecord, RunRequest, failed_state
+from hybrid.catalog.run_record import RunRecord, RunRequest, failed_state
 from hybrid.errors import (
     ConflictError,
     DataError,

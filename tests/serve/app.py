@@ -15,7 +15,7 @@ from typing import Any
 import uvicorn.server
 
 from hybrid.api.hybrid import Hybrid, TableDocuments
-from hybrid.catalog.runs import RunRecord
+from hybrid.catalog.run_record import RunRecord
 from hybrid.config.settings import load_settings
 from hybrid.errors import DataError, error_document
 from hybrid.operations.tables.create import _definition

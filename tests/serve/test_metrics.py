@@ -12,7 +12,7 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from hybrid.catalog.runs import RunRequest
+from hybrid.catalog.run_record import RunRequest
 from hybrid.config.table_config import Half
 from hybrid.lake import log
 from hybrid.table.state import RealtimeState, from_user_metadata, to_user_metadata

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hybrid.catalog.runs import RunRecord
+from hybrid.catalog.run_record import RunRecord
 from hybrid.ingest import reset
 from tests.fake_streams import seen
 from tests.serve.app import App, Worker, fail_at_once

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from hybrid.catalog.runs import RunRequest
+from hybrid.catalog.run_record import RunRequest
 from hybrid.config.retention_json import RETENTION_TASK as RETENTION
 from hybrid.config.task_schedules import OPTIMIZE_TASK as OPTIMIZE
 from hybrid.config.task_schedules import VACUUM_TASK as VACUUM

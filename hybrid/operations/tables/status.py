@@ -22,7 +22,7 @@ from hybrid.runtime.sentence_repr import shown_as
 from hybrid.table.effective import EffectiveBoundary
 
 if TYPE_CHECKING:
-    from hybrid.catalog.runs import RunRecord
+    from hybrid.catalog.run_record import RunRecord
     from hybrid.config.table_config import TableSpec
     from hybrid.home.home import Home
     from hybrid.home.table_ref import TableRef

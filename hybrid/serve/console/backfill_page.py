@@ -13,7 +13,7 @@ from anyio.to_thread import run_sync
 from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
-from hybrid.catalog.runs import RunRecord
+from hybrid.catalog.run_record import RunRecord
 from hybrid.errors import HybridError, NotFoundError, UsageError
 from hybrid.operations import backfill_status as states
 from hybrid.operations.result_diff import RowChange, RowPair, result_difference

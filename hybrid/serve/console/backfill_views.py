@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
-from hybrid.catalog.runs import RunRecord
+from hybrid.catalog.run_record import RunRecord
 from hybrid.operations import backfill_status as states
 from hybrid.operations.result_diff import NUMERIC
 from hybrid.runtime.json_values import epoch_ms, instant

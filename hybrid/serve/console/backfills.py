@@ -7,7 +7,7 @@ from typing import Any
 
 from fastapi import APIRouter
 
-from hybrid.catalog.runs import RunRecord
+from hybrid.catalog.run_record import RunRecord
 from hybrid.errors import UsageError
 from hybrid.operations.run_views import visible_run
 from hybrid.rpc import json_views as views

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from hybrid.catalog.runs import RunRecord
+from hybrid.catalog.run_record import RunRecord
 from hybrid.operations.overview import TREND_BUCKET_MS, TableOverview
 from hybrid.rpc import json_views as views
 from hybrid.runtime.json_values import instant

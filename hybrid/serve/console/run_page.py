@@ -7,7 +7,7 @@ from typing import Any
 
 from fastapi import APIRouter
 
-from hybrid.catalog.runs import RunRecord
+from hybrid.catalog.run_record import RunRecord
 from hybrid.operations.run_views import run_details
 from hybrid.rpc import json_views as views
 from hybrid.serve.console.page import Json, PageRequest, page

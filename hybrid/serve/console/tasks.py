@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from fastapi import APIRouter
 
-from hybrid.catalog.runs import RunRecord
+from hybrid.catalog.run_record import RunRecord
 from hybrid.operations.run_list import STATES, RunFilter, list_runs, tables_and_types
 from hybrid.operations.run_views import visible_run
 from hybrid.rpc import json_views as views

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from hybrid.api.hybrid import Hybrid
-from hybrid.catalog.runs import RunRequest
+from hybrid.catalog.run_record import RunRequest
 from hybrid.clock import wall_clock_ms
 from hybrid.config.table_config import Half
 from hybrid.errors import ConflictError, DataError, MachineError, NotFoundError, QueryError, StreamError
