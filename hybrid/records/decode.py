@@ -19,6 +19,7 @@ from hybrid.records.cdc_envelopes import CdcStep, change_step, debezium_steps
 from hybrid.records.codecs import records_of
 from hybrid.records.fields import UNFIT, Field, fields_of, marker_fields, time_reader
 from hybrid.records.json_fast_path import PlainRecords
+from hybrid.records.message_rows import resolve_rows
 from hybrid.records.messages import Message, MessageFields
 from hybrid.records.outcome import Batch, Decoded, Filtered, Outcome, Rejected, shown, to_batch
 from hybrid.records.updates import Updates
@@ -30,10 +31,6 @@ if TYPE_CHECKING:
     from hybrid.expression.transforms import Transforms
 
 _MANY, _FEW = 1000, 50
-_AGAIN = (
-    "An earlier record of the message has the same key, and rows of a key are folded in order of their offsets: send "
-    "each in a message of its own."
-)
 
 
 class Decoder:
@@ -93,9 +90,7 @@ class Decoder:
     ) -> list[Outcome]:
         """The outcome of each record in a message's value; of several rows of a key only the winner is kept.
 
-        The rows of a message share its offset, so no later step could order them. With partial upsert every row of a
-        key counts, in an order that only offsets define: the first is kept and the others are rejected. `message` is
-        the whole message, where the table reads more than the value.
+        `message` is the whole message, where the table reads more than the value.
         """
         if self._is_single:
             return [self.decode(payload, now_ms, message)]
@@ -109,16 +104,7 @@ class Decoder:
             outcomes = [self._decode_each(text, now_ms) for text in self._texts(payload)]
             if len(outcomes) == 1 and len(outcomes[0]) == 1:
                 return outcomes[0]
-        if self._spec.folds:
-            outcomes = self._first_of_each(outcomes)
-        numbered = [
-            _numbered(outcome, number, len(outcomes))
-            for number, of_record in enumerate(outcomes, 1)
-            for outcome in of_record
-        ]
-        if self._spec.folds:
-            return numbered
-        return self._last_of_each(numbered) if self._spec.primary_key else numbered
+        return resolve_rows(outcomes, self._spec, self._places)
 
     def _decode_each(self, payload: bytes | None, now_ms: int | None) -> list[Outcome]:
         """The outcomes of one record; an update of Debezium has several steps."""
@@ -199,40 +185,6 @@ class Decoder:
             return [field.convert(value) if value is not None else None for field, value in old_values] == new_key
         except UNFIT:
             return False
-
-    def _last_of_each(self, found: list[Outcome]) -> list[Outcome]:
-        """The outcomes without rows that lose to another row of the message: by comparison column, then by place.
-
-        On a dedup table the first row of a key wins.
-        """
-        names, places = self._spec.schema.column_names, self._places
-        upsert = self._spec.upsert
-        compared = names.index(upsert.comparison_column) if upsert and upsert.comparison_column in names else None
-        winners: dict[tuple[object, ...], Decoded] = {}
-        for outcome in found:
-            if isinstance(outcome, Decoded):
-                key = tuple(outcome.values[place] for place in places)
-                best = winners.get(key)
-                if best is not None and upsert is not None and upsert.first_wins:
-                    continue
-                if best is None or compared is None or not _is_below(outcome.values[compared], best.values[compared]):
-                    winners[key] = outcome
-        kept_ids = {id(row) for row in winners.values()}
-        return [outcome for outcome in found if not isinstance(outcome, Decoded) or id(outcome) in kept_ids]
-
-    def _first_of_each(self, found: list[list[Outcome]]) -> list[list[Outcome]]:
-        """The outcomes by record. A record with a key of an earlier record of the message becomes a rejected row.
-
-        An update that changes its row's key is kept or rejected as a whole.
-        """
-        earlier_keys: set[tuple[object, ...]] = set()
-        outcomes: list[list[Outcome]] = []
-        for of_record in found:
-            rows = [outcome for outcome in of_record if isinstance(outcome, Decoded)]
-            keys = {tuple(row.values[place] for place in self._places) for row in rows}
-            outcomes.append([Rejected(_AGAIN)] if keys & earlier_keys else of_record)
-            earlier_keys |= keys
-        return outcomes
 
     def _step(self, step: CdcStep, now_ms: int | None) -> Outcome:
         """The row to insert or delete. A delete by key has its message's time where it has no time of its own."""
@@ -417,20 +369,6 @@ def _parsed(payload: bytes | None) -> object:
 def _are_plain(plain: PlainRecords, payloads: Sequence[bytes | None]) -> bool:
     """Whether the fast path is worth its cost. Of many messages only the first few are tried."""
     return len(payloads) < _MANY or len(plain.take(payloads[:_FEW]).left) < _FEW // 2
-
-
-def _numbered(found: Outcome, number: int, count: int) -> Outcome:
-    """Names the record in the reason of its rejection, where a message has several."""
-    return (
-        Rejected(f"Record {number} of {count}: {found.reason}") if isinstance(found, Rejected) and count > 1 else found
-    )
-
-
-def _is_below(one: object, other: object) -> bool:
-    """Whether a comparison value is lower than another of the same column; None is the lowest."""
-    if one is None or other is None:
-        return one is None and other is not None
-    return bool(one < other)  # type: ignore[operator]
 
 
 def _unnester(spec: TableSpec, half: Half) -> Unnester | None:
