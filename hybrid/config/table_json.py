@@ -7,13 +7,13 @@ file asks for. Keys of hosts, tenants, replicas and indexes are ignored.
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from hybrid.config.batch_ingestion import BatchIngestion, parse_batch_ingestion
-from hybrid.config.bucket_json import ROUNDING, TableRows, parse_move
-from hybrid.config.compaction_json import COMPACTION_TASK, parse_compaction
+from hybrid.config.bucket_json import TableRows, parse_move
+from hybrid.config.column_roles import index_columns, sort_columns, time_column_of
+from hybrid.config.compaction_json import parse_compaction
 from hybrid.config.connector_datagen import check_datagen
 from hybrid.config.connector_stream import stream_of
 from hybrid.config.connectors import Connector, Datagen
@@ -21,7 +21,8 @@ from hybrid.config.connectors_json import parse_connectors
 from hybrid.config.dedup_json import DEDUP, parse_dedup, refuse_not_first
 from hybrid.config.expectations import Expectation, named_apart, parse_expectations
 from hybrid.config.ingestion_json import parse_ingestion
-from hybrid.config.merge_json import MERGE_TASK, parse_merge_schedule, parse_merges
+from hybrid.config.kept_rows import check_all_kept, check_arrivals_kept
+from hybrid.config.merge_json import parse_merge_schedule, parse_merges
 from hybrid.config.partition_json import parse_partitions, partition_warnings
 from hybrid.config.retention_json import (
     parse_retention,
@@ -31,13 +32,12 @@ from hybrid.config.schema_json import parse_schema
 from hybrid.config.stream_json import find_streams, parse_stream
 from hybrid.config.table_config import (
     BoundaryMode,
-    BucketConfig,
     Half,
-    MergeType,
     StreamConfig,
     TableSpec,
     UpsertConfig,
 )
+from hybrid.config.table_halves import Halves, halves_of, refuse_hidden, refuse_swapped, table_name
 from hybrid.config.table_keys import BOUNDARY, COLUMNS, DDL, FLOWS, REVERT_WINDOW, must_be_empty
 from hybrid.config.table_warnings import table_warnings
 from hybrid.config.task_schedules import (
@@ -49,19 +49,12 @@ from hybrid.config.task_schedules import (
 )
 from hybrid.config.upsert_json import MOVE_TASK, parse_upsert, tasks_of
 from hybrid.errors import Gathered, SpecError
-from hybrid.schema.document import Section, configs_in, shown
-from hybrid.schema.named_column import column
+from hybrid.schema.document import Section
 from hybrid.schema.period import parse_period
-from hybrid.schema.schema import FieldKind, Schema
-from hybrid.schema.secrets import hidden_place
-from hybrid.schema.types import DataType
+from hybrid.schema.schema import Schema
 
-_NAME = re.compile(r"[A-Za-z0-9_]{1,100}")
-_TIME_TYPES = {DataType.INT, DataType.LONG, DataType.STRING, DataType.TIMESTAMP}
 _REVERT_WINDOW_MS, _HOUR_MS = 30 * 86_400_000, 3_600_000
 _LAG_HOURLY_MS, _LAG_DAILY_MS = 3_600_000, 86_400_000  # of mode `pinot`, by ingestion frequency
-
-Halves = Mapping[Half, Section]
 
 
 def parse_table(
@@ -74,7 +67,7 @@ def parse_table(
 
     SpecError names file, place and value of each mistake. `warnings` of the result name the keys without effect.
     """
-    _refuse_swapped((schema_doc, schema_source), configs)
+    refuse_swapped((schema_doc, schema_source), configs)
     try:
         return _parse_table(schema_doc, schema_source, configs, brokers)
     except SpecError as error:
@@ -83,17 +76,6 @@ def parse_table(
         _find_errors(errors, schema_doc, schema_source, configs, brokers)
         errors.raise_all()
         raise
-
-
-def _refuse_swapped(schema: tuple[dict[str, object], str], configs: list[tuple[dict[str, object], str]]) -> None:
-    """SpecError for a schema in the place of a config, and the reverse."""
-    doc, source = schema
-    hint = "hybrid table create --schema SCHEMA.json --config TABLE.json"
-    if "tableType" in doc and "schemaName" not in doc:
-        raise SpecError(f"{source}: holds a table config, and is given as the schema.", hint=hint)
-    for config, name in configs:
-        if "schemaName" in config and not {"tableName", "tableType"} & config.keys():
-            raise SpecError(f"{name}: holds a schema, and is given as a table config.", hint=hint)
 
 
 def _find_errors(
@@ -108,13 +90,13 @@ def _find_errors(
     with errors:
         schema = parse_schema(schema_doc, schema_source)
     with errors:
-        halves = _by_half(configs)
+        halves = halves_of(configs)
     if not halves:
         return
     realtime, offline = halves.get(Half.REALTIME), halves.get(Half.OFFLINE)
     readers: list[Callable[[], object]] = [partial(must_be_empty, top) for top in halves.values()]
     readers += [
-        partial(_table_name, halves),
+        partial(table_name, halves),
         partial(_boundary_mode, halves),
         partial(_revert_window_ms, halves),
         partial(parse_upkeep_schedule, halves, VACUUM_SCHEDULE, VACUUM_DEFAULT),
@@ -132,9 +114,9 @@ def _find_errors(
 def _readers_of_columns(schema: Schema, halves: Halves, brokers: str | None) -> list[Callable[[], object]]:
     """Readers of the parts of configs that name columns."""
     readers: list[Callable[[], object]] = [
-        partial(_time_column, halves, schema),
+        partial(time_column_of, halves, schema),
         partial(_null_handling, halves, schema),
-        partial(_sort_columns, halves, schema),
+        partial(sort_columns, halves, schema),
         partial(_expectations, halves, schema),
         partial(parse_partitions, halves.get(Half.OFFLINE), schema),
         *(partial(parse_ingestion, top, schema, half) for half, top in halves.items()),
@@ -143,7 +125,7 @@ def _readers_of_columns(schema: Schema, halves: Halves, brokers: str | None) -> 
     if realtime is not None and _has_stream_configs(realtime):
         readers.append(partial(_stream, realtime, schema, (), halves, brokers))
     try:
-        time_column, null_handling = _time_column(halves, schema), _null_handling(halves, schema)
+        time_column, null_handling = time_column_of(halves, schema), _null_handling(halves, schema)
     except SpecError:
         return readers
 
@@ -163,11 +145,11 @@ def _parse_table(
     configs: list[tuple[dict[str, object], str]],
     brokers: str | None,
 ) -> TableSpec:
-    _refuse_hidden(configs)
+    refuse_hidden(configs)
     schema = parse_schema(schema_doc, schema_source)
-    halves = _by_half(configs)
+    halves = halves_of(configs)
     _check_honoured(halves)
-    time_column = _time_column(halves, schema)
+    time_column = time_column_of(halves, schema)
     null_handling = _null_handling(halves, schema)
     upsert = _upsert(halves, schema, time_column, null_handling)
     realtime, offline = halves.get(Half.REALTIME), halves.get(Half.OFFLINE)
@@ -181,15 +163,15 @@ def _parse_table(
     batch = parse_batch_ingestion(offline) if offline else BatchIngestion()
     retention = parse_retention(halves, time_column)
     spec = TableSpec(
-        name=_table_name(halves),
+        name=table_name(halves),
         schema=schema,
         halves=frozenset(halves),
         time_column=time_column,
         stream=stream,
         move=move,
         upsert=upsert,
-        sort_columns=_sort_columns(halves, schema),
-        index_columns=_index_columns(halves, schema),
+        sort_columns=sort_columns(halves, schema),
+        index_columns=index_columns(halves, schema),
         null_handling=null_handling,
         ingestion={half: parse_ingestion(top, schema, half) for half, top in halves.items()},
         boundary_mode=_boundary_mode(halves),
@@ -214,137 +196,14 @@ def _parse_table(
         offline_doc=offline.doc if offline else None,
         warnings=(*schema.warnings, *_warnings(halves, time_column), *partition_warnings(offline, schema)),
     )
-    _check_all_kept(spec, halves)
-    _check_arrivals_kept(spec, halves)
+    check_all_kept(spec, halves)
+    check_arrivals_kept(spec, halves)
     if upsert is not None and upsert.first_wins:
         top = next(top for top in halves.values() if top.has(DEDUP))
         refuse_not_first(top.section(DEDUP), stream, connectors, by_flows=spec.by_flows)
     if realtime:
         _check_datagens(realtime, spec)
     return spec
-
-
-def _check_all_kept(spec: TableSpec, halves: Halves) -> None:
-    """SpecError where a task would combine or change rows of a table whose rows must all be kept."""
-    why = "would change what deletes leave: of equal rows they take away one each" if spec.nets_deletes else None
-    if spec.folds:
-        why = "would leave out or change rows that upsert folds when they are asked for, all rows of a key"
-    if why is None:
-        return
-    if spec.move is not None:
-        _check_keeps_rows(tasks_of(halves[Half.REALTIME]).section(MOVE_TASK), "", spec.move, why)
-    for level in spec.merge_levels:
-        _check_keeps_rows(tasks_of(halves[Half.OFFLINE]).section(MERGE_TASK), f"{level.name}.", level, why)
-    if spec.folds and spec.compaction is not None:
-        section = next(tasks_of(top) for top in halves.values() if COMPACTION_TASK in tasks_of(top).doc)
-        message = "cannot run here: no row is superseded where all rows of a key are folded. Remove the task."
-        section.fail(COMPACTION_TASK, message)
-
-
-def _check_arrivals_kept(spec: TableSpec, halves: Halves) -> None:
-    """SpecError for boundary mode `pinot` on a table that combines the rows of a key in order of arrival.
-
-    Pushed rows replace rows of the stream there, and arrive when they are pushed.
-    """
-    if not spec.folds or len(halves) < len(Half) or spec.first_boundary_mode is not BoundaryMode.PINOT:
-        return
-    why = (
-        f"cannot be {BoundaryMode.PINOT} where rows of a key are folded: pushed rows would come in the place of those "
-        "of the stream, and arrive at the push. Below what their key has reached by then they would be ignored."
-    )
-    customs = [top.section("metadata").section("customConfigs") for top in halves.values()]
-    custom = next((custom_section for custom_section in customs if custom_section.has(BOUNDARY)), customs[0])
-    hint = (
-        f'Write "{BOUNDARY}": "{BoundaryMode.EXACT}", give the table a {MOVE_TASK}, or upsert FULL by one comparison '
-        "column."
-    )
-    custom.fail(BOUNDARY, why, hint=hint)
-
-
-def _check_keeps_rows(task: Section, prefix: str, config: BucketConfig, why: str) -> None:
-    if config.merge_type is not MergeType.CONCAT:
-        task.fail(f"{prefix}mergeType", f"'{config.merge_type}' {why}. Use concat.")
-    if config.round_ms is not None:
-        task.fail(f"{prefix}{ROUNDING}", f"{shown(task.doc[prefix + ROUNDING])} {why}. Remove the key.")
-
-
-def raw_table_name(name: str) -> str:
-    """A table's name without the suffix of a half: `orders_REALTIME` is `orders`."""
-    return name.removesuffix(f"_{Half.REALTIME}").removesuffix(f"_{Half.OFFLINE}")
-
-
-def _refuse_hidden(configs: list[tuple[dict[str, object], str]]) -> None:
-    """SpecError for a config whose secrets were hidden for display: storing it would lose them."""
-    for doc, source in configs:
-        place = hidden_place(doc)
-        if place is not None:
-            raise SpecError.at(source, place, "is hidden where it was shown: give the secret itself.")
-
-
-def _by_half(configs: list[tuple[dict[str, object], str]]) -> dict[Half, Section]:
-    halves: dict[Half, Section] = {}
-    for top in [Section(config, source) for doc, source in configs for config in configs_in(doc)]:
-        half = Half(top.choice("tableType", tuple(Half)))
-        if half in halves:
-            top.fail("tableType", f"{half} is already configured by {halves[half].source}. Give each half once.")
-        halves[half] = top
-    if not halves:
-        raise SpecError(
-            "A table needs a config: REALTIME, OFFLINE or both.",
-            hint="hybrid table create --schema SCHEMA.json --config TABLE.json",
-        )
-    return halves
-
-
-def _table_name(halves: Halves) -> str:
-    names = {}
-    for half, top in halves.items():
-        name = top.text("tableName")
-        raw = raw_table_name(name)
-        if name != raw and name != f"{raw}_{half}":
-            top.fail("tableName", f"'{name}' does not fit the tableType {half}. Write '{raw}'.")
-        if not _NAME.fullmatch(raw):
-            top.fail("tableName", f"{shown(raw)} is refused: a name has letters, digits and _, at most 100.")
-        names[raw] = top
-    first, *others = names
-    if others:
-        names[others[0]].fail("tableName", f"'{others[0]}' is not '{first}', as in {names[first].source}.")
-    return first
-
-
-def _time_column(halves: Halves, schema: Schema) -> str | None:
-    sections: dict[str | None, Section] = {}
-    for top in halves.values():
-        section = top.section("segmentsConfig")
-        _check_schema_name(section, schema)
-        sections[_time_column_of(section, schema)] = section
-    first, *others = sections
-    if others:
-        other = sections[others[0]]
-        other.fail(
-            "timeColumnName", f"{others[0]!r} is not {first!r}, as in {sections[first].source}: both halves agree."
-        )
-    return first
-
-
-def _time_column_of(section: Section, schema: Schema) -> str | None:
-    key = "timeColumnName"
-    if not section.has(key):
-        return None
-    field = column(section, key, section.text(key), schema)
-    if field.kind is not FieldKind.DATE_TIME:
-        times = ", ".join(f.name for f in schema.fields if f.kind is FieldKind.DATE_TIME) or "none"
-        message = f"'{field.name}' is a {field.kind} field; the time column is one of dateTimeFieldSpecs ({times})."
-        section.fail(key, message)
-    if field.data_type not in _TIME_TYPES:
-        section.fail(key, f"'{field.name}' is {field.data_type}; a time column is INT, LONG, STRING or TIMESTAMP.")
-    return field.name
-
-
-def _check_schema_name(section: Section, schema: Schema) -> None:
-    name = section.text("schemaName", schema.name)
-    if name != schema.name:
-        section.fail("schemaName", f"'{name}' is not the schema that was given, '{schema.name}'.")
 
 
 def _upsert(halves: Halves, schema: Schema, time_column: str | None, null_handling: bool) -> UpsertConfig | None:
@@ -370,28 +229,6 @@ def _dedup(halves: Halves, schema: Schema) -> UpsertConfig | None:
     if len(configs) == 2 and configs[0] != configs[1]:
         sections[1].fail("dedupEnabled", f"differs from {sections[0].source}: dedup holds over both halves alike.")
     return configs[0] if configs else None
-
-
-def _sort_columns(halves: Halves, schema: Schema) -> tuple[str, ...]:
-    """The offline half's sort columns, because only the move sorts; else the realtime half's."""
-    for half in (Half.OFFLINE, Half.REALTIME):
-        if half in halves and halves[half].section("tableIndexConfig").has("sortedColumn"):
-            section = halves[half].section("tableIndexConfig")
-            fields = [column(section, "sortedColumn", name, schema) for name in section.texts("sortedColumn")]
-            for field in fields:
-                if not field.single_value:
-                    section.fail("sortedColumn", f"'{field.name}' holds several values and cannot be sorted by.")
-            return tuple(dict.fromkeys(field.name for field in fields))
-    return ()
-
-
-def _index_columns(halves: Halves, schema: Schema) -> tuple[str, ...]:
-    """The `invertedIndexColumns` of both halves. Unknown names are ignored, because only speed depends on them."""
-    sections = [top.section("tableIndexConfig") for top in halves.values()]
-    key = "invertedIndexColumns"
-    names = [name for section in sections if section.has(key) for name in section.texts(key)]
-    single = {field.name for field in schema.fields if field.single_value}
-    return tuple(name for name in dict.fromkeys(names) if name in single)
 
 
 def _null_handling(halves: Halves, schema: Schema) -> bool:

@@ -47,7 +47,7 @@ def answer_from_definitions(home: Home, sql: str) -> QueryResult | None:
 
 def _spec(home: Home, name: str) -> TableSpec:
     """The definition of a table, or of the table that a half's name means."""
-    from hybrid.config.table_json import raw_table_name  # it reads configs: no command needs it to start
+    from hybrid.config.table_halves import raw_table_name
 
     return home.spec(name if name in home.table_names() else raw_table_name(name))
 

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from sqlglot import exp
 
-from hybrid.config.table_json import raw_table_name
+from hybrid.config.table_halves import raw_table_name
 from hybrid.errors import NO_SUCH_TABLE, QueryError
 from hybrid.sql.nodes import nodes_of
 from hybrid.sql.tables import TableMention

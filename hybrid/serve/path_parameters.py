@@ -9,7 +9,7 @@ from fastapi import Path, Query
 
 from hybrid.api.table import Table
 from hybrid.config.table_config import Half
-from hybrid.config.table_json import raw_table_name
+from hybrid.config.table_halves import raw_table_name
 from hybrid.errors import NotFoundError, UsageError, suggestion
 from hybrid.operations.segments import Segment
 from hybrid.serve.context import ServerContext

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hybrid.config.table_json import parse_table, raw_table_name
+from hybrid.config.table_halves import raw_table_name
+from hybrid.config.table_json import parse_table
 from hybrid.errors import SpecError
 
 if TYPE_CHECKING:

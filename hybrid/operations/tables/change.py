@@ -17,7 +17,7 @@ from hybrid.config.broker_list import plain_brokers
 from hybrid.config.connectors import Connector, FileInput
 from hybrid.config.evolution import column_change, with_kept_defaults
 from hybrid.config.table_config import Half, Partial, TableSpec, UpsertConfig
-from hybrid.config.table_json import raw_table_name
+from hybrid.config.table_halves import raw_table_name
 from hybrid.errors import SpecError
 from hybrid.lake.evolve import evolve_half, is_behind
 from hybrid.lake.log import open_half

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from hybrid.config.table_config import Half
 from hybrid.config.table_documents import TableDocuments
-from hybrid.config.table_json import raw_table_name
+from hybrid.config.table_halves import raw_table_name
 from hybrid.errors import ConflictError, NotFoundError, SpecError
 from hybrid.operations.tables.apply import apply_table
 from hybrid.operations.tables.schemas import find_schema

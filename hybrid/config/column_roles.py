@@ -1,0 +1,70 @@
+"""The columns that have a role by the configs of a table: its time column, and those it is sorted and indexed by."""
+
+from __future__ import annotations
+
+from hybrid.config.table_config import Half
+from hybrid.config.table_halves import Halves
+from hybrid.schema.document import Section
+from hybrid.schema.named_column import column
+from hybrid.schema.schema import FieldKind, Schema
+from hybrid.schema.types import DataType
+
+_TIME_TYPES = {DataType.INT, DataType.LONG, DataType.STRING, DataType.TIMESTAMP}
+
+
+def time_column_of(halves: Halves, schema: Schema) -> str | None:
+    """The time column, on which both halves agree; None without one."""
+    sections: dict[str | None, Section] = {}
+    for top in halves.values():
+        section = top.section("segmentsConfig")
+        _check_schema_name(section, schema)
+        sections[_own_time_column(section, schema)] = section
+    first, *others = sections
+    if others:
+        other = sections[others[0]]
+        other.fail(
+            "timeColumnName", f"{others[0]!r} is not {first!r}, as in {sections[first].source}: both halves agree."
+        )
+    return first
+
+
+def _own_time_column(section: Section, schema: Schema) -> str | None:
+    key = "timeColumnName"
+    if not section.has(key):
+        return None
+    field = column(section, key, section.text(key), schema)
+    if field.kind is not FieldKind.DATE_TIME:
+        times = ", ".join(f.name for f in schema.fields if f.kind is FieldKind.DATE_TIME) or "none"
+        message = f"'{field.name}' is a {field.kind} field; the time column is one of dateTimeFieldSpecs ({times})."
+        section.fail(key, message)
+    if field.data_type not in _TIME_TYPES:
+        section.fail(key, f"'{field.name}' is {field.data_type}; a time column is INT, LONG, STRING or TIMESTAMP.")
+    return field.name
+
+
+def _check_schema_name(section: Section, schema: Schema) -> None:
+    name = section.text("schemaName", schema.name)
+    if name != schema.name:
+        section.fail("schemaName", f"'{name}' is not the schema that was given, '{schema.name}'.")
+
+
+def sort_columns(halves: Halves, schema: Schema) -> tuple[str, ...]:
+    """The offline half's sort columns, because only the move sorts; else the realtime half's."""
+    for half in (Half.OFFLINE, Half.REALTIME):
+        if half in halves and halves[half].section("tableIndexConfig").has("sortedColumn"):
+            section = halves[half].section("tableIndexConfig")
+            fields = [column(section, "sortedColumn", name, schema) for name in section.texts("sortedColumn")]
+            for field in fields:
+                if not field.single_value:
+                    section.fail("sortedColumn", f"'{field.name}' holds several values and cannot be sorted by.")
+            return tuple(dict.fromkeys(field.name for field in fields))
+    return ()
+
+
+def index_columns(halves: Halves, schema: Schema) -> tuple[str, ...]:
+    """The `invertedIndexColumns` of both halves. Unknown names are ignored, because only speed depends on them."""
+    sections = [top.section("tableIndexConfig") for top in halves.values()]
+    key = "invertedIndexColumns"
+    names = [name for section in sections if section.has(key) for name in section.texts(key)]
+    single = {field.name for field in schema.fields if field.single_value}
+    return tuple(name for name in dict.fromkeys(names) if name in single)
