@@ -149,7 +149,7 @@ def view_table(
     table: TableRef, engine: str, now_ms: int, as_of: AsOfText | None = None, timeout_ms: int | None = None
 ) -> TableView:
     """A table at one revision as Python code for `spark`, `duckdb` or `polars`."""
-    from hybrid.query.plan import QueryTable
+    from hybrid.query.query_table import QueryTable
     from hybrid.query.views.view import table_view
 
     brokers = table.spec.stream.brokers if table.spec.stream else None

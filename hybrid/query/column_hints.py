@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from hybrid.config.table_config import TableSpec
 from hybrid.errors import HybridError, QueryError
-from hybrid.query.plan import TableSource
+from hybrid.query.query_table import TableSource
 from hybrid.schema.moment import parse_instant
 from hybrid.schema.timeformat import TimeKind
 from hybrid.sql.nodes import nodes_of

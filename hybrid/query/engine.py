@@ -19,7 +19,8 @@ from hybrid.query.execution import Attempt, Fetched, Limits, fetch, parsed, time
 from hybrid.query.explain import Explanation, explain_plan, explanation_rows
 from hybrid.query.memory_budget import MemoryBudget
 from hybrid.query.options import Engine, engine_of
-from hybrid.query.plan import PinnedTable, QueryPlan, QueryTable, TableSource, plan_query
+from hybrid.query.plan import PinnedTable, QueryPlan, plan_query
+from hybrid.query.query_table import QueryTable, TableSource
 from hybrid.query.result import QueryResult, QueryStats
 from hybrid.query.spark.errors import is_missing_file_of_spark
 from hybrid.query.spool import BatchSink, pass_rows, spool

@@ -11,10 +11,10 @@ from hybrid.errors import EXECUTION, PARSE_ERROR, VALIDATION, QueryError
 from hybrid.query.deadline import deadline
 from hybrid.query.error_mapping import query_error, stopped
 from hybrid.query.options import apply_options
-from hybrid.query.plan import Rewritten
 from hybrid.query.result import QueryResult, QueryStats
 from hybrid.query.result_warning import limit_note
 from hybrid.query.revision import Revision
+from hybrid.query.rewrite import Rewritten
 from hybrid.query.types import convert_rows, converter, wire_type
 from hybrid.schema.types import DataType
 

@@ -1,4 +1,4 @@
-"""Plans a statement for DuckDB: resolves tables, pins halves, chooses files, rewrites the SQL."""
+"""Plans a statement for DuckDB: pins the halves of its tables, chooses files, and reads the tails."""
 
 from __future__ import annotations
 
@@ -7,39 +7,26 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple, Protocol
 
-from sqlglot import exp
-
-from hybrid.config.table_config import Half, TableSpec
+from hybrid.config.table_config import Half
 from hybrid.errors import NO_SUCH_TABLE, VALIDATION, QueryError, StreamError
 from hybrid.kafka.clients import import_clients
-from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import HalfSnapshot
 from hybrid.lake.log_entries import DataFile
 from hybrid.lake.plans import rows_folder
-from hybrid.query.error_mapping import values_checked
 from hybrid.query.plan_preview import as_planned, find_staged
 from hybrid.query.prune import FileChoice, choose_offline, choose_realtime, prunable_columns
-from hybrid.query.references import join_dotted, refuse_missing_halves
+from hybrid.query.query_table import QueryTable, TableSource
 from hybrid.query.revision import PinnedHalves, Revision, TableRevision, all_grown, pin_halves
+from hybrid.query.rewrite import Relation, Resolved, Rewritten, resolve, rewrite
 from hybrid.query.scan import Scan, relation_sql
 from hybrid.query.tail import Tail, TailSource
 from hybrid.query.tailrows import TailRows, tail_decoder, tail_rows
 from hybrid.query.time_travel import AS_OF_OPTION, LaterRows, PastTable, QueriedMoment, refuse_missing
-from hybrid.schema.schema import FieldSpec
-from hybrid.schema.types import DataType
-from hybrid.sql.coerce import coerce_timestamps
-from hybrid.sql.functions import rewrite_functions
 from hybrid.sql.predicates import Comparison, comparisons_on
-from hybrid.sql.refuse import refuse_hostile
-from hybrid.sql.shape import DEFAULT_LIMIT, has_default_limit, hide_virtual, name_columns, set_limit, stored_types
-from hybrid.sql.sizes import check_sizes, guard_calls
 from hybrid.sql.statement import Statement
-from hybrid.sql.tables import RESERVED, TableMention, resolve_tables
-from hybrid.sql.times import TimeContext
-from hybrid.sql.usage import needed_columns, only_shown
-from hybrid.table.boundary import PartitionKey, TopicPartition
+from hybrid.sql.tables import RESERVED, TableMention
+from hybrid.table.boundary import PartitionKey
 from hybrid.table.columns import bookkeeping
 from hybrid.table.effective import EffectiveBoundary
 from hybrid.table.plans import Plan
@@ -47,38 +34,6 @@ from hybrid.table.state import RealtimeState
 
 # `SET plan='ID'` shows a table as it will be when the plan of a backfill has run.
 PLAN_OPTION = "plan"
-
-
-@dataclass(frozen=True)
-class QueryTable:
-    """A table as a query needs it: its definition, its folders, and the address of its broker (None: as configured).
-
-    `pause_offsets`: the offsets, by partition, at which a pause holds its stream; None without a pause.
-    """
-
-    spec: TableSpec
-    layout: TableLayout
-    brokers: str | None = None
-    pause_offsets: Mapping[TopicPartition, int] | None = None
-
-    def is_read(self, key: PartitionKey, offset: int) -> bool:
-        """Whether a pause lets the row of the stream at this offset be shown."""
-        return self.pause_offsets is None or offset < self.pause_offsets.get(key.place, 0)
-
-    def shown(self, positions: Mapping[PartitionKey, int]) -> dict[PartitionKey, int]:
-        """Positions in the stream, capped at the offsets of a pause."""
-        stop = self.pause_offsets
-        return {key: at if stop is None else min(at, stop.get(key.place, 0)) for key, at in positions.items()}
-
-
-class TableSource(Protocol):
-    """The tables that statements can name."""
-
-    def names(self) -> list[str]:
-        """All tables."""
-
-    def open(self, name: str) -> QueryTable:
-        """The table of exactly that name."""
 
 
 @dataclass(frozen=True)
@@ -195,52 +150,6 @@ class RefPlan:
         return {*in_tail, *realtime.realtime.consuming_names()}
 
 
-class Relation(NamedTuple):
-    """The SELECT that replaces a table reference.
-
-    DuckDB pushes projections and filters into it, unless it is `whole`: then it is materialized first.
-    """
-
-    select: str
-    whole: bool = False
-
-
-@dataclass(frozen=True)
-class Rewritten:
-    """A statement in DuckDB's SQL, before it has a revision: it depends only on its text, its tables and the time.
-
-    `sql` is the statement over relations, one for each of `refs`; `ctes` and `body` are its two parts. `rows_max` is
-    the default LIMIT, or None. `stored` gives the types of result columns that are a table's columns. `shown` are the
-    columns used only to be shown, grouped, counted and sorted by; `needed_columns` all that it can need (None: any).
-    `exact`: the statement spells its tables' names exactly, case included.
-    """
-
-    statement: Statement
-    tables: Mapping[str, QueryTable]
-    refs: Sequence[TableMention]
-    sql: str
-    rows_max: int | None
-    stored: Mapping[str, DataType]
-    shown: frozenset[str]
-    needed_columns: frozenset[str] | None
-    exact: bool
-    ctes: str
-    body: str
-    recursive: str
-
-    def columns(self) -> list[str]:
-        """The columns of all tables in the statement."""
-        return [name for table in self.tables.values() for name in table.spec.schema.column_names]
-
-    def over(self, relations: Iterable[Relation]) -> str:
-        """The SQL for DuckDB: the relations in the order of `refs`, then the statement over them."""
-        relation_ctes = ", ".join(
-            f"{ref.relation} AS {'' if relation.whole else 'NOT '}MATERIALIZED ({relation.select})"
-            for ref, relation in zip(self.refs, relations, strict=True)
-        )
-        return f"WITH {self.recursive}{relation_ctes}{self.ctes} {self.body}" if relation_ctes else self.sql
-
-
 @dataclass(frozen=True)
 class QueryPlan:
     """A statement at one revision, and what each of its table references reads. `as_of` None: the newest revision."""
@@ -326,89 +235,10 @@ def with_staged(pinned: PinnedTable, staged: Plan | None) -> PinnedTable:
     return replace(pinned, halves=replace(pinned.halves, offline=offline), plan=staged.id)
 
 
-class Resolved(NamedTuple):
-    """A statement whose table references are resolved. Its tree is still the user's."""
-
-    statement: Statement
-    refs: Sequence[TableMention]
-    tables: Mapping[str, QueryTable]
-    exact: bool
-
-
-def resolve(statement: Statement, source: TableSource) -> Resolved:
-    """Resolves the statement's tables. QueryError for anything that is not allowed in it."""
-    refuse_hostile(statement.tree)
-    if "." in statement.text:
-        join_dotted(statement.tree, source)
-    name_columns(statement.tree)
-    written = {node.name for node in statement.tree.find_all(exp.Table)}
-    refs = resolve_tables(statement.tree, source.names())
-    opened = {name: source.open(name) for name in dict.fromkeys(ref.table for ref in refs)}
-    refuse_missing_halves(refs, opened)
-    return Resolved(statement, refs, opened, all(ref.written in written for ref in refs))
-
-
-@values_checked()
-def rewrite(resolved: Resolved, now_ms: int) -> Rewritten:
-    """Rewrites a statement into DuckDB's SQL. Changes the statement's tree."""
-    statement, refs, tables, exact = resolved
-    tree = statement.tree
-    fields = fields_by_name(table.spec for table in tables.values())
-    types = {name: column.data_type for name, column in fields.items() if column.single_value}
-    lists = frozenset(name for name, column in fields.items() if not column.single_value)
-    check_sizes(tree)
-    rewrite_functions(tree, TimeContext(now_ms, types, lists))
-    coerce_timestamps(tree, types)
-    guard_calls(tree)
-    hide_virtual(refs)
-    rows_max = DEFAULT_LIMIT if has_default_limit(tree) else None
-    stored = stored_types(tree, fields)
-    tree = tree if rows_max is None else set_limit(tree, rows_max + 1)  # one more row shows whether the result is cut
-    shown, needed = only_shown(tree), needed_columns(tree)
-    text = _sql(tree)
-    parts = _PlanParts.of(tree, text)
-    return Rewritten(statement, tables, refs, text, rows_max, stored, shown, needed, exact, *parts)
-
-
 def _refuse_halves_to_come(refs: Iterable[TableMention], halves: PinnedHalves) -> None:
     for ref in refs:
         if ref.half is not None and (halves.offline if ref.half is Half.OFFLINE else halves.realtime) is None:
             raise QueryError(f"asOf: table '{ref.table}' had no {ref.half} half then.", pinot_code=NO_SUCH_TABLE)
-
-
-class _PlanParts(NamedTuple):
-    """A statement split into its CTEs and the rest, so that the relations can precede its own CTEs."""
-
-    ctes: str
-    body: str
-    recursive: str
-
-    @classmethod
-    def of(cls, tree: exp.Query, text: str) -> _PlanParts:
-        """The parts of a tree whose SQL is `text`."""
-        if not isinstance(tree.args.get("with_"), exp.With):
-            return cls("", text, "")
-        rest = tree.copy()
-        clause = rest.args["with_"]
-        rest.set("with_", None)
-        ctes = "".join(f", {_sql(cte)}" for cte in clause.expressions)
-        return cls(ctes, _sql(rest), "RECURSIVE " if clause.args.get("recursive") else "")
-
-
-def _sql(tree: exp.Expr) -> str:
-    return tree.sql("duckdb", comments=False)
-
-
-def fields_by_name(specs: Iterable[TableSpec]) -> dict[str, FieldSpec]:
-    """The columns of all tables by lower-case name; a name that two tables give different types is left out."""
-    columns: dict[str, FieldSpec] = {}
-    clashing: set[str] = set()
-    for column in (column for spec in specs for column in spec.schema.fields):
-        name = column.name.lower()
-        first = columns.setdefault(name, column)
-        if (first.data_type, first.single_value) != (column.data_type, column.single_value):
-            clashing.add(name)
-    return {name: column for name, column in columns.items() if name not in clashing}
 
 
 class _Pinning:

@@ -14,7 +14,7 @@ from hybrid.lake.create import arrow_schema, create_half
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import open_half
 from hybrid.lake.table_context import TableContext
-from hybrid.query.plan import QueryTable
+from hybrid.query.query_table import QueryTable
 from hybrid.query.tail import Tail, TailMessage
 from hybrid.schema.schema import FieldKind, FieldSpec, Schema
 from hybrid.schema.timeformat import TimeFormat, TimeKind

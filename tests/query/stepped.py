@@ -19,7 +19,7 @@ from hybrid.query.cache.follower import Follower
 from hybrid.query.cache.stream import Polled
 from hybrid.query.cache.tuning import DEFAULT_TUNING, CacheTuning
 from hybrid.query.execution import Limits
-from hybrid.query.plan import QueryTable
+from hybrid.query.query_table import QueryTable
 from hybrid.query.result import QueryResult
 from hybrid.query.tail import TailMessage
 from hybrid.table.boundary import PartitionKey

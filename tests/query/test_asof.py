@@ -381,7 +381,7 @@ def test_a_column_that_was_added_since_shows_its_default(make: Make, ask: Ask) -
 
 @pytest.mark.slow
 def test_two_tables(tmp_path: Path, ask: Ask) -> None:
-    from hybrid.query.plan import QueryTable
+    from hybrid.query.query_table import QueryTable
 
     class Two:
         def __init__(self) -> None:

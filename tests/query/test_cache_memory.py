@@ -20,7 +20,7 @@ from hybrid.query.cache import cache_reader as answers
 from hybrid.query.cache.cache import CachedTable
 from hybrid.query.cache.tuning import CacheTuning
 from hybrid.query.engine import QueryOptions, run
-from hybrid.query.plan import QueryTable
+from hybrid.query.query_table import QueryTable
 from hybrid.query.tail import NoTail, TailMessage
 from tests.query.halves import KEY, Halves, ListTail, Row, orders_spec
 from tests.query.stepped import SteppedCache

@@ -19,8 +19,8 @@ from hybrid.query.cache.relations import BoundStatement, Found
 from hybrid.query.cache.tuning import CacheTuning
 from hybrid.query.engine import QueryOptions, run
 from hybrid.query.execution import Limits
-from hybrid.query.plan import resolve, rewrite
 from hybrid.query.result import QueryResult
+from hybrid.query.rewrite import resolve, rewrite
 from hybrid.query.tail import TailMessage
 from hybrid.schema.schema import FieldKind, FieldSpec
 from hybrid.schema.types import DataType

@@ -17,7 +17,7 @@ from hybrid.query.cache.relations import BoundStatement
 from hybrid.query.cache.tuning import CacheTuning
 from hybrid.query.engine import QueryOptions, run
 from hybrid.query.execution import Limits
-from hybrid.query.plan import resolve, rewrite
+from hybrid.query.rewrite import resolve, rewrite
 from hybrid.query.tail import NoTail, TailMessage
 from hybrid.schema.schema import FieldKind, FieldSpec
 from hybrid.schema.types import DataType

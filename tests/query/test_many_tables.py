@@ -18,7 +18,7 @@ from hybrid.kafka.topics import create_topic
 from hybrid.query.cache.cache import Cache
 from hybrid.query.cache.cache_reader import CachedAnswers
 from hybrid.query.execution import Limits
-from hybrid.query.plan import QueryTable
+from hybrid.query.query_table import QueryTable
 from hybrid.table.boundary import Boundary
 from tests.query.halves import Halves, Row, orders_spec
 from tests.query.test_cache_kafka import awaited

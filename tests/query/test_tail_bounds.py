@@ -15,7 +15,7 @@ from hybrid.query import tail
 from hybrid.query.cache.tuning import CacheTuning
 from hybrid.query.engine import QueryOptions, _bounded_tail, run
 from hybrid.query.execution import Limits
-from hybrid.query.plan import QueryTable
+from hybrid.query.query_table import QueryTable
 from hybrid.query.tail import KafkaTail, NoTail, Tail, TailLimit, _Reader
 from hybrid.sql.statement import parse_statement
 from hybrid.table.boundary import Offsets, PartitionKey

@@ -11,7 +11,7 @@ import pytest
 from hybrid.config.table_config import Partial, Strategy, UpsertConfig
 from hybrid.lake.commit_context import CommitContext
 from hybrid.query.engine import QueryOptions, run
-from hybrid.query.plan import QueryTable
+from hybrid.query.query_table import QueryTable
 from hybrid.replace.job import run_job
 from hybrid.replace.lineage import list_replacements
 from hybrid.replace.revert import revert

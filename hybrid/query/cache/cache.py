@@ -19,7 +19,7 @@ from hybrid.query.cache.database import CacheDatabase, is_out_of_memory
 from hybrid.query.cache.follower import Follower, OpenStream
 from hybrid.query.cache.stream import KafkaStream, Stream
 from hybrid.query.cache.tuning import DEFAULT_TUNING, CacheTuning
-from hybrid.query.plan import QueryTable, TableSource
+from hybrid.query.query_table import QueryTable, TableSource
 from hybrid.runtime.backoff import Backoff
 from hybrid.table.state import RealtimeState
 

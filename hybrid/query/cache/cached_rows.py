@@ -41,8 +41,8 @@ from hybrid.query.cache.tuning import CacheTuning
 from hybrid.query.cache.write_buffer import WriteBuffer
 from hybrid.query.connection import identifier
 from hybrid.query.error_mapping import is_evolution
-from hybrid.query.plan import QueryTable
 from hybrid.query.prune import choose_offline, choose_realtime
+from hybrid.query.query_table import QueryTable
 from hybrid.query.revision import PinnedHalves, TableRevision
 from hybrid.query.scan import FILE, Scan
 from hybrid.query.tailrows import TailRows

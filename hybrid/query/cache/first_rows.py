@@ -22,7 +22,7 @@ from typing import NamedTuple
 from sqlglot import exp
 
 from hybrid.config.table_config import TableSpec
-from hybrid.query.plan import Rewritten
+from hybrid.query.rewrite import Rewritten
 
 # One more than DuckDB's default of `late_materialization_max_rows`.
 _LIMIT = 51

@@ -20,7 +20,7 @@ from hybrid.query.cache.end_samples import EndSamples, offsets_beyond
 from hybrid.query.cache.moved_rows import read_version
 from hybrid.query.cache.stream import Polled, Stream
 from hybrid.query.cache.tail_mode import TailMode, TailStatus
-from hybrid.query.plan import QueryTable
+from hybrid.query.query_table import QueryTable
 from hybrid.query.revision import PinnedHalves, pin_halves
 from hybrid.query.tail import TailLimit
 from hybrid.query.tailrows import tail_decoder, tail_rows

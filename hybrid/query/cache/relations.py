@@ -21,7 +21,7 @@ from hybrid.query.cache.read_view import ReadView
 from hybrid.query.cache.tuning import CacheTuning
 from hybrid.query.connection import identifier, quoted
 from hybrid.query.partial_upsert import folded_sql
-from hybrid.query.plan import Relation, Rewritten
+from hybrid.query.rewrite import Relation, Rewritten
 from hybrid.query.scan import winners_sql
 from hybrid.query.tailrows import TailRows, types_of
 from hybrid.schema.types import DataType

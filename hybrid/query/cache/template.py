@@ -25,7 +25,7 @@ from sqlglot.tokenizer_core import TokenType
 from hybrid.errors import QueryError
 from hybrid.query.cache.relations import BoundStatement
 from hybrid.query.connection import quoted
-from hybrid.query.plan import Rewritten
+from hybrid.query.rewrite import Rewritten
 from hybrid.sql.cost import has_constant_cost
 from hybrid.sql.nodes import nodes_of
 from hybrid.sql.parameter_values import LiteralKind, Value

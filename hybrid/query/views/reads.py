@@ -14,7 +14,8 @@ from hybrid.config.evolution import is_wider
 from hybrid.config.table_config import TableSpec
 from hybrid.errors import TIMEOUT, QueryError
 from hybrid.lake.log import HalfSnapshot, open_half
-from hybrid.query.plan import PinnedTable, QueryTable, plan_query
+from hybrid.query.plan import PinnedTable, plan_query
+from hybrid.query.query_table import QueryTable
 from hybrid.query.scan import Scan, shown_default
 from hybrid.query.tail import KafkaTail, NoTail, TailSource
 from hybrid.query.time_travel import refuse_missing

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from hybrid.errors import UsageError, suggestion
-from hybrid.query.plan import QueryTable
+from hybrid.query.query_table import QueryTable
 from hybrid.query.views.for_duckdb import duckdb_code
 from hybrid.query.views.for_polars import polars_code
 from hybrid.query.views.for_spark import spark_code
