@@ -10,23 +10,52 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from hybrid.config.table_documents import TableDocuments
 from hybrid.config.upsert_json import MOVE_TASK
 from hybrid.home.accounts import Right, reads_only
-from hybrid.operations.backfill_change import BackfillChange
-from hybrid.operations.backfill_documents import plan_document
 from hybrid.operations.clock_guard import accept_clock
 from hybrid.operations.erasure import ERASE, Erasure
 from hybrid.operations.query_list import QueryFilter, list_queries
 from hybrid.operations.run_views import visible_run
 from hybrid.operations.tasks import TASK_TYPES, check_task
-from hybrid.replace.backfill.options import BackfillOptions
 from hybrid.replace.job_options import JobOptions
 from hybrid.rpc import json_views as views
+from hybrid.rpc.backfill_verbs import (
+    backfill,
+    backfill_cancel,
+    backfill_pause,
+    backfill_plan,
+    backfill_release,
+    backfill_revert,
+    backfill_run,
+    backfills,
+)
+from hybrid.rpc.backup_verbs import backup_create, backup_delete, backup_list, backup_verify
+from hybrid.rpc.connector_verbs import (
+    connector_pause,
+    connector_reset,
+    connector_reset_plan,
+    connector_start,
+    connectors,
+)
 from hybrid.rpc.erasure_verbs import erase_begin, erase_discard, erase_run, erasure, erasures
 from hybrid.rpc.flat_arguments import flat
 from hybrid.rpc.job_request import JobRequest
-from hybrid.rpc.table_verbs import table_copies, table_dropped, table_export, table_infer, table_list
+from hybrid.rpc.table_verbs import (
+    changes_table_columns,
+    schema_put,
+    table_add,
+    table_apply,
+    table_copies,
+    table_create,
+    table_drop,
+    table_dropped,
+    table_export,
+    table_infer,
+    table_list,
+    table_show,
+    table_undrop,
+    table_validate,
+)
 from hybrid.rpc.task_reports import run_task
 from hybrid.runtime.json_values import json_document, json_value
 from hybrid.table.lineage import REPLACE, REVERT
@@ -63,66 +92,6 @@ class Verb:
         """The type of a run with these arguments: `task_run` has the type of its task."""
         named = arguments.get("type")
         return named if self.call is task_run and named in TASK_TYPES else self.run_type
-
-
-# Tables
-
-
-def table_create(home: Hybrid, *, documents: Mapping[str, Any]) -> Json:
-    """Creates a table from documents (see `hybrid.api.hybrid.TableDocuments`)."""
-    return views.creation_view(home.create_table(TableDocuments.from_json(documents)))
-
-
-def table_apply(home: Hybrid, *, documents: Mapping[str, Any], dry_run: bool = False) -> Json:
-    """Creates a table, or changes the existing one."""
-    return views.creation_view(home.apply_table(TableDocuments.from_json(documents), dry_run=dry_run))
-
-
-def table_add(home: Hybrid, *, documents: Mapping[str, Any], update: bool = False) -> Json:
-    """Creates a table, or adds a half to it; with `update`, changes an existing one."""
-    return views.creation_view(home.add_table(TableDocuments.from_json(documents), update=update))
-
-
-def schema_put(home: Hybrid, *, schema: Mapping[str, Any], source: str, override: bool = True) -> Json:
-    """Stores a schema, and changes the tables that use it."""
-    from hybrid.operations.tables.schemas import put_schema
-
-    done = put_schema(home.context, dict(schema), source, override=override)
-    told = f"Stored schema '{done.name}'{''.join(f'; changed table {name!r}' for name in done.tables)}."
-    return {"name": done.name, "tables": list(done.tables), "warnings": list(done.warnings), "sentence": told}
-
-
-def _changes_columns(home: Hybrid, arguments: Mapping[str, Any]) -> bool:
-    """Whether documents change the columns of an existing table. SpecError for a change that is refused."""
-    from hybrid.operations.tables.change import check_change
-    from hybrid.operations.tables.schemas import changes_columns
-
-    if "schema" in arguments:
-        return changes_columns(home.context, arguments["schema"], arguments["source"])
-    spec = home.validate(TableDocuments.from_json(arguments["documents"]))
-    known = home.context.definitions.find(spec.name)
-    return known is not None and not arguments.get("dry_run") and check_change(home.context, known, spec)
-
-
-def table_validate(home: Hybrid, *, documents: Mapping[str, Any]) -> Json:
-    """Checks documents; the table they describe, and `warnings`."""
-    spec = home.validate(TableDocuments.from_json(documents))
-    return {"table": views.table_view(spec), "warnings": list(spec.warnings)}
-
-
-def table_show(home: Hybrid, *, table: str) -> Json:
-    """One table."""
-    return views.table_details(home.spec(table))
-
-
-def table_drop(home: Hybrid, *, table: str, purge: bool = False) -> Json:
-    """Drops a table; a sentence."""
-    return {"sentence": home.drop_table(table, purge=purge)}
-
-
-def table_undrop(home: Hybrid, *, table: str) -> Json:
-    """Brings a dropped table back; a sentence."""
-    return {"sentence": home.undrop_table(table)}
 
 
 # Reads
@@ -240,37 +209,7 @@ def schedules(home: Hybrid, *, table: str | None = None) -> Json:
     return [views.schedule_view(found) for found in home.schedules(table)]
 
 
-def connectors(home: Hybrid, *, table: str) -> Json:
-    """The status of a table's connectors."""
-    return views.connector_views(home.table(table).connectors.statuses())
-
-
 # Work
-
-
-def connector_start(home: Hybrid, *, table: str, name: str | None = None) -> Json:
-    """Starts a connector, or all connectors of a table."""
-    return views.connector_views(home.table(table).connectors.start(name))
-
-
-def connector_pause(home: Hybrid, *, table: str, name: str | None = None) -> Json:
-    """Pauses a connector, or all connectors of a table."""
-    return views.connector_views(home.table(table).connectors.pause(name))
-
-
-def connector_reset_plan(home: Hybrid, *, table: str, to: str, name: str | None = None) -> Json:
-    """What a reset of a table's stream would lose, skip and read again."""
-    return json_document(home.table(table).connectors.reset(to, name, dry_run=True).to_json())
-
-
-def connector_reset(
-    home: Hybrid, *, table: str, to: str, name: str | None = None, accepted: Mapping[str, Json] | None = None
-) -> Json:
-    """Sets the offsets to read a table's stream from; `accepted` is the result of `connector_reset_plan`."""
-    from hybrid.ingest.reset import ResetReport
-
-    accept = ResetReport.from_json(accepted) if accepted is not None else False
-    return json_document(home.table(table).connectors.reset(to, name, accept=accept).to_json())
 
 
 def pause(home: Hybrid, *, table: str, comment: str | None = None) -> Json:
@@ -348,71 +287,6 @@ def job_run(home: Hybrid, *, request: JobRequest, options: JobOptions) -> Json:
     return json_document(run_given(home.context, job, request.given, options).to_json())
 
 
-@flat(change=BackfillChange)
-def backfill_plan(home: Hybrid, *, table: str, change: BackfillChange) -> Json:
-    """Plans a correction and stages its rows."""
-    return plan_document(home.backfills.plan(table, change))
-
-
-@flat(options=BackfillOptions)
-def backfill_run(
-    home: Hybrid, *, backfill: str, document: dict[str, Any] | None = None, options: BackfillOptions
-) -> Json:
-    """Swaps in the remaining buckets of a plan; `document` is the plan as its author reviewed it."""
-    return json_value(vars(home.backfills.run(backfill, options, document)))
-
-
-def backfills(home: Hybrid, *, table: str | None = None) -> Json:
-    """The status of backfills, newest first."""
-    return [views.backfill_view(found) for found in home.backfills.statuses(table)]
-
-
-def backfill(home: Hybrid, *, backfill: str) -> Json:
-    """The status of a backfill, with its plan."""
-    status = views.backfill_view(home.backfills.status(backfill))
-    return {**status, "plan": plan_document(home.backfills.show(backfill))}
-
-
-def backfill_pause(home: Hybrid, *, backfill: str) -> Json:
-    """Pauses a run after the commit in progress."""
-    return views.backfill_view(home.backfills.pause(backfill))
-
-
-def backfill_cancel(home: Hybrid, *, backfill: str) -> Json:
-    """Cancels a run for good."""
-    return views.backfill_view(home.backfills.cancel(backfill))
-
-
-def backfill_release(home: Hybrid, *, backfill: str) -> Json:
-    """Releases the rejected rows that a cancelled backfill has claimed; a sentence."""
-    return {"sentence": home.backfills.release(backfill)}
-
-
-def backfill_revert(home: Hybrid, *, backfill: str, reason: str | None = None, user: str | None = None) -> Json:
-    """Reverts all corrections of a backfill."""
-    return json_document(home.backfills.revert(backfill, reason=reason, user=user).to_json())
-
-
-def backup_create(home: Hybrid, *, directory: str, tables: Sequence[str] | None = None) -> Json:
-    """Backs up all tables, or the named ones, into a directory."""
-    return json_document(home.backups.create(directory, tables).to_json())
-
-
-def backup_list(home: Hybrid, *, directory: str) -> Json:
-    """The backups in a directory, newest first."""
-    return [json_document(found.to_json()) for found in home.backups.list(directory)]
-
-
-def backup_verify(home: Hybrid, *, directory: str, backup: str | None = None) -> Json:
-    """Compares every byte of a backup, or of all, with its checksum."""
-    return json_document(home.backups.verify(directory, backup).to_json())
-
-
-def backup_delete(home: Hybrid, *, directory: str, backup: str) -> Json:
-    """Deletes a backup, and the files that no other backup needs."""
-    return json_document(vars(home.backups.delete(directory, backup)))
-
-
 def revert(
     home: Hybrid, *, table: str, entry: str, dry_run: bool = False, reason: str | None = None, user: str | None = None
 ) -> Json:
@@ -430,9 +304,9 @@ def replacement_end(
 
 VERBS: Mapping[str, Verb] = {
     "table_create": Verb(table_create, ADMIN),
-    "table_apply": Verb(table_apply, ADMIN, EVOLVE, when=_changes_columns),
-    "table_add": Verb(table_add, ADMIN, EVOLVE, when=_changes_columns),
-    "schema_put": Verb(schema_put, ADMIN, EVOLVE, when=_changes_columns),
+    "table_apply": Verb(table_apply, ADMIN, EVOLVE, when=changes_table_columns),
+    "table_add": Verb(table_add, ADMIN, EVOLVE, when=changes_table_columns),
+    "schema_put": Verb(schema_put, ADMIN, EVOLVE, when=changes_table_columns),
     "table_infer": Verb(table_infer, ADMIN),
     "table_validate": Verb(table_validate, READ),
     "table_list": Verb(table_list, READ),
