@@ -212,8 +212,16 @@ def test_the_root_holds_what_users_import_and_what_all_modules_share() -> None:
     assert {path.stem for path in ROOT.glob("*.py")} == AT_THE_ROOT
 
 
+LINES_MAX, LONG_MAX = 400, 5
+LONG = {
+    "query/cache/cached_rows.py": "All steps change one state in one transaction, tuned to tenths of a ms.",
+    "query/cache/follower.py": "Steps and the statements that await them share state, tuned to tenths of a ms.",
+    "api/hybrid.py": "The public class: what users call stands in one place, and each method only delegates.",
+}
+
+
 def test_modules_are_small() -> None:
-    long = {
-        str(path.relative_to(ROOT)): lines for path in MODULES if (lines := len(path.read_text().splitlines())) > 500
-    }
-    assert not long
+    """At most five modules are longer than `LINES_MAX`, each for the reason that is given here."""
+    lines = {str(path.relative_to(ROOT)): len(path.read_text(encoding="utf-8").splitlines()) for path in MODULES}
+    assert {path for path, count in lines.items() if count > LINES_MAX} == LONG.keys()
+    assert len(LONG) <= LONG_MAX and max(lines.values()) <= 500
