@@ -9,12 +9,13 @@ from typing import Protocol
 
 import pytest
 
-from tests import azure_server, s3_server
+from tests import azure_server, google_server, s3_server
 
-KINDS = ("s3", "az")
+KINDS = ("s3", "az", "gs")
 # For tests that need a server of S3: mark them with it.
 ONLY_S3 = pytest.mark.parametrize("server", ["s3"], indirect=True)
 ONLY_AZURE = pytest.mark.parametrize("server", ["az"], indirect=True)
+ONLY_GOOGLE = pytest.mark.parametrize("server", ["gs"], indirect=True)
 
 
 class StoreServer(Protocol):
@@ -47,10 +48,14 @@ def store_server(kind: str, folder: Path) -> Iterator[StoreServer]:
         if s3_server.COMMAND is None:
             pytest.skip("versitygw is not there (go install github.com/versity/versitygw/...)")
         opened = s3_server.s3_server(folder / "store")
-    else:
+    elif kind == "az":
         if azure_server.COMMAND is None:
             pytest.skip("azurite-blob is not there (npm install azurite)")
         opened = azure_server.azure_server(folder)
+    else:
+        if google_server.COMMAND is None:
+            pytest.skip("fake-gcs-server is not there (go install github.com/fsouza/fake-gcs-server@v1.56.1)")
+        opened = google_server.google_server(folder)
     with opened as server:
         server.create_bucket("bucket")
         yield server

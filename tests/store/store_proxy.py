@@ -11,9 +11,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING
 
 from tests import azure_server, s3_server
-from tests.store_servers import StoreServer
+
+if TYPE_CHECKING:  # which imports this module
+    from tests.store_servers import StoreServer
 
 
 @dataclass(frozen=True)
@@ -132,18 +135,23 @@ def shift_clock(seconds: float) -> Treatment:
 
 @dataclass
 class StoreProxy:
-    """`always` treats all requests; each of `next_puts` the next PUT that has a condition, before it."""
+    """`always` treats all requests; each of `next_puts` the next PUT that has a condition, before it.
+
+    What it has `seen` is kept if it is remembering.
+    """
 
     server: StoreServer
     address: str = ""
     always: Treatment = pass_on
     next_puts: deque[Treatment] = field(default_factory=deque)
     seen: list[Request] = field(default_factory=list)
+    is_remembering: bool = True
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def answer(self, request: Request) -> Answer | None:
         with self._lock:
-            self.seen.append(request)
+            if self.is_remembering:
+                self.seen.append(request)
             is_conditional = CONDITIONS & request.headers.keys()
             treatment = self.next_puts.popleft() if is_conditional and self.next_puts else self.always
         return treatment(request, self._send)

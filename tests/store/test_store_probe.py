@@ -13,6 +13,7 @@ from hybrid.cli.main import run
 from hybrid.store.store_backend import StoreTuning
 from hybrid.store.store_client import open_store
 from hybrid.store.store_probe import ProbeTuning, StoreCheck, Verdict, is_fit, probe_store
+from tests.google_server import GoogleServer
 from tests.s3_server import needs_s3, s3_server
 from tests.store.store_proxy import (
     CONDITIONS,
@@ -27,7 +28,7 @@ from tests.store.store_proxy import (
     refuse,
     shift_clock,
 )
-from tests.store_servers import ONLY_AZURE, StoreServer
+from tests.store_servers import ONLY_AZURE, ONLY_GOOGLE, StoreServer
 
 pytestmark = [pytest.mark.process]
 
@@ -164,6 +165,13 @@ def test_a_container_that_keeps_versions_is_unfit(proxy: StoreProxy, url: str) -
     assert unfit(checks) == {"versions"} and "versioning is on" in checks["versions"].seen
 
 
+@ONLY_GOOGLE
+def test_a_bucket_of_google_that_keeps_versions_is_unfit(proxy: StoreProxy, server: GoogleServer) -> None:
+    server.create_bucket("kept", keeps_versions=True)
+    checks = probe("gs://kept")
+    assert unfit(checks) == {"versions"} and "versioning is on" in checks["versions"].seen
+
+
 def test_a_store_without_access(proxy: StoreProxy, server: StoreServer) -> None:
     checks = probe(f"{server.kind}://nowhere")
     assert unfit(checks) == {"access"} and checks["clock"].verdict is Verdict.FIT
@@ -171,8 +179,8 @@ def test_a_store_without_access(proxy: StoreProxy, server: StoreServer) -> None:
     assert "cleanup" not in checks
 
 
-SECRETS = {"s3": "AWS_SECRET_ACCESS_KEY", "az": "AZURE_STORAGE_ACCOUNT_KEY"}
-WRONG = {"s3": "another-secret-of-tests", "az": "YW5vdGhlci1zZWNyZXQtb2YtdGVzdHM="}
+SECRETS = {"s3": "AWS_SECRET_ACCESS_KEY", "az": "AZURE_STORAGE_ACCOUNT_KEY", "gs": "GOOGLE_BEARER_TOKEN"}
+WRONG = {"s3": "another-secret-of-tests", "az": "YW5vdGhlci1zZWNyZXQtb2YtdGVzdHM=", "gs": "another-secret-of-tests"}
 
 
 def test_the_command(
@@ -190,7 +198,7 @@ def test_the_command(
     assert run(words) == 3
     shown = capsys.readouterr()
     assert f"not fit: access: {url}: cannot write" in shown.out and "does not accept the keys" in shown.out
-    assert f"    hint: Set {secret.partition('_')[0]}_" in shown.out
+    assert f" {secret.partition('_')[0]}_" in shown.out.partition("    hint: ")[2]
     assert shown.err.endswith(f"{url} is not fit to hold a warehouse.\n")
     assert "secret-of-tests" not in shown.out + shown.err and WRONG[server.kind] not in shown.out + shown.err
     assert not (tmp_path / "none").exists()
