@@ -1,9 +1,9 @@
 """A server of Google's XML API on a free port of this machine: fake-gcs-server behind a translator.
 
-fake-gcs-server 1.56.1 answers a plain `PUT /bucket/name` of the XML API with 400 "invalid uploadType", has no uploads in
-parts there, and no start of lists; obstore writes by the XML API alone. So the translator below takes the XML API, as
-https://cloud.google.com/storage/docs/xml-api/overview describes it, and asks the JSON API. What keeps conditions
-(`ifGenerationMatch`), generations, lists and bytes is fake-gcs-server; what is said of errors is the translator's.
+fake-gcs-server 1.56.1 answers a plain `PUT /bucket/name` of the XML API with 400 "invalid uploadType", and has neither
+uploads in parts there nor the start of a list; obstore writes by the XML API alone. So the translator below takes that
+API, as https://cloud.google.com/storage/docs/xml-api/overview describes it, and asks the JSON API. Conditions
+(`ifGenerationMatch`), generations, lists and bytes are kept by fake-gcs-server; names of errors are the translator's.
 """
 
 from __future__ import annotations

@@ -26,9 +26,10 @@ _GOOGLE_KEY_FILES = ("GOOGLE_SERVICE_ACCOUNT", "GOOGLE_SERVICE_ACCOUNT_PATH", "S
 _SETUP_FAULTS = (
     ("Invalid Access Key", "the account's key is not base64"),
     ("Missing component in SAS", "the shared access signature has a damaged part"),
+    ("Failed parsing an SAS key", "the shared access signature has a damaged part"),
     ("Unable to open service account file", "the file of the service account cannot be read"),
     ("Unable to decode service account file", "the service account's key is not JSON of the form"),
-    ("cannot both", "a service account's file and its key are both named"),
+    ("One of service account path or service account key", "a service account's file and its key are both named"),
 )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hybrid.errors import StoreError
+from hybrid.errors import SpecError, StoreError
 from hybrid.store.conditional_put import PutOutcome
 from hybrid.store.store_backend import StoreTuning
 from hybrid.store.store_client import StoreClient, open_store
@@ -146,7 +146,6 @@ def test_a_service_that_cannot_begin_a_list_with_a_key(proxy: StoreProxy) -> Non
 
 
 def test_a_name_that_azure_would_change_is_refused(proxy: StoreProxy) -> None:
-    from hybrid.errors import SpecError
 
     with pytest.raises(SpecError, match="ends with a dot"):
         open_store(URL, HASTY).create("a./b", b"x")

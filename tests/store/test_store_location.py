@@ -75,6 +75,7 @@ def test_endpoints_that_cannot_be(environment: pytest.MonkeyPatch, endpoint: str
         ("az://lake", {}, "does not name the storage account"),
         ("az://lake", {"AZURE_STORAGE_ACCOUNT_KEY": "hidden"}, "does not name the storage account"),
         ("az://lake", {"AZURE_STORAGE_ACCOUNT_KEY": "%hidden%"}, "the account's key is not base64"),
+        ("az://lake", {"AZURE_STORAGE_SAS_TOKEN": "hidden"}, "the shared access signature has a damaged part"),
         ("az://lake", {"AZURE_STORAGE_ENDPOINT": "https://u:hidden@h"}, "is not a URL such as"),
         ("az://lake", {"AZURE_STORAGE_ENDPOINT": "https://h?sig=hidden"}, "is not a URL such as"),
         ("az://lake", {"AZURE_USE_FABRIC_ENDPOINT": "true"}, "OneLake of Microsoft Fabric cannot hold a warehouse"),
