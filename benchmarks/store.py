@@ -27,7 +27,7 @@ from tests.lake.test_files import write
 from tests.lake.test_transaction import COLUMNS, after, rows_of
 from tests.mirrors import Writer, new_url
 from tests.s3_server import S3Server, s3_server
-from tests.store.s3_proxy import s3_proxy
+from tests.store.store_proxy import store_proxy
 
 
 def main() -> None:
@@ -94,7 +94,7 @@ def _commits(folder: Path, server: S3Server, count: int) -> None:
     print(f"commit of one file, ms, median of {count}: {median(here):.1f} here, {median(there):.1f} on the store")
     late = sorted(lags)[-max(1, count // 100)]
     print(f"a follower that looks every 20 ms has it after, ms: median {median(lags):.0f}, p99 {late:.0f}")
-    with s3_proxy(server) as proxy:
+    with store_proxy(server) as proxy:
         os.environ["AWS_ENDPOINT_URL"] = f"http://{proxy.address}"
         counted = Writer.at(writer.folder, writer.url)
         _commit(counted.half, count)

@@ -1,4 +1,4 @@
-"""Homes whose warehouse is on a real S3 server, without the processes of a product's server."""
+"""Homes whose warehouse is on a real server of stores, without the processes of a product's server."""
 
 from __future__ import annotations
 
@@ -57,5 +57,5 @@ class Writer:
         return f"{self.url}/{self.mirror.key_of(self.half)}"
 
 
-def new_url() -> str:
-    return f"s3://bucket/{uuid.uuid4().hex}"
+def new_url(kind: str = "s3") -> str:
+    return f"{kind}://bucket/{uuid.uuid4().hex}"

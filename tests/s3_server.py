@@ -33,6 +33,7 @@ class S3Server(NamedTuple):
 
     address: str
     process: S3Process
+    kind: str = "s3"
 
     @property
     def endpoint(self) -> dict[str, str]:
@@ -42,7 +43,11 @@ class S3Server(NamedTuple):
     @property
     def environment(self) -> dict[str, str]:
         """The variables of somebody who may write."""
-        return {"AWS_ENDPOINT_URL": f"http://{self.address}", "AWS_REGION": _REGION,
+        return self.environment_at(self.address)
+
+    def environment_at(self, address: str) -> dict[str, str]:
+        """These variables with another address, as of a proxy."""
+        return {"AWS_ENDPOINT_URL": f"http://{address}", "AWS_REGION": _REGION,
                 "AWS_ACCESS_KEY_ID": _KEY, "AWS_SECRET_ACCESS_KEY": _SECRET}  # fmt: skip
 
     @property

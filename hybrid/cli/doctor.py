@@ -65,7 +65,8 @@ def _probe(cli: Cli, url: str, name: str | None, repair: bool) -> int:
     refuse_server(
         cli, "hybrid doctor --store", "Leave --server away: this machine's access is checked.", flag_only=True
     )
-    from hybrid.store.store_client import StoreTuning, open_store
+    from hybrid.store.store_backend import StoreTuning
+    from hybrid.store.store_client import open_store
     from hybrid.store.store_probe import is_fit, probe_store
 
     client = open_store(url, StoreTuning(patience_s=_PATIENCE_S))

@@ -36,7 +36,7 @@ KEYS = (
     Key("server", None, str, "URL of a running server that is to do the work"),
     Key("token", None, str, "secret of an account on that server; better in HYBRID_TOKEN than on a command line"),
     Key("catalog", None, str, "PostgreSQL URL of the record of runs; without it, SQLite in the home"),
-    Key("warehouse", None, str, "S3 URL of the tables, s3://bucket/prefix; without it, only the home has them"),
+    Key("warehouse", None, str, "URL of the tables, such as s3://bucket/prefix; without it, only the home has them"),
     Key("take_over_after_s", 0, int, "silence after which a server that follows takes over, seconds; 0: never"),
     Key("lock_timeout_s", 60.0, float, "how long an operation waits for another operation on the same half, seconds"),
     Key("ingest_interval_s", 1.0, float, "a server's pause between looks at a topic, seconds"),

@@ -37,7 +37,10 @@ class PutOutcome(StrEnum):
 
 @dataclass(frozen=True)
 class ObjectContent:
-    """The bytes of an object; `modified` is the store's time of its last write, in whole seconds."""
+    """The bytes of an object; `modified` is the store's time of its last write, in whole seconds.
+
+    `etag` is what a condition names: the ETag, or Google's generation. `version` only if the store keeps versions.
+    """
 
     data: bytes
     etag: str
@@ -47,7 +50,7 @@ class ObjectContent:
 
 @dataclass(frozen=True)
 class WrittenObject:
-    """What the store says of a write; `version` only if it keeps versions."""
+    """What the store says of a write: `etag` and `version` as of `ObjectContent`."""
 
     etag: str
     version: str | None = None

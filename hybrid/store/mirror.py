@@ -31,7 +31,8 @@ from hybrid.store.store_location import parse_location
 
 if TYPE_CHECKING:  # a home without a store must not pay for these imports
     from hybrid.store.ownership import Ownership, WarehouseOwner
-    from hybrid.store.store_client import StoreClient, StoreTuning
+    from hybrid.store.store_backend import StoreTuning
+    from hybrid.store.store_client import StoreClient
 
 T = TypeVar("T")
 

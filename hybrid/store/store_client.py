@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, TypeVar
 
@@ -19,34 +18,27 @@ from hybrid.store.conditional_put import (
     WrittenObject,
     repeated,
 )
+from hybrid.store.store_backend import StoreBackend, StoreTuning, open_backend
 from hybrid.store.store_clock import StoreTime, read_store_time
 from hybrid.store.store_faults import Fault, classify, store_error
-from hybrid.store.store_location import StoreLocation, check_endpoint, parse_location
+from hybrid.store.store_location import StoreKind, StoreLocation, check_key, parse_location
 
 if TYPE_CHECKING:
     import obstore
-    from obstore.store import S3Store
 
 T = TypeVar("T")
 
-_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 # The smallest part of S3 but for the last one.
 PART_BYTES = 5 << 20
 _RANGE_BYTES = 8 << 20
 
 
 @dataclass(frozen=True)
-class StoreTuning:
-    """Seconds: for a connection, for one request, and for an operation that repeats its requests after silence."""
-
-    connect_s: float = 5.0
-    request_s: float = 20.0
-    patience_s: float = 45.0
-
-
-@dataclass(frozen=True)
 class ListedObject:
-    """An object of a list, without its bytes. `key` is relative to the store's prefix, `modified` in whole seconds."""
+    """An object of a list, without its bytes. `key` is relative to the store's prefix, `modified` in whole seconds.
+
+    `etag` is none that a condition of Google names.
+    """
 
     key: str
     size: int
@@ -63,49 +55,28 @@ class StoreFolder:
 
 
 def open_store(url: str, tuning: StoreTuning | None = None) -> StoreClient:
-    """A client of the store at `s3://bucket/prefix`; nothing is requested yet.
+    """A client of the store at `s3://bucket/prefix`, `az://container/prefix` or `gs://bucket/prefix`.
 
-    Keys, region, endpoint and the style of addresses come from the environment, by the names that AWS gives them. A
-    plain http endpoint is used if it is named as one. SpecError for a URL or an endpoint that cannot be, MachineError
-    when obstore is not installed.
+    Nothing is requested yet. Keys, account and endpoint come from the environment, by the names that obstore gives
+    them. SpecError for a URL or an environment that cannot be, MachineError when obstore is not installed.
     """
     tuning = tuning or StoreTuning()
     location = parse_location(url)
-    try:
-        from obstore.store import S3Store
-    except ImportError as error:
-        raise MachineError(
-            f"The object store {location.url} needs the package obstore, which is not installed.",
-            hint="pip install 'hybrid[store]'",
-        ) from error
-    endpoint = next((check_endpoint(os.environ[name]) for name in _ENDPOINTS if os.environ.get(name)), "")
-    store = S3Store(
-        location.bucket,
-        prefix=location.prefix or None,
-        # The rest is in the environment. One object a request: a list of objects to delete has no order.
-        config={"conditional_put": "etag", "disable_bulk_delete": True},
-        client_options={
-            "allow_http": endpoint.startswith("http://"),
-            "connect_timeout": timedelta(seconds=tuning.connect_s),
-            "timeout": timedelta(seconds=tuning.request_s),
-        },
-        retry_config={"max_retries": 0},  # a conditional write is repeated here, where its outcome is compared
-    )
-    return StoreClient(location, store, tuning)
+    return StoreClient(location, open_backend(location, tuning), tuning)
 
 
 class StoreClient:
     """The objects below one prefix. Keys are relative to it. Thread-safe.
 
     Each operation repeats its requests after silence for the time of `tuning.patience_s`, then raises StoreError with
-    the kind of the failure as its `fault`.
+    the kind of the failure as its `fault`. SpecError for a key that the store cannot have.
     """
 
-    def __init__(self, location: StoreLocation, store: S3Store, tuning: StoreTuning) -> None:
+    def __init__(self, location: StoreLocation, backend: StoreBackend, tuning: StoreTuning) -> None:
         import obstore
 
         self.location, self.tuning = location, tuning
-        self._store, self._obstore = store, obstore
+        self._store, self._time_url, self._obstore = backend.store, backend.time_url, obstore
 
     def get(self, key: str, patience_s: float | None = None) -> ObjectContent | None:
         """The object, or None if there is none. `patience_s` bounds the patience of this request further."""
@@ -119,15 +90,20 @@ class StoreClient:
         return self._put(key, data, None)
 
     def replace(self, key: str, data: bytes, etag: str) -> PutResult:
-        """Write over the object with this ETag (If-Match): `MADE`, `CHANGED` or `UNKNOWN`; bytes as for `create`."""
+        """Write over the object with this ETag (If-Match; of Google the generation), and no other.
+
+        `MADE`, `CHANGED` or `UNKNOWN`; bytes as for `create`.
+        """
         return self._put(key, data, etag)
 
     def upload(self, key: str, data: bytes, part_bytes: int = PART_BYTES) -> WrittenObject:
         """Write an object without condition, in several parts if it is longer than one: for names never used twice."""
+        check_key(self.location, key)
+        is_long = len(data) > part_bytes
         return self._repeated(
             f"write {key}",
-            lambda: _written(
-                self._obstore.put(self._store, key, data, use_multipart=len(data) > part_bytes, chunk_size=part_bytes)
+            lambda: self._written(
+                self._obstore.put(self._store, key, data, use_multipart=is_long, chunk_size=part_bytes)
             ),
         )
 
@@ -144,6 +120,7 @@ class StoreClient:
 
     def upload_file(self, key: str, path: Path, part_bytes: int = PART_BYTES) -> None:
         """Write an object with the bytes of a file, in parts if it is longer than one; as `upload`, not in memory."""
+        check_key(self.location, key)
         is_long = path.stat().st_size > part_bytes
         self._repeated(
             f"write {key}",
@@ -177,12 +154,14 @@ class StoreClient:
 
     def list_below(self, prefix: str = "", *, offset: str | None = None) -> list[ListedObject]:
         """The objects whose keys begin with `prefix/`, in the store's order; only those behind the key `offset`."""
-        return self._repeated(
-            f"list '{prefix}'",
-            lambda: [
-                _listed(meta) for meta in self._obstore.list(self._store, prefix or None, offset=offset).collect()
-            ],
-        )
+
+        def look() -> list[ListedObject]:
+            found = map(_listed, self._obstore.list(self._store, prefix or None, offset=offset).collect())
+            # Azure can begin a list with a key since 2026 only; a service that does not know this lists everything.
+            is_from = offset is not None and self.location.kind is StoreKind.AZURE
+            return [item for item in found if not is_from or item.key > (offset or "")]
+
+        return self._repeated(f"list '{prefix}'", look)
 
     def list_folder(self, prefix: str = "") -> StoreFolder:
         """The objects right below a prefix, and the prefixes below it (delimiter `/`)."""
@@ -193,18 +172,32 @@ class StoreClient:
 
         return self._repeated(f"list '{prefix}'", look)
 
+    def has_replaced(self, key: str, etag: str) -> bool:
+        """Whether an object of Google can still be read by a generation that was replaced: it keeps versions then."""
+
+        def look() -> bool:
+            try:
+                self._obstore.get(self._store, key, options={"version": etag}).bytes()
+                return True
+            except FileNotFoundError:
+                return False
+
+        return self._repeated(f"read an older {key}", look)
+
     def time(self) -> StoreTime:
         """The store's time beside this machine's: `Date` of an answer to a request without signature."""
-        signed = self._repeated(
-            "read the time", lambda: self._obstore.sign(self._store, "GET", "-", timedelta(seconds=1))
-        )
-        return self._repeated("read the time", lambda: read_store_time(signed.partition("?")[0], self.tuning.request_s))
+        url = self._repeated("read the time", self._time_url)
+        return self._repeated("read the time", lambda: read_store_time(url, self.tuning.request_s))
 
     def _put(self, key: str, data: bytes, etag: str | None) -> PutResult:
-        mode: obstore.PutMode = "create" if etag is None else {"e_tag": etag}
+        check_key(self.location, key)
+        condition: obstore.UpdateVersion = {"version": etag} if self._has_generations else {"e_tag": etag}
+        mode: obstore.PutMode = "create" if etag is None else condition
 
         def send() -> WrittenObject:
-            return _written(_asking(lambda: self._obstore.put(self._store, key, data, mode=mode, use_multipart=False)))
+            return _asking(
+                lambda: self._written(self._obstore.put(self._store, key, data, mode=mode, use_multipart=False))
+            )
 
         write = ConditionalPut(data, etag, send, lambda: _asking(lambda: self._read(key)))
         try:
@@ -216,11 +209,23 @@ class StoreClient:
         try:
             answer = self._obstore.get(self._store, key)
             meta = answer.meta
-            return ObjectContent(bytes(answer.bytes()), meta["e_tag"] or "", meta["last_modified"], meta["version"])
+            etag, version = self._state(meta["e_tag"], meta["version"])
+            return ObjectContent(bytes(answer.bytes()), etag, meta["last_modified"], version)
         except FileNotFoundError as error:
             if classify(error).fault is Fault.MISSING:
                 return None
             raise
+
+    def _written(self, result: obstore.PutResult) -> WrittenObject:
+        return WrittenObject(*self._state(result["e_tag"], result["version"]))
+
+    def _state(self, etag: str | None, version: str | None) -> tuple[str, str | None]:
+        """What conditions name, and the version if the store keeps them. Every answer of Google has a generation."""
+        return (version or "", None) if self._has_generations else (etag or "", version)
+
+    @property
+    def _has_generations(self) -> bool:
+        return self.location.kind is StoreKind.GOOGLE
 
     def _range(self, key: str, start: int, length: int) -> bytes:
         return self._repeated(
@@ -253,10 +258,6 @@ def _write(file: IO[bytes], chunk: bytes) -> None:
         file.write(chunk)
     except OSError as error:
         raise MachineError(f"{file.name}: {error.strerror}.") from error
-
-
-def _written(result: obstore.PutResult) -> WrittenObject:
-    return WrittenObject(result["e_tag"] or "", result["version"])
 
 
 def _listed(meta: obstore.ObjectMeta) -> ListedObject:

@@ -1,7 +1,7 @@
 """What has gone wrong at an object store, by kind, and the errors that say so.
 
 obstore tells status and cause in the text of its exceptions alone. A store's answer may repeat parts of a request, so
-nothing of it is shown but the name of its error. `tests/store` holds the texts that are read here against a real store.
+nothing of it is shown but the name of its error. `tests/store` holds the texts that are read here against real servers.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from enum import StrEnum
 
 from hybrid.errors import StoreError
 from hybrid.store.store_location import StoreLocation
+from hybrid.store.store_remedies import fault_sentence, remedy
 
 
 class Fault(StrEnum):
@@ -49,7 +50,7 @@ class StoreFailure:
         return self.fault in {Fault.UNREACHABLE, Fault.CONFLICT}
 
 
-_STATUS = re.compile(r"(?:status code:|status:) (\d{3})\b")
+_STATUS = re.compile(r"(?:status code:|status:|\(code:) (\d{3})\b")
 _CODE = re.compile(r"<Code>(\w{1,64})</Code>")
 _KIND = re.compile(r"HttpError \{\s*kind: (\w+)")
 _BY_CODE = {
@@ -78,7 +79,65 @@ _BY_CODE = {
     "InternalError": Fault.UNREACHABLE,
     "ServiceUnavailable": Fault.UNREACHABLE,
     "RequestTimeout": Fault.UNREACHABLE,
+    **dict.fromkeys(("BlobNotFound", "PathNotFound"), Fault.MISSING),  # Azure's names from here on
+    **dict.fromkeys(("BlobAlreadyExists", "ConditionNotMet", "TargetConditionNotMet"), Fault.CONDITION),
+    **dict.fromkeys(
+        (
+            "ContainerNotFound",
+            "ContainerBeingDeleted",
+            "ContainerDisabled",
+            "FilesystemNotFound",
+            "InvalidResourceName",
+        ),
+        Fault.BUCKET,
+    ),
+    **dict.fromkeys(
+        (
+            "AuthorizationFailure",
+            "AuthorizationPermissionMismatch",
+            "AuthorizationProtocolMismatch",
+            "AuthorizationResourceTypeMismatch",
+            "AuthorizationServiceMismatch",
+            "AuthorizationSourceIPMismatch",
+            "InsufficientAccountPermissions",
+            "AccountIsDisabled",
+            "PublicAccessNotPermitted",
+            "LeaseIdMissing",
+            "BlobImmutableDueToPolicy",
+            "BlobImmutableDueToLegalHold",
+        ),
+        Fault.PERMISSION,
+    ),
+    **dict.fromkeys(
+        (
+            "AuthenticationFailed",
+            "InvalidAuthenticationInfo",
+            "NoAuthenticationInformation",
+            "KeyBasedAuthenticationNotPermitted",
+        ),
+        Fault.CREDENTIALS,
+    ),
+    **dict.fromkeys(("ServerBusy", "OperationTimedOut"), Fault.UNREACHABLE),
+    "AuthenticationRequired": Fault.CREDENTIALS,  # Google's names from here on
+    **dict.fromkeys(("AccountProblem", "InvalidSecurity", "UserProjectMissing"), Fault.PERMISSION),
+    **dict.fromkeys(("RateLimitExceeded", "rateLimitExceeded"), Fault.UNREACHABLE),
 }
+_AZURE_DELETE, _AZURE_NO_CONTAINER = "Bulk delete request failed for key", "The specified container does not exist"
+# Azure has one name for a wrong key, an expired signature and a wrong clock; a detail beside it tells which.
+_AZURE_REFUSAL = "Server failed to authenticate the request"
+_BY_DETAIL = (
+    ("Request date header too old", Fault.CLOCK, "RequestDateTooOld"),
+    ("not valid in the specified time frame", Fault.EXPIRED, "SignatureNotValidNow"),
+    ("token is expired", Fault.EXPIRED, "TokenExpired"),
+)
+# Of the services that give tokens for keys: Google's, and Microsoft Entra's with a number of its own.
+_TOKEN_REQUEST = "Error performing token request"
+_TOKEN_ERROR = re.compile(r'"error"\s*:\s*"(\w{1,64})"')
+_BY_TOKEN_DETAIL = (
+    ("AADSTS7000222", Fault.EXPIRED),
+    ("AADSTS700024", Fault.CLOCK),
+    ("reasonable timeframe", Fault.CLOCK),
+)
 _BY_STATUS = {
     301: Fault.REGION,
     304: Fault.CONDITION,
@@ -100,7 +159,9 @@ _CAUSES = (
     ("IncompleteMessage", "the connection was closed without an answer"),
     ("ConnectionReset", "the connection was reset"),
 )
-_METADATA_SERVICE = re.compile(r"169\.254\.|fd00:ec2|/latest/(?:api/token|meta-data)|AssumeRoleWithWebIdentity")
+_METADATA_SERVICE = re.compile(
+    r"169\.254\.|fd00:ec2|/latest/(?:api/token|meta-data)|AssumeRoleWithWebIdentity|/computeMetadata/|/metadata/identity"
+)
 
 
 def classify(error: BaseException) -> StoreFailure:
@@ -114,48 +175,42 @@ def classify(error: BaseException) -> StoreFailure:
     code, status = _CODE.search(text), _STATUS.search(text)
     number = int(status[1]) if status else 0
     may_be_done = number >= 500 and number != 501
+    if 400 <= number < 500 and (refusal := _refused_sign_in(text, code[1] if code is not None else "")):
+        return refusal
     if code is not None and code[1] in _BY_CODE:
         return StoreFailure(_BY_CODE[code[1]], code[1], may_be_done)
     if number:
         fault = Fault.UNREACHABLE if may_be_done else _BY_STATUS.get(number, Fault.OTHER)
+        if number == 404 and _AZURE_DELETE in text:  # the part of an answer for one object has no name
+            fault = Fault.BUCKET if _AZURE_NO_CONTAINER in text else Fault.MISSING
         return StoreFailure(fault, code[1] if code is not None else f"HTTP status {number}", may_be_done)
     if "redirect without LOCATION" in text:
         return StoreFailure(Fault.REGION, "a redirect to another region")
     if kind := _KIND.search(text):
         cause = next((cause for word, cause in _CAUSES if word in text), f"the request failed ({kind[1]})")
         return StoreFailure(Fault.UNREACHABLE, cause, may_be_done=kind[1] != "Connect")
+    if "az account get-access-token" in text:
+        return StoreFailure(Fault.CREDENTIALS, "az account get-access-token failed")
     return StoreFailure(Fault.OTHER, type(error).__name__, may_be_done=True)
 
 
-_SENTENCES = {
-    Fault.BUCKET: "The bucket does not exist",
-    Fault.REGION: "The bucket is in another region",
-    Fault.PERMISSION: "The store does not permit it",
-    Fault.CREDENTIALS: "The store does not accept the keys",
-    Fault.EXPIRED: "The session token has expired",
-    Fault.CLOCK: "The store refuses the request for its time: this machine's clock is wrong",
-    Fault.UNREACHABLE: "The store does not answer",
-    Fault.NO_CONDITIONS: "The store does not carry out conditional writes",
-    Fault.CONFLICT: "Other writers keep the store from carrying out the request",
-}
-REMEDIES = {
-    Fault.BUCKET: "Create the bucket, or correct its name; AWS_ENDPOINT_URL names a store other than AWS.",
-    Fault.REGION: "Set AWS_REGION to the region of the bucket.",
-    Fault.PERMISSION: "Permit s3:GetObject, s3:PutObject, s3:DeleteObject below the prefix, and s3:ListBucket.",
-    Fault.CREDENTIALS: "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, and AWS_SESSION_TOKEN of temporary keys.",
-    Fault.EXPIRED: "Fetch new temporary keys, and set all three variables: AWS_SESSION_TOKEN belongs to its keys.",
-    Fault.CLOCK: "Let NTP set the clock of this machine.",
-    Fault.UNREACHABLE: "Check AWS_ENDPOINT_URL, the network between, and whether the store is up.",
-    Fault.NO_CONDITIONS: "Use a store, or a version of it, with If-None-Match and If-Match for PutObject.",
-    Fault.CONFLICT: "Repeat it when fewer processes write there.",
-}
+def _refused_sign_in(text: str, code: str) -> StoreFailure | None:
+    """The kind of a refusal that says more than its name does: of a signature, or of keys for which a token is."""
+    if _TOKEN_REQUEST in text:
+        name = _TOKEN_ERROR.search(text)
+        fault = next((fault for words, fault in _BY_TOKEN_DETAIL if words in text), Fault.CREDENTIALS)
+        return StoreFailure(fault, name[1] if name is not None else "no token for these keys")
+    if _AZURE_REFUSAL in text or code in {"AuthenticationFailed", "InvalidAuthenticationInfo"}:
+        details = (StoreFailure(fault, cause) for words, fault, cause in _BY_DETAIL if words in text)
+        return next(details, StoreFailure(Fault.CREDENTIALS, code or "AuthenticationFailed"))
+    return None
 
 
 def store_error(location: StoreLocation, deed: str, failure: StoreFailure) -> StoreError:
     """The error for a failed request. `deed` says what was tried, such as `read x`."""
-    sentence = _SENTENCES.get(failure.fault, "The store refuses the request")
+    sentence = fault_sentence(location.kind, failure.fault)
     return StoreError(
         f"{location.url}: cannot {deed}. {sentence} ({failure.cause}).",
-        hint=REMEDIES.get(failure.fault),
+        hint=remedy(location.kind, failure.fault),
         fault=failure.fault,
     )

@@ -16,12 +16,19 @@ from threading import Barrier
 from hybrid.errors import StoreError
 from hybrid.store.conditional_put import PutOutcome, PutResult
 from hybrid.store.store_client import PART_BYTES, StoreClient
-from hybrid.store.store_faults import REMEDIES, Fault
+from hybrid.store.store_faults import Fault
+from hybrid.store.store_location import StoreKind
+from hybrid.store.store_remedies import remedy
 
 CLOCK_DIFFERENCE_MAX_S = 30.0
 _NAMES = 12
-_NO_CONDITIONS = REMEDIES[Fault.NO_CONDITIONS]
 _STALE = "Ask for direct access: a cache or a replica answers in between."
+_CONDITIONS = {
+    StoreKind.S3: ("If-None-Match", "If-Match"),
+    StoreKind.AZURE: ("If-None-Match", "If-Match"),
+    StoreKind.GOOGLE: ("generation 0", "the generation"),
+}
+_SOFT_DELETE = "soft delete, which keeps what was deleted for some days, is not seen from here"
 _VERSIONS = "Use a bucket without versioning and object lock: values that a purge removes would stay in old versions."
 
 
@@ -82,6 +89,9 @@ class _Probe:
 
     def __init__(self, client: StoreClient, tuning: ProbeTuning) -> None:
         self._client, self._tuning = client, tuning
+        self._kind = client.location.kind
+        self._no_conditions = remedy(self._kind, Fault.NO_CONDITIONS)
+        self._creating, self._replacing = _CONDITIONS[self._kind]
         self._folder = f"hybrid-probe-{secrets.token_hex(8)}"
         self._versions = set[str]()
         self.has_written = False
@@ -112,7 +122,7 @@ class _Probe:
         ahead_s = moment.ahead_s
         seen = f"this machine's clock is {abs(ahead_s):.1f} s {'ahead of' if ahead_s > 0 else 'behind'} the store's"
         if abs(ahead_s) - moment.within_s > CLOCK_DIFFERENCE_MAX_S:
-            raise _UnfitError(f"{seen}; {CLOCK_DIFFERENCE_MAX_S:.0f} s are the most", REMEDIES[Fault.CLOCK])
+            raise _UnfitError(f"{seen}; {CLOCK_DIFFERENCE_MAX_S:.0f} s are the most", remedy(self._kind, Fault.CLOCK))
         return f"{seen}, within {moment.within_s:.1f} s"
 
     def access(self) -> str:
@@ -129,23 +139,23 @@ class _Probe:
     def create(self) -> str:
         for race in range(self._tuning.races):
             key = self._key(f"create-{race}")
-            self._race(key, "If-None-Match", partial(self._client.create, key))
-            self._refused(self._client.create(key, _unique()), "a second write with If-None-Match")
-        return self._races("If-None-Match")
+            self._race(key, self._creating, partial(self._client.create, key))
+            self._refused(self._client.create(key, _unique()), f"a second write with {self._creating}")
+        return self._races(self._creating)
 
     def replace(self) -> str:
         for race in range(self._tuning.races):
             key = self._key(f"replace-{race}")
             etag = self._made(key)
-            self._race(key, "If-Match", partial(self._client.replace, key, etag=etag))
-            for stale_key, what in ((key, "an ETag of before"), (self._key("never"), "no object there")):
+            self._race(key, self._replacing, partial(self._client.replace, key, etag=etag))
+            for stale_key, what in ((key, "a state of before"), (self._key("never"), "no object there")):
                 late = self._client.replace(stale_key, _unique(), etag)
-                self._refused(late, f"a write with If-Match and {what}")
-        return self._races("If-Match")
+                self._refused(late, f"a write with {self._replacing} and {what}")
+        return self._races(self._replacing)
 
     def _races(self, condition: str) -> str:
         races, writers = self._tuning.races, self._tuning.writers
-        return f"{races} times {writers} writers at once with {condition}: one won each time, later ones got 412"
+        return f"{races} times {writers} writers at once with {condition}: one won each time, later ones were refused"
 
     def read(self) -> str:
         for at in range(self._tuning.rounds):
@@ -165,8 +175,9 @@ class _Probe:
             listed = [found.key for found in self._client.list_below(prefix)]
             if listed != sorted(names[: at + 1]):
                 raise _UnfitError(f"a list after {at + 1} writes has {len(listed)} names, or another order", _STALE)
-        behind = [found.key for found in self._client.list_below(prefix, offset=sorted(names)[4])]
-        if behind != sorted(names)[5:]:
+        folder = sorted(name for name in names if name.startswith(f"{prefix}/1/"))
+        behind = [found.key for found in self._client.list_below(f"{prefix}/1", offset=folder[0])]
+        if behind != folder[1:]:
             raise _UnfitError("a list from a name on (start-after) has other names", None)
         if self._client.list_folder(prefix).folders != tuple(f"{prefix}/{at}" for at in range(3)):
             raise _UnfitError("a list by delimiter has other prefixes", None)
@@ -185,10 +196,23 @@ class _Probe:
         return f"{self._tuning.rounds} objects were neither read nor listed right after they were deleted"
 
     def versions(self) -> str:
+        if self._kind is StoreKind.GOOGLE:
+            return self._generations()
+        if not self._versions and self._kind is StoreKind.AZURE:
+            return f"answers name no versions: versioning is off; {_SOFT_DELETE}"
         if not self._versions:
             return "answers name no versions: versioning and object lock are off, or the store does not tell"
         state = "suspended" if self._versions == {"null"} else "on"
         raise _UnfitError(f"versioning is {state}: answers name versions of objects", _VERSIONS)
+
+    def _generations(self) -> str:
+        """Google names a generation in every answer: one that was replaced can be read only if it keeps versions."""
+        key = self._key("versions")
+        first = self._made(key)
+        self._client.replace(key, _unique(), first)
+        if self._client.has_replaced(key, first):
+            raise _UnfitError("versioning is on: an object that was replaced can be read", _VERSIONS)
+        return f"an object that was replaced cannot be read: versioning is off; {_SOFT_DELETE}"
 
     def multipart(self) -> str:
         key, data = self._key("multipart"), secrets.token_bytes(PART_BYTES + (1 << 20))
@@ -239,7 +263,8 @@ class _Probe:
         self._note(*results)
         if len(won) != 1:
             raise _UnfitError(
-                f"of {self._tuning.writers} writers at once with {condition} {len(won)} won, not one", _NO_CONDITIONS
+                f"of {self._tuning.writers} writers at once with {condition} {len(won)} won, not one",
+                self._no_conditions,
             )
         self._expect(key, won[0], "written by the winner")
 
@@ -248,7 +273,7 @@ class _Probe:
         if result.outcome not in {PutOutcome.EXISTS, PutOutcome.CHANGED}:
             is_silent = result.outcome is PutOutcome.UNKNOWN
             verdict = Verdict.UNCHECKED if is_silent else Verdict.UNFIT
-            raise _UnfitError(f"{what}: {result.outcome}", None if is_silent else _NO_CONDITIONS, verdict)
+            raise _UnfitError(f"{what}: {result.outcome}", None if is_silent else self._no_conditions, verdict)
 
     def _made(self, key: str, data: bytes | None = None) -> str:
         """The ETag of a new object."""

@@ -22,54 +22,62 @@ from hybrid.lake.transaction import LogTransaction
 from hybrid.operations.warehouse.pull import fence_half
 from hybrid.store.mirror import DEFINITION_FILE, Mirror, configure, mark, new_half_key, read_mark
 from hybrid.store.ownership import WarehouseOwner
-from hybrid.store.store_client import StoreTuning
+from hybrid.store.store_backend import StoreTuning
 from tests.every_type import every_type
 from tests.lake.test_files import write
 from tests.lake.test_transaction import COLUMNS, ODD_NAMES, add, after, foreign, rows_of, segments
 from tests.mirrors import Writer, new_url
-from tests.s3_server import S3Server, needs_s3, s3_server
-from tests.store.s3_proxy import S3Proxy, lose_answer, lose_request, refuse, s3_proxy
+from tests.store.store_proxy import StoreProxy, lose_answer, lose_request, refuse, store_proxy
+from tests.store_servers import KINDS, StoreServer, store_server
 
-pytestmark = [pytest.mark.process, needs_s3]
+pytestmark = [pytest.mark.process]
 
 KILLED = [("staged", False), ("uploaded", False), ("put", True), ("linked", True)]
 NOTE = entry_text([commit_info("note", 0, is_append=True)])
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
-    with s3_server(tmp_path_factory.mktemp("s3") / "store") as found:
-        found.create_bucket("bucket")
+@pytest.fixture(scope="module", params=KINDS)
+def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreServer]:
+    with store_server(request.param, tmp_path_factory.mktemp(request.param)) as found:
         yield found
 
 
 @pytest.fixture(autouse=True)
-def environment(server: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def environment(server: StoreServer, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in server.environment.items():
         monkeypatch.setenv(name, value)
 
 
 @pytest.fixture
-def writer(tmp_path: Path) -> Writer:
-    return Writer.at(tmp_path / "a" / "warehouse", new_url()).create()
+def url(server: StoreServer) -> str:
+    """A prefix of its own."""
+    return new_url(server.kind)
 
 
 @pytest.fixture
-def proxy(server: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Proxy]:
-    with s3_proxy(server) as found:
-        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{found.address}")
+def writer(tmp_path: Path, url: str) -> Writer:
+    return Writer.at(tmp_path / "a" / "warehouse", url).create()
+
+
+@pytest.fixture
+def proxy(server: StoreServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[StoreProxy]:
+    with store_proxy(server) as found:
+        for name in server.environment:
+            monkeypatch.delenv(name)
+        for name, value in found.environment.items():
+            monkeypatch.setenv(name, value)
         yield found
 
 
 @pytest.fixture
-def impatient(tmp_path: Path, proxy: S3Proxy) -> Writer:
+def impatient(tmp_path: Path, proxy: StoreProxy, url: str) -> Writer:
     """A writer behind the proxy that gives up soon."""
-    writer = Writer.at(tmp_path / "a" / "warehouse", new_url())
+    writer = Writer.at(tmp_path / "a" / "warehouse", url)
     writer.mirror._tuning = StoreTuning(patience_s=0.4)
     return writer.create()
 
 
-def on_store(writer: Writer, server: S3Server) -> list[str]:
+def on_store(writer: Writer, server: StoreServer) -> list[str]:
     """The segments of the half, as another engine reads it on the store."""
     table = DeltaTable(writer.table_url, storage_options=server.options)
     return sorted(row["partition._segment"] for row in _adds(table))
@@ -89,7 +97,7 @@ def another(writer: Writer, tmp_path: Path, owner: str = "a") -> Writer:
     return Writer.at(folder, writer.url, owner)
 
 
-def test_a_commit_is_on_the_store_and_in_the_mirror(writer: Writer, server: S3Server) -> None:
+def test_a_commit_is_on_the_store_and_in_the_mirror(writer: Writer, server: StoreServer) -> None:
     for name in ("a", "b", *ODD_NAMES):
         add(writer.half, name)
     assert writer.segments() == on_store(writer, server) == sorted(["a", "b", *ODD_NAMES])
@@ -98,7 +106,7 @@ def test_a_commit_is_on_the_store_and_in_the_mirror(writer: Writer, server: S3Se
     assert not staged_entry(writer.half).exists()
 
 
-def test_the_store_has_a_checkpoint_every_ten_commits(writer: Writer, server: S3Server) -> None:
+def test_the_store_has_a_checkpoint_every_ten_commits(writer: Writer, server: StoreServer) -> None:
     for number in range(12):
         add(writer.half, "a", number)
     names = {
@@ -119,7 +127,7 @@ def test_every_step_is_killed_in_a_test() -> None:
 
 @pytest.mark.parametrize(("step", "is_done"), KILLED)
 def test_a_kill_at_each_step(
-    writer: Writer, server: S3Server, monkeypatch: pytest.MonkeyPatch, step: str, is_done: bool
+    writer: Writer, server: StoreServer, monkeypatch: pytest.MonkeyPatch, step: str, is_done: bool
 ) -> None:
     add(writer.half, "first")
 
@@ -141,7 +149,7 @@ def test_a_kill_at_each_step(
 
 
 def test_a_mirror_that_nobody_has_settled_catches_up_when_its_version_is_taken(
-    writer: Writer, server: S3Server, monkeypatch: pytest.MonkeyPatch
+    writer: Writer, server: StoreServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A file that was removed here with what a killed operation left comes back from the store."""
 
@@ -162,7 +170,7 @@ def test_a_mirror_that_nobody_has_settled_catches_up_when_its_version_is_taken(
     assert open_half(writer.half).table.to_pyarrow_table().num_rows == 2
 
 
-def test_an_answer_that_is_lost(impatient: Writer, proxy: S3Proxy, server: S3Server) -> None:
+def test_an_answer_that_is_lost(impatient: Writer, proxy: StoreProxy, server: StoreServer) -> None:
     impatient.mirror.client.tuning = StoreTuning(patience_s=10)
     proxy.next_puts += [lose_answer]
     assert add(impatient.half, "a") == 1
@@ -172,7 +180,7 @@ def test_an_answer_that_is_lost(impatient: Writer, proxy: S3Proxy, server: S3Ser
 
 
 def test_an_outcome_that_nobody_knows_keeps_the_files_and_is_settled_later(
-    impatient: Writer, proxy: S3Proxy, server: S3Server
+    impatient: Writer, proxy: StoreProxy, server: StoreServer
 ) -> None:
     add(impatient.half, "a")
     proxy.next_puts += [lose_answer] + [lose_request] * 40
@@ -193,7 +201,9 @@ def test_an_outcome_that_nobody_knows_keeps_the_files_and_is_settled_later(
 
 
 @pytest.mark.parametrize(("status", "code"), [(403, "AccessDenied"), (400, "ExpiredToken"), (501, "NotImplemented")])
-def test_a_store_that_refuses(impatient: Writer, proxy: S3Proxy, server: S3Server, status: int, code: str) -> None:
+def test_a_store_that_refuses(
+    impatient: Writer, proxy: StoreProxy, server: StoreServer, status: int, code: str
+) -> None:
     add(impatient.half, "a")
     proxy.next_puts += [refuse(status, code)]
     with pytest.raises(StoreError, match=rf"cannot write .*\({code}\)"):
@@ -204,7 +214,7 @@ def test_a_store_that_refuses(impatient: Writer, proxy: S3Proxy, server: S3Serve
     assert on_store(impatient, server) == ["a", "b"]
 
 
-def test_nothing_is_written_without_the_store(impatient: Writer, proxy: S3Proxy, server: S3Server) -> None:
+def test_nothing_is_written_without_the_store(impatient: Writer, proxy: StoreProxy, server: StoreServer) -> None:
     add(impatient.half, "a")
     proxy.always = refuse(503, "SlowDown")
     with pytest.raises(StoreError, match="does not answer"):
@@ -213,7 +223,7 @@ def test_nothing_is_written_without_the_store(impatient: Writer, proxy: S3Proxy,
     assert segments(impatient.half) == on_store(impatient, server) == ["a"]
 
 
-def test_two_writers_of_one_half(writer: Writer, tmp_path: Path, server: S3Server) -> None:
+def test_two_writers_of_one_half(writer: Writer, tmp_path: Path, server: StoreServer) -> None:
     """Random pairs of commits by two copies of a home: each is there once, one after the other."""
     other, pairs = another(writer, tmp_path), 40
 
@@ -239,7 +249,7 @@ def test_two_writers_of_one_half(writer: Writer, tmp_path: Path, server: S3Serve
         assert open_half(home.half).table.to_pyarrow_table().num_rows == 2 * pairs
 
 
-def test_a_foreign_commit_on_the_store_is_followed(writer: Writer, server: S3Server) -> None:
+def test_a_foreign_commit_on_the_store_is_followed(writer: Writer, server: StoreServer) -> None:
     add(writer.half, "a")
     table = DeltaTable(writer.table_url, storage_options=server.options)
     rows = table.to_pyarrow_table().set_column(0, table.to_pyarrow_table().schema.field(0), [["theirs"]])
@@ -249,7 +259,7 @@ def test_a_foreign_commit_on_the_store_is_followed(writer: Writer, server: S3Ser
     assert open_half(writer.half).table.to_pyarrow_table().num_rows == 3
 
 
-def test_a_foreign_commit_to_the_mirror_goes_to_the_store(writer: Writer, server: S3Server) -> None:
+def test_a_foreign_commit_to_the_mirror_goes_to_the_store(writer: Writer, server: StoreServer) -> None:
     """As when delta-rs optimizes the mirror: the store is never left with a gap."""
     add(writer.half, "a")
     foreign(writer.half)
@@ -260,7 +270,7 @@ def test_a_foreign_commit_to_the_mirror_goes_to_the_store(writer: Writer, server
 
 
 def test_a_foreign_commit_that_the_store_has_otherwise_is_set_aside(
-    writer: Writer, tmp_path: Path, server: S3Server
+    writer: Writer, tmp_path: Path, server: StoreServer
 ) -> None:
     add(writer.half, "a")
     other = another(writer, tmp_path)
@@ -274,7 +284,9 @@ def test_a_foreign_commit_that_the_store_has_otherwise_is_set_aside(
     assert len(list((writer.half / "_delta_log").glob(".*.foreign"))) == 1
 
 
-def test_a_home_that_another_has_taken_over_commits_nothing(writer: Writer, tmp_path: Path, server: S3Server) -> None:
+def test_a_home_that_another_has_taken_over_commits_nothing(
+    writer: Writer, tmp_path: Path, server: StoreServer
+) -> None:
     add(writer.half, "a")
     other = another(writer, tmp_path, "b")
     with pytest.raises(ConflictError, match="written by another home, host:a"):
@@ -303,7 +315,9 @@ def fence(writer: Writer) -> None:
     fence_half(home, writer.mirror, writer.half)
 
 
-def test_what_the_old_home_commits_before_the_fence_is_kept(writer: Writer, tmp_path: Path, server: S3Server) -> None:
+def test_what_the_old_home_commits_before_the_fence_is_kept(
+    writer: Writer, tmp_path: Path, server: StoreServer
+) -> None:
     add(writer.half, "a")
     other = another(writer, tmp_path, "b")
     claim_by(other)
@@ -333,7 +347,7 @@ def test_a_home_that_comes_back_after_the_log_was_cleaned(writer: Writer, tmp_pa
             home.settle()
 
 
-def test_a_log_that_was_lost_in_part_comes_back(writer: Writer, server: S3Server) -> None:
+def test_a_log_that_was_lost_in_part_comes_back(writer: Writer, server: StoreServer) -> None:
     """As when a power failure cut the newest entry short."""
     add(writer.half, "a")
     add(writer.half, "b")
@@ -343,26 +357,26 @@ def test_a_log_that_was_lost_in_part_comes_back(writer: Writer, server: S3Server
     assert segments(writer.half) == ["a", "b"]
 
 
-def test_a_mirror_without_its_setting_can_be_read_and_not_written(writer: Writer) -> None:
+def test_a_mirror_without_its_setting_can_be_read_and_not_written(writer: Writer, server: StoreServer) -> None:
     add(writer.half, "a")
-    for url, words in ((None, "is not set"), ("s3://bucket/other", "names s3://bucket/other")):
+    other = f"{server.kind}://bucket/other"
+    for url, words in ((None, "is not set"), (other, f"names {other}")):
         configure(writer.folder, url, lambda: writer.owner)
         with pytest.raises(SpecError, match=f"is the mirror of {writer.url}, but the setting 'warehouse' {words}"):
             add(writer.half, "b")
         assert segments(writer.half) == ["a"]
 
 
-def test_a_process_that_does_not_know_of_the_store_is_refused(tmp_path: Path) -> None:
+def test_a_process_that_does_not_know_of_the_store_is_refused(tmp_path: Path, url: str) -> None:
     folder = tmp_path / "warehouse"
     half = folder / "t" / "REALTIME"
     half.mkdir(parents=True)
-    mark(folder, "s3://bucket/x")
+    mark(folder, url)
     with pytest.raises(SpecError, match="of which this process does not know"):
         put_entry(half, 0, NOTE)
 
 
-def test_a_prefix_with_other_objects_is_no_warehouse(tmp_path: Path, writer: Writer) -> None:
-    url = new_url()
+def test_a_prefix_with_other_objects_is_no_warehouse(tmp_path: Path, url: str) -> None:
     Writer.at(tmp_path / "x", url).mirror.client.upload("notes.txt", b"x")
     with pytest.raises(ConflictError, match=r"is not empty: it has notes\.txt"):
         Writer.at(tmp_path / "x", url).create()
@@ -388,7 +402,7 @@ def test_an_entry_with_files_elsewhere_is_refused(writer: Writer) -> None:
     assert put_entry(writer.half, 1, NOTE) is Put.MADE
 
 
-def test_a_table_created_again_has_another_folder(writer: Writer, server: S3Server) -> None:
+def test_a_table_created_again_has_another_folder(writer: Writer, server: StoreServer) -> None:
     add(writer.half, "old")
     before = writer.table_url
     shutil.rmtree(writer.half)
@@ -401,9 +415,8 @@ def test_a_table_created_again_has_another_folder(writer: Writer, server: S3Serv
     assert not (writer.folder / "t" / DEFINITION_FILE).exists()
 
 
-def test_processes_of_a_home_claim_a_store_together(tmp_path: Path) -> None:
+def test_processes_of_a_home_claim_a_store_together(tmp_path: Path, url: str) -> None:
     """Each knows nothing of the others, as when several tables are created at once."""
-    url = new_url()
     mirrors = [Mirror(tmp_path / "a" / "warehouse", url, lambda: WarehouseOwner("a" * 32, "host:a")) for _ in range(8)]
 
     def work(mirror: Mirror) -> None:

@@ -5,30 +5,28 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.s3_server import S3Server, s3_server
-from tests.store.s3_proxy import S3Proxy, s3_proxy
+from tests.store.store_proxy import StoreProxy, store_proxy
+from tests.store_servers import KINDS, StoreServer, clear_environment, store_server
 
 
-@pytest.fixture(scope="package")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
-    """A real S3 server with an empty bucket `bucket`."""
-    with s3_server(tmp_path_factory.mktemp("s3") / "store") as found:
-        found.create_bucket("bucket")
+@pytest.fixture(scope="package", params=KINDS)
+def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreServer]:
+    """A real server of each protocol with an empty bucket `bucket`."""
+    with store_server(request.param, tmp_path_factory.mktemp(request.param)) as found:
         yield found
 
 
 @pytest.fixture
 def environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """An environment without variables of AWS."""
-    for name in [name for name in os.environ if name.startswith("AWS_")]:
-        monkeypatch.delenv(name)
+    """An environment without variables of stores."""
+    clear_environment(monkeypatch, list(os.environ))
     return monkeypatch
 
 
 @pytest.fixture
-def proxy(server: S3Server, environment: pytest.MonkeyPatch) -> Iterator[S3Proxy]:
+def proxy(server: StoreServer, environment: pytest.MonkeyPatch) -> Iterator[StoreProxy]:
     """A proxy before the server, which the environment names."""
-    with s3_proxy(server) as found:
+    with store_proxy(server) as found:
         for name, value in found.environment.items():
             environment.setenv(name, value)
         yield found

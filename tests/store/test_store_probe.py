@@ -1,4 +1,4 @@
-"""The probe finds a real S3 server fit, and each weaker one unfit; `hybrid doctor --store` says so."""
+"""The probe finds real servers fit, and each weaker one unfit; `hybrid doctor --store` says so."""
 
 from __future__ import annotations
 
@@ -10,12 +10,27 @@ from typing import Any
 import pytest
 
 from hybrid.cli.main import run
-from hybrid.store.store_client import StoreTuning, open_store
+from hybrid.store.store_backend import StoreTuning
+from hybrid.store.store_client import open_store
 from hybrid.store.store_probe import ProbeTuning, StoreCheck, Verdict, is_fit, probe_store
+from tests.google_server import GoogleServer
 from tests.s3_server import needs_s3, s3_server
-from tests.store.s3_proxy import Answer, S3Proxy, check_then_write, drop_conditions, refuse, shift_clock
+from tests.store.store_proxy import (
+    CONDITIONS,
+    CREATING,
+    Answer,
+    Request,
+    Send,
+    StoreProxy,
+    Treatment,
+    check_then_write,
+    drop_conditions,
+    refuse,
+    shift_clock,
+)
+from tests.store_servers import ONLY_AZURE, ONLY_GOOGLE, StoreServer
 
-pytestmark = [pytest.mark.process, needs_s3]
+pytestmark = [pytest.mark.process]
 
 TUNING = StoreTuning(connect_s=2.0, request_s=10.0, patience_s=1.0)
 
@@ -25,7 +40,12 @@ QUICK = ProbeTuning(writers=6, races=1, rounds=2, timed=1)
 RACE = replace(QUICK, writers=32)
 
 
-def probe(url: str = "s3://bucket/probed", tuning: ProbeTuning = QUICK) -> dict[str, StoreCheck]:
+@pytest.fixture
+def url(server: StoreServer) -> str:
+    return f"{server.kind}://bucket/probed"
+
+
+def probe(url: str, tuning: ProbeTuning = QUICK) -> dict[str, StoreCheck]:
     return {check.check: check for check in probe_store(open_store(url, TUNING), tuning)}
 
 
@@ -34,47 +54,54 @@ def unfit(checks: dict[str, StoreCheck]) -> set[str]:
     return {name for name, check in checks.items() if check.verdict is Verdict.UNFIT}
 
 
-def test_a_real_store_is_fit(proxy: S3Proxy) -> None:
-    checks = probe()
+def test_a_real_store_is_fit(proxy: StoreProxy, url: str) -> None:
+    checks = probe(url)
     assert {check.verdict for check in checks.values()} == {Verdict.FIT, Verdict.NOTE}, checks
     assert is_fit(list(checks.values()))
     assert list(checks) == [
         "clock", "access", "create", "replace", "read", "list", "delete", "versions", "multipart", "latency", "cleanup",
     ]  # fmt: skip
-    assert open_store("s3://bucket/probed").list_below() == []
+    assert open_store(url).list_below() == []
 
 
-@pytest.mark.parametrize(
-    ("ignored", "found"),
-    [(("if-none-match",), {"create"}), (("if-match",), {"replace"})],
-)
-def test_a_store_that_ignores_conditions_is_unfit(proxy: S3Proxy, ignored: tuple[str, ...], found: set[str]) -> None:
-    proxy.always = drop_conditions(*ignored)
-    checks = probe(tuning=RACE)
+@pytest.mark.parametrize(("ignored", "found"), [("create", {"create"}), ("replace", {"replace"})])
+def test_a_store_that_ignores_conditions_is_unfit(proxy: StoreProxy, url: str, ignored: str, found: set[str]) -> None:
+    proxy.always = ignore_conditions(is_creating=ignored == "create")
+    checks = probe(url, RACE)
     assert unfit(checks) == found
     for name in found:
         assert "of 32 writers at once with" in checks[name].seen and checks[name].hint
-    assert open_store("s3://bucket/probed").list_below() == []
+    assert open_store(url).list_below() == []
 
 
-def test_a_store_that_lets_several_writers_win_is_unfit(proxy: S3Proxy) -> None:
+def ignore_conditions(*, is_creating: bool) -> Treatment:
+    """As a store does that knows one of the two kinds of conditions only."""
+
+    def ignored(request: Request, send: Send) -> Answer | None:
+        names = {name for name in CONDITIONS if (request.headers.get(name) == CREATING.get(name, "")) == is_creating}
+        return drop_conditions(*names)(request, send)
+
+    return ignored
+
+
+def test_a_store_that_lets_several_writers_win_is_unfit(proxy: StoreProxy, url: str) -> None:
     proxy.always = check_then_write(0.05)
-    checks = probe(tuning=RACE)
+    checks = probe(url, RACE)
     assert unfit(checks) == {"create"} and "won, not one" in checks["create"].seen
 
 
-def test_a_store_that_refuses_conditions_is_unfit(proxy: S3Proxy) -> None:
+def test_a_store_that_refuses_conditions_is_unfit(proxy: StoreProxy, url: str) -> None:
     def refused(request: Any, send: Any) -> Answer | None:
-        is_conditional = {"if-match", "if-none-match"} & request.headers.keys()
+        is_conditional = CONDITIONS & request.headers.keys()
         return refuse(501, "NotImplemented")(request, send) if is_conditional else send(request)
 
     proxy.always = refused
-    checks = probe()
+    checks = probe(url)
     assert {"create", "replace"} <= unfit(checks)
     assert "does not carry out conditional writes" in checks["create"].seen
 
 
-def test_a_stale_store_is_unfit(proxy: S3Proxy) -> None:
+def test_a_stale_store_is_unfit(proxy: StoreProxy, url: str) -> None:
     """A cache that answers reads from what it has seen, and a list that skips the newest name."""
     cached: dict[str, Answer] = {}
 
@@ -85,16 +112,16 @@ def test_a_stale_store_is_unfit(proxy: S3Proxy) -> None:
         return answer
 
     proxy.always = from_cache
-    checks = probe()
+    checks = probe(url)
     assert {"read", "list", "delete", "cleanup"} <= unfit(checks)
     assert "objects are left below" in checks["cleanup"].seen
     proxy.always = lambda request, send: send(request)
-    client = open_store("s3://bucket/probed")
+    client = open_store(url)
     for found in client.list_below():
         client.delete(found.key)
 
 
-def test_damaged_parts_are_unfit(proxy: S3Proxy) -> None:
+def test_damaged_parts_are_unfit(proxy: StoreProxy, url: str) -> None:
     def damaged(request: Any, send: Any) -> Answer | None:
         answer = send(request)
         if request.method == "GET" and len(answer.body) > 1 << 20:
@@ -102,15 +129,16 @@ def test_damaged_parts_are_unfit(proxy: S3Proxy) -> None:
         return answer
 
     proxy.always = damaged
-    assert unfit(probe()) == {"multipart"}
+    assert unfit(probe(url)) == {"multipart"}
 
 
-def test_a_wrong_clock_is_unfit(proxy: S3Proxy) -> None:
+def test_a_wrong_clock_is_unfit(proxy: StoreProxy, url: str) -> None:
     proxy.always = shift_clock(40)
-    checks = probe()
+    checks = probe(url)
     assert unfit(checks) == {"clock"} and "ahead of the store's" in checks["clock"].seen
 
 
+@needs_s3
 def test_a_bucket_that_keeps_versions_is_unfit(tmp_path: Path, environment: pytest.MonkeyPatch) -> None:
     versions = tmp_path / "versions"
     versions.mkdir()
@@ -123,27 +151,56 @@ def test_a_bucket_that_keeps_versions_is_unfit(tmp_path: Path, environment: pyte
     assert unfit(checks) == {"versions"} and "versioning is on" in checks["versions"].seen
 
 
-def test_a_store_without_access(proxy: S3Proxy) -> None:
-    checks = probe("s3://nowhere")
+@ONLY_AZURE
+def test_a_container_that_keeps_versions_is_unfit(proxy: StoreProxy, url: str) -> None:
+    """Azurite keeps none: the proxy adds what Azure answers then."""
+
+    def versioned(request: Request, send: Send) -> Answer | None:
+        answer = send(request)
+        headers = {**answer.headers, "x-ms-version-id": "2026-11-28T00:00:00.0000000Z"}
+        return replace(answer, headers=headers) if request.method == "PUT" else answer
+
+    proxy.always = versioned
+    checks = probe(url)
+    assert unfit(checks) == {"versions"} and "versioning is on" in checks["versions"].seen
+
+
+@ONLY_GOOGLE
+def test_a_bucket_of_google_that_keeps_versions_is_unfit(proxy: StoreProxy, server: GoogleServer) -> None:
+    server.create_bucket("kept", keeps_versions=True)
+    checks = probe("gs://kept")
+    assert unfit(checks) == {"versions"} and "versioning is on" in checks["versions"].seen
+
+
+def test_a_store_without_access(proxy: StoreProxy, server: StoreServer) -> None:
+    checks = probe(f"{server.kind}://nowhere")
     assert unfit(checks) == {"access"} and checks["clock"].verdict is Verdict.FIT
     assert {check.verdict for name, check in checks.items() if name not in {"access", "clock"}} == {Verdict.UNCHECKED}
     assert "cleanup" not in checks
 
 
+SECRETS = {"s3": "AWS_SECRET_ACCESS_KEY", "az": "AZURE_STORAGE_ACCOUNT_KEY", "gs": "GOOGLE_BEARER_TOKEN"}
+WRONG = {"s3": "another-secret-of-tests", "az": "YW5vdGhlci1zZWNyZXQtb2YtdGVzdHM=", "gs": "another-secret-of-tests"}
+
+
 def test_the_command(
-    proxy: S3Proxy, environment: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    server: StoreServer, environment: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    environment.setenv("AWS_ENDPOINT_URL", proxy.server.environment["AWS_ENDPOINT_URL"])
-    words = ["doctor", "--store", "s3://bucket/command", "--home", str(tmp_path / "none")]
+    for name, value in server.environment.items():
+        environment.setenv(name, value)
+    url = f"{server.kind}://bucket/command"
+    words = ["doctor", "--store", url, "--home", str(tmp_path / "none")]
     assert run([*words, "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
     assert [list(check) for check in printed] == [["check", "verdict", "seen", "hint"]] * 11
-    environment.setenv("AWS_SECRET_ACCESS_KEY", "another-secret-of-tests")
+    secret = SECRETS[server.kind]
+    environment.setenv(secret, WRONG[server.kind])
     assert run(words) == 3
     shown = capsys.readouterr()
-    assert "not fit: access: s3://bucket/command: cannot write" in shown.out and "    hint: Set AWS_" in shown.out
-    assert shown.err.endswith("s3://bucket/command is not fit to hold a warehouse.\n")
-    assert "secret-of-tests" not in shown.out + shown.err
+    assert f"not fit: access: {url}: cannot write" in shown.out and "does not accept the keys" in shown.out
+    assert f" {secret.partition('_')[0]}_" in shown.out.partition("    hint: ")[2]
+    assert shown.err.endswith(f"{url} is not fit to hold a warehouse.\n")
+    assert "secret-of-tests" not in shown.out + shown.err and WRONG[server.kind] not in shown.out + shown.err
     assert not (tmp_path / "none").exists()
 
 
@@ -153,7 +210,7 @@ def test_the_command(
         (["orders", "--store", "s3://bucket"], 2),
         (["--repair", "--store", "s3://bucket"], 2),
         (["--store", "s3://bucket", "--server", "http://127.0.0.1:1"], 2),
-        (["--store", "gs://bucket"], 1),
+        (["--store", "ftp://bucket"], 1),
     ],
 )
 def test_commands_that_cannot_be(words: list[str], code: int, capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from hybrid.catalog.catalog import CATALOG_ERRORS
 from hybrid.errors import DataError
-from hybrid.store.store_client import StoreTuning, open_store
+from hybrid.store.store_backend import StoreTuning
+from hybrid.store.store_client import open_store
 
 if TYPE_CHECKING:
     from hybrid.home.home import Home

@@ -1,4 +1,4 @@
-"""A proxy before an S3 server that treats requests as networks, gateways and weaker stores do."""
+"""A proxy before a server of stores that treats requests as networks, gateways and weaker stores do."""
 
 from __future__ import annotations
 
@@ -11,8 +11,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING
 
-from tests.s3_server import S3Server, signed
+from tests import azure_server, s3_server
+
+if TYPE_CHECKING:  # which imports this module
+    from tests.store_servers import StoreServer
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,10 @@ class Answer:
     headers: dict[str, str]
     body: bytes
 
+
+# The headers by which a write is refused if there is an object, by protocol; and those that name one.
+CREATING = {"if-none-match": "*", "x-goog-if-generation-match": "0"}
+CONDITIONS = {"if-match", *CREATING}
 
 Send = Callable[[Request], Answer]
 # Takes a request and the way to the server; None: the connection is closed without an answer.
@@ -67,21 +75,17 @@ def delay(seconds: float, treatment: Treatment = pass_on) -> Treatment:
 
 
 def refuse(status: int, code: str = "", secret: str = "") -> Treatment:
-    """An answer of the proxy's own: an error of S3 by its name."""
+    """An answer of the proxy's own: an error by its name, as S3, Azure and Google say it."""
     text = f"<Error><Code>{code}</Code><Message>{secret}</Message></Error>" if code else secret
     return lambda request, send: Answer(status, {"Content-Type": "application/xml"}, text.encode())
 
 
 def drop_conditions(*names: str) -> Treatment:
-    """As a store does that knows none: the headers are left out. The request is signed again without them."""
+    """As a store does that knows none: the headers are left out."""
 
     def dropped(request: Request, send: Send) -> Answer | None:
         present = {name.lower() for name in request.headers} & set(names)
-        if not present:
-            return send(request)
-        host = request.headers.get("host", "")
-        path, _, query = request.target.partition("?")
-        return send(replace(request, headers=signed(request.method, host, path, query, request.body)))
+        return send(_without(request, present) if present else request)
 
     return dropped
 
@@ -90,16 +94,27 @@ def check_then_write(pause_s: float) -> Treatment:
     """As a store does whose check and write are not one step: two writers may both find that there is no object."""
 
     def checked(request: Request, send: Send) -> Answer | None:
-        if request.headers.get("if-none-match") != "*":
+        conditions = {name for name, value in CREATING.items() if request.headers.get(name) == value}
+        if not conditions:
             return send(request)
-        host = request.headers["host"]
-        present = send(Request("GET", request.target, signed("GET", host, request.target, "", b""), b""))
+        present = send(_without(replace(request, method="GET", body=b""), {*conditions, "content-length"}))
         if present.status == 200:
             return refuse(412, "PreconditionFailed")(request, send)
         time.sleep(pause_s)
-        return drop_conditions("if-none-match")(request, send)
+        return send(_without(request, conditions))
 
     return checked
+
+
+def _without(request: Request, names: set[str]) -> Request:
+    """The request without some headers, signed again where the signature is of the headers, too."""
+    headers = {name: value for name, value in request.headers.items() if name not in names}
+    if "x-amz-date" in headers:
+        path, _, query = request.target.partition("?")
+        headers = s3_server.signed(request.method, headers.get("host", ""), path, query, request.body)
+    elif headers.get("authorization", "").startswith("SharedKey"):
+        headers = azure_server.signed(request.method, request.target, headers, request.body)
+    return replace(request, headers=headers)
 
 
 def shift_clock(seconds: float) -> Treatment:
@@ -119,26 +134,31 @@ def shift_clock(seconds: float) -> Treatment:
 
 
 @dataclass
-class S3Proxy:
-    """`always` treats all requests; each of `next_puts` the next PUT that has a condition, before it."""
+class StoreProxy:
+    """`always` treats all requests; each of `next_puts` the next PUT that has a condition, before it.
 
-    server: S3Server
+    What it has `seen` is kept if it is remembering.
+    """
+
+    server: StoreServer
     address: str = ""
     always: Treatment = pass_on
     next_puts: deque[Treatment] = field(default_factory=deque)
     seen: list[Request] = field(default_factory=list)
+    is_remembering: bool = True
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def answer(self, request: Request) -> Answer | None:
         with self._lock:
-            self.seen.append(request)
-            is_conditional = {"if-match", "if-none-match"} & request.headers.keys()
+            if self.is_remembering:
+                self.seen.append(request)
+            is_conditional = CONDITIONS & request.headers.keys()
             treatment = self.next_puts.popleft() if is_conditional and self.next_puts else self.always
         return treatment(request, self._send)
 
     @property
     def environment(self) -> dict[str, str]:
-        return {**self.server.environment, "AWS_ENDPOINT_URL": f"http://{self.address}"}
+        return self.server.environment_at(self.address)
 
     def _send(self, request: Request) -> Answer:
         connection = http.client.HTTPConnection(self.server.address, timeout=20)
@@ -160,7 +180,7 @@ class _Handler(BaseHTTPRequestHandler):
     # An answer in two packets would wait 40 ms for the client's acknowledgement of the first one.
     disable_nagle_algorithm = True
     wbufsize = -1
-    proxy: S3Proxy
+    proxy: StoreProxy
 
     def _handle(self) -> None:
         body = self.rfile.read(int(self.headers.get("content-length") or 0))
@@ -196,8 +216,8 @@ class _Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def s3_proxy(server: S3Server) -> Iterator[S3Proxy]:
-    proxy = S3Proxy(server)
+def store_proxy(server: StoreServer) -> Iterator[StoreProxy]:
+    proxy = StoreProxy(server)
     handler = type("Handler", (_Handler,), {"proxy": proxy})
     with _Server(("127.0.0.1", 0), handler) as listener:
         proxy.address = f"127.0.0.1:{listener.server_port}"
