@@ -1,7 +1,8 @@
 """Resolves the home folder and every setting with its source: flag, `HYBRID_*`, `hybrid.toml` or default.
 
-`<home>/hybrid.toml` holds settings at its top level, and a `[spark]` table: `master` and `driver_memory` are settings,
-every other key there is passed through to Spark (`sql.shuffle.partitions = 8`, with or without `spark.` in front).
+`<home>/hybrid.toml` holds settings at its top level, and a `[spark]` table: `master`, `driver_memory`, `worker_python`
+and `worker_files` are settings, every other key there is passed through to Spark (`sql.shuffle.partitions = 8`, with or
+without `spark.` in front).
 """
 
 from __future__ import annotations
@@ -43,6 +44,16 @@ def _flag(text: str) -> str:
     return text.lower()
 
 
+SHARED, STORE = "shared", "store"  # where Spark's workers put the files of a half
+
+
+def _worker_files(text: str) -> str:
+    """`shared` or `store`; ValueError for anything else."""
+    if text not in (SHARED, STORE):
+        raise ValueError(text)
+    return text
+
+
 KEYS = (
     Key("kafka", None, str, "Kafka brokers, host:port[,host:port]; without it, those of the table config"),
     Key("server", None, str, "URL of a running server that is to do the work"),
@@ -77,6 +88,8 @@ KEYS = (
     Key("durable", "true", _flag, "whether what is acknowledged outlasts a power failure; false: only a process"),
     Key("spark.master", "local[2]", str, "where Spark runs"),
     Key("spark.driver_memory", "2g", str, "heap of Spark's driver"),
+    Key("spark.worker_python", None, str, "Python of Spark's workers; without it, this one, on a cluster python3"),
+    Key("spark.worker_files", SHARED, _worker_files, "where workers write: shared (the home's folders) or store"),
 )
 _BY_NAME = {key.name: key for key in KEYS}
 
@@ -268,6 +281,22 @@ class Settings:
         return self._text("spark.driver_memory") or "2g"
 
     @property
+    def spark_worker_python(self) -> str | None:
+        """The Python that Spark's workers run; None: see `hybrid.lake.spark`."""
+        return self._text("spark.worker_python")
+
+    @property
+    def workers_share_files(self) -> bool:
+        """Whether Spark's workers see the home's folders. SpecError when they do not and there is no store instead."""
+        is_shared = self._text("spark.worker_files") == SHARED
+        if not is_shared and self.warehouse_url is None:
+            raise SpecError(
+                "spark.worker_files is 'store', but the tables of this home are on no store: 'warehouse' is not set.",
+                hint='Set warehouse = "s3://bucket/prefix" in hybrid.toml, or worker_files = "shared" under [spark].',
+            )
+        return is_shared
+
+    @property
     def warehouse(self) -> Path:
         """The folder of the tables' halves."""
         return self.home / "warehouse"
@@ -398,6 +427,7 @@ def _converted(key: Key, text: str, source: str) -> Value:
     try:
         return key.convert(text)
     except ValueError as error:
-        raise SpecError.at(
-            source, key.name, f"'{text}' is not {'true or false' if key.convert is _flag else 'a number'}"
-        ) from error
+        expected = "a number"
+        if key.convert in (_flag, _worker_files):
+            expected = "true or false" if key.convert is _flag else f"{SHARED} or {STORE}"
+        raise SpecError.at(source, key.name, f"'{text}' is not {expected}") from error

@@ -95,7 +95,7 @@ class Pipeline:
                 self._keeper.start()
             self._take_up_fallen()
             if not self._reads_only:
-                self._jvm = Process.of(jvm_pid(self._home.context.bench.spark))
+                self._jvm = Process.of(jvm_pid(self._home.context.bench.session))
             self._state = "ready"
             _LOG.info("The pipeline is ready.")
             try:

@@ -65,7 +65,7 @@ def proxy(server: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Proxy
 def impatient(tmp_path: Path, proxy: S3Proxy) -> Writer:
     """A writer behind the proxy that gives up soon."""
     writer = Writer.at(tmp_path / "a" / "warehouse", new_url())
-    writer.mirror._tuning = StoreTuning(patience_s=0.4)
+    writer.mirror.tuning = StoreTuning(patience_s=0.4)
     return writer.create()
 
 
