@@ -276,6 +276,11 @@ class Settings:
         return self._text("spark.master") or "local[2]"
 
     @property
+    def has_local_spark(self) -> bool:
+        """Whether Spark's workers run on this machine, in the process that starts them."""
+        return self.spark_master.startswith("local")
+
+    @property
     def spark_driver_memory(self) -> str:
         """Heap of Spark's driver, such as `2g`."""
         return self._text("spark.driver_memory") or "2g"

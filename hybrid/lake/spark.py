@@ -186,6 +186,14 @@ def is_running() -> bool:
     return SparkContext._active_spark_context is not None  # the active session is thread-local
 
 
+def is_stopped() -> bool:
+    """Whether this process's session has ended by itself, as when a cluster removes the application."""
+    from pyspark import SparkContext
+
+    context = SparkContext._active_spark_context
+    return context is not None and bool(context._jsc.sc().isStopped())
+
+
 def jvm_pid(spark: SparkSession) -> int:
     """The process number of the session's JVM."""
     return int(spark._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]

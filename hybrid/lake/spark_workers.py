@@ -168,4 +168,7 @@ def _failed(context: SparkContext, error: Exception) -> MachineError:
             "process. Nothing was started.",
             hint="Name one of the same first two numbers: worker_python under [spark], or spark.archives.",
         )
-    return MachineError(f"Spark's workers of {context.master} cannot work: {short_words(error)}", hint=_PIP)
+    return MachineError(
+        f"Spark's workers of {context.master} cannot work: {short_words(error)}",
+        hint="See their logs, on the pages of Spark's master.",
+    )
