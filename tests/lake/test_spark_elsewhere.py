@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -46,26 +47,39 @@ class Elsewhere:
     def __init__(self, folder: Path, cluster: SparkCluster, server: S3Server, broker: str) -> None:
         self.folder, self.url, self.broker = folder, new_url(), broker
         folder.mkdir(parents=True)
-        settings = f'warehouse = "{self.url}"\n{cluster.settings}worker_files = "store"\n'
+        (folder / "events").mkdir()
+        events = f'"eventLog.enabled" = true\n"eventLog.dir" = "file://{folder}/events"\n'
+        settings = f'warehouse = "{self.url}"\n{cluster.settings}worker_files = "store"\n{events}'
         (folder / "hybrid.toml").write_text(settings)
+        self.messages, self.processes = "", list[subprocess.Popen[str]]()
         self.environment = {**os.environ, **server.environment, "PYTHONPATH": str(ROOT)}
 
     def start(self, *words: str, **environment: str) -> subprocess.Popen[str]:
         command = [sys.executable, "-c", _MAIN, "--home", str(self.folder), *words, "--json"]
-        return subprocess.Popen(
+        process = subprocess.Popen(
             command,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
             cwd=self.folder,
             env={**self.environment, **environment},
+            start_new_session=True,
         )
+        self.processes.append(process)
+        return process
+
+    def close(self) -> None:
+        """Ends commands that a failed test has left, with their JVMs."""
+        for process in self.processes:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.communicate()
 
     def run(self, *words: str, code: int = 0, **environment: str) -> Any:
         process = self.start(*words, **environment)
-        out, messages = process.communicate(timeout=250)
-        assert process.returncode == code, f"hybrid {' '.join(words)}: exit {process.returncode}\n{messages}"
-        return json.loads(out) if out.strip() else messages
+        out, self.messages = process.communicate(timeout=250)
+        assert process.returncode == code, f"hybrid {' '.join(words)}: exit {process.returncode}\n{self.messages}"
+        return json.loads(out) if out.strip() else None
 
 
 def create_orders(home: Elsewhere) -> None:
@@ -93,14 +107,22 @@ def fill(broker: str, topic: str) -> None:
         produce(broker, topic, [TopicRecord(value.encode(), partition=partition) for value in values])
 
 
+@pytest.fixture
+def home(cluster: SparkCluster, server: S3Server, broker: str, tmp_path: Path, topic: str) -> Iterator[Elsewhere]:
+    found = Elsewhere(tmp_path / "homes" / f"{topic}-orders", cluster, server, broker)
+    yield found
+    found.close()
+
+
 def test_a_worker_is_killed_while_it_ingests_to_the_store(
-    cluster: SparkCluster, server: S3Server, broker: str, tmp_path: Path, topic: str
+    home: Elsewhere, cluster: SparkCluster, server: S3Server, broker: str
 ) -> None:
-    home = Elsewhere(tmp_path / "homes" / f"{topic}-orders", cluster, server, broker)
     workers = [cluster.start_worker(name) for name in ("one", "two")]
     fill(broker, home.folder.name)
     create_orders(home)
     cluster.await_workers(*workers)
+    home.run("ingest", "orders", code=1, HYBRID_SPARK_WORKER_PYTHON="/no/such/python")
+    assert "Spark's workers have no Python '/no/such/python'" in home.messages
     ingestion = home.start("ingest", "orders", "--until-caught-up")
     end = time.monotonic() + 200
     while not (busy := [worker for worker in workers if worker.has_open_files]):
@@ -114,6 +136,13 @@ def test_a_worker_is_killed_while_it_ingests_to_the_store(
     halves = {half["half"]: half for half in home.run("warehouse", "show")["halves"]}
     assert {half["state"] for half in halves.values()} == {"SAME"}
     table = DeltaTable(str(halves["REALTIME"]["url"]), storage_options=server.options)
-    assert (
-        len(set(table.to_pyarrow_table().column("order_id").to_pylist())) == table.to_pyarrow_table().num_rows == ROWS
-    )
+    ids = table.to_pyarrow_table().column("order_id").to_pylist()
+    assert len(set(ids)) == len(ids) == ROWS
+    assert holding(server.environment["AWS_SECRET_ACCESS_KEY"], home.folder, cluster.folder) == []
+
+
+def holding(text: str, *folders: Path) -> list[Path]:
+    """The files below some folders that have a text: event logs, logs, and what workers leave on their disks."""
+    paths = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
+    assert any("events" in str(path.parent) for path in paths), "there is an event log"
+    return [path for path in paths if text.encode() in path.read_bytes()]

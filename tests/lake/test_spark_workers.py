@@ -18,7 +18,7 @@ import pytest
 from hybrid.config.settings import load_settings
 from hybrid.errors import MachineError, SpecError
 from hybrid.lake.commit_context import CommitContext
-from hybrid.lake.spark import SparkSettings, _configuration
+from hybrid.lake.spark import SparkSettings, _configuration, is_stopped
 from hybrid.lake.spark_workers import WorkerSurvey, package_archive, prepare_workers, survey
 from hybrid.lake.workers import run_numbered
 from hybrid.progress import Silent
@@ -134,6 +134,17 @@ def test_work_that_needs_the_folders_is_refused_and_other_work_gets_the_session(
     assert bench.session is session and bench.file_workers is None
     shared = CommitContext(lambda: session, lambda: 0, Silent())
     assert shared.spark is shared.session is shared.file_workers is session
+
+
+def test_a_session_that_the_cluster_has_ended_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    from pyspark import SparkContext
+
+    for is_ended in (False, True):
+        java = SimpleNamespace(sc=lambda ended=is_ended: SimpleNamespace(isStopped=lambda: ended))
+        monkeypatch.setattr(SparkContext, "_active_spark_context", SimpleNamespace(_jsc=java))
+        assert is_stopped() is is_ended
+    monkeypatch.setattr(SparkContext, "_active_spark_context", None)
+    assert not is_stopped()
 
 
 def test_tasks_without_a_session_run_here_in_their_order() -> None:
