@@ -143,7 +143,9 @@ def _create(home: Path, table: str, address: str, here: dict[str, str]) -> None:
         (home / f"{table}_{name}.json").write_text(json.dumps(document))
     words = ["--schema", f"{home}/{table}_schema.json", "--config", f"{home}/{table}_config.json", "--kafka", address]
     command = [sys.executable, "-c", "from hybrid.cli.main import main; main()", "--home", str(home)]
-    subprocess.run([*command, "table", "create", *words], check=True, cwd=ROOT, env=here)
+    subprocess.run(
+        [*command, "table", "create", *words, "--json"], check=True, cwd=ROOT, env=here, stdout=subprocess.DEVNULL
+    )
 
 
 def _drive(home: Path) -> None:
