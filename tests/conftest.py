@@ -246,5 +246,5 @@ def workbench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommitContex
         Silent(),
     )
     yield bench
-    if "spark" in vars(bench):
-        bench.spark.stop()
+    if "session" in vars(bench):
+        bench.session.stop()

@@ -31,6 +31,22 @@ def boolean_text(text: str) -> str:
     return text.lower()
 
 
+SHARED_FILES, STORE_FILES = "shared", "store"
+
+
+def worker_files(text: str) -> str:
+    """Where Spark's workers put the files of a half: `shared` or `store`; ValueError for anything else."""
+    if text not in (SHARED_FILES, STORE_FILES):
+        raise ValueError(text)
+    return text
+
+
+# What a converter that is not of numbers expects, as errors say it.
+EXPECTED: dict[Callable[[str], Value], str] = {
+    boolean_text: "true or false",
+    worker_files: f"{SHARED_FILES} or {STORE_FILES}",
+}
+
 KEYS = (
     Key("kafka", None, str, "Kafka brokers, host:port[,host:port]; without it, those of the table config"),
     Key("server", None, str, "URL of a running server that is to do the work"),
@@ -72,5 +88,7 @@ KEYS = (
     ),
     Key("spark.master", "local[2]", str, "where Spark runs"),
     Key("spark.driver_memory", "2g", str, "heap of Spark's driver"),
+    Key("spark.worker_python", None, str, "Python of Spark's workers; without it, this one, on a cluster python3"),
+    Key("spark.worker_files", SHARED_FILES, worker_files, "where workers write: shared (the home's folders) or store"),
 )
 BY_NAME = {key.name: key for key in KEYS}

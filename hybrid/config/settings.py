@@ -1,7 +1,8 @@
 """Resolves the home folder and every setting with its source: flag, `HYBRID_*`, `hybrid.toml` or default.
 
-`<home>/hybrid.toml` holds settings at its top level, and a `[spark]` table: `master` and `driver_memory` are settings,
-every other key there is passed through to Spark (`sql.shuffle.partitions = 8`, with or without `spark.` in front).
+`<home>/hybrid.toml` holds settings at its top level, and a `[spark]` table: `master`, `driver_memory`, `worker_python`
+and `worker_files` are settings, every other key there is passed through to Spark (`sql.shuffle.partitions = 8`, with or
+without `spark.` in front).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hybrid.config.setting_keys import BY_NAME, KEYS, Key, Value, boolean_text
+from hybrid.config.setting_keys import BY_NAME, EXPECTED, KEYS, SHARED_FILES, Key, Value
 from hybrid.errors import NotFoundError, SpecError, suggestion
 from hybrid.runtime.sentence_repr import shown_as
 
@@ -203,9 +204,35 @@ class Settings:
         return self._text("spark.master") or "local[2]"
 
     @property
+    def has_local_spark(self) -> bool:
+        """Whether Spark's workers run on this machine, in the process that starts them."""
+        return self.spark_master.startswith("local")
+
+    @property
     def spark_driver_memory(self) -> str:
         """Heap of Spark's driver, such as `2g`."""
         return self._text("spark.driver_memory") or "2g"
+
+    @property
+    def spark_worker_python(self) -> str | None:
+        """The Python that Spark's workers run; None: see `hybrid.lake.spark`."""
+        return self._text("spark.worker_python")
+
+    @property
+    def workers_share_files(self) -> bool:
+        """Whether Spark's workers see the home's folders. SpecError when they do not and there is no store instead."""
+        is_shared = self._text("spark.worker_files") == SHARED_FILES
+        if not is_shared and self.warehouse_url is None:
+            raise SpecError(
+                "spark.worker_files is 'store', but the tables of this home are on no store: 'warehouse' is not set.",
+                hint='Set warehouse = "s3://bucket/prefix" in hybrid.toml, or worker_files = "shared" under [spark].',
+            )
+        if not is_shared and not str(self.warehouse_url).startswith("s3://"):
+            raise SpecError(
+                f"spark.worker_files is 'store', but workers write to S3 stores only, not to {self.warehouse_url}.",
+                hint='Set worker_files = "shared" under [spark], or use an S3 store.',
+            )
+        return is_shared
 
     @property
     def warehouse(self) -> Path:
@@ -338,6 +365,5 @@ def _converted(key: Key, text: str, source: str) -> Value:
     try:
         return key.convert(text)
     except ValueError as error:
-        raise SpecError.at(
-            source, key.name, f"'{text}' is not {'true or false' if key.convert is boolean_text else 'a number'}"
-        ) from error
+        expected = EXPECTED.get(key.convert, "a number")
+        raise SpecError.at(source, key.name, f"'{text}' is not {expected}") from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -128,7 +128,8 @@ class Home:
     @cached_property
     def bench(self) -> CommitContext:
         """The commit context of this process; Spark starts at the first operation that needs it."""
-        return CommitContext(self._start_spark, self.now_ms, self.progress, self.settings.lock_timeout_s)
+        is_shared = self.settings.workers_share_files
+        return CommitContext(self._start_spark, self.now_ms, self.progress, self.settings.lock_timeout_s, is_shared)
 
     def close(self) -> None:
         """Close the catalog and the query log; a Spark session ends with the process."""
@@ -265,7 +266,7 @@ class Home:
     def for_task(self, task: ServerTask, progress: Progress) -> Home:
         """The same home, Spark session and catalog for one run of a server."""
         twin = Home(self.settings, progress, self.now_ms, task)
-        bench = CommitContext(lambda: self.bench.spark, self.now_ms, progress, self.settings.lock_timeout_s)
+        bench = replace(self.bench, start_spark=lambda: self.bench.session, now_ms=self.now_ms, progress=progress)
         vars(twin).update(catalog=self.catalog, definitions=self.definitions, bench=bench, _specs=self._specs)
         return twin
 
@@ -292,5 +293,7 @@ class Home:
             extra=self.settings.spark,
             java_options=with_archive(java),
             own_session=self.jvm_in_own_session,
+            worker_python=self.settings.spark_worker_python,
+            needs_store=not self.settings.workers_share_files,
         )
         return spark_session(settings)

@@ -17,6 +17,7 @@ from hybrid.lake.commit_context import LockedHalf, new_act_id
 from hybrid.lake.layout import physical_columns
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.table_context import TableContext
+from hybrid.lake.worker_files import WorkerFiles
 from hybrid.runtime.sentence_repr import shown_as
 from hybrid.table import columns
 from hybrid.table.boundary import PartitionKey, TopicPartition, current_keys
@@ -108,12 +109,12 @@ def _commit_batch(table: TableContext, snapshot: HalfSnapshot, plan: BatchPlan, 
         {offset_range.key.place: offset_range.key for offset_range in plan.ranges},
     )
     act = FileAct(table.layout.half(Half.REALTIME), "ingest", new_act_id("ingest"), stored_columns, takes_narrower=True)
-    counts = _Found({}, table.spec)
+    counts, place = _Found({}, table.spec), WorkerFiles.of(table.bench, act.half)
 
     def write() -> Written:
         nonlocal counts
-        messages = read_ranges(table.bench.spark, stream, plan.ranges)
-        files, pieces = write_ranges(messages, table.spec, assigners, act)
+        messages = read_ranges(table.bench.session, stream, plan.ranges)
+        files, pieces = write_ranges(messages, table.spec, assigners, act, place)
         counts = _Found(pieces, table.spec)
         detail = {"rows": counts.rows, "rejected": counts.rejected, "filtered": counts.filtered}
         after = replace(
@@ -132,7 +133,7 @@ def _commit_batch(table: TableContext, snapshot: HalfSnapshot, plan: BatchPlan, 
         _check_still_the_log(table.spec, after)
         return Written(files, after)
 
-    committed = commit_files(table.bench.spark, act, write)
+    committed = commit_files(table.bench.session, act, write)
     offsets = sum(piece.end - piece.start for piece in plan.ranges)
     return BatchReport(counts.rows, counts.rejected, plan.behind, committed, filtered=counts.filtered, offsets=offsets)
 

@@ -1,6 +1,6 @@
 """Reads exact offset ranges from Kafka and converts them to stored rows, decoded or rejected, each with its segment.
 
-Spark's workers return the rows, or write them to data files.
+Spark's workers return the rows, or write them to data files, in the half's folder or on the warehouse's store.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from hybrid.config.table_config import Half, StreamConfig, TableSpec
-from hybrid.errors import RegistryError
 from hybrid.ingest.segment_stats import (
     Pieces,
     segment_stats_from_json,
@@ -23,11 +22,11 @@ from hybrid.ingest.segment_stats import (
 from hybrid.kafka.remote_storage import may_have_remote_storage
 from hybrid.lake.commit import FileAct
 from hybrid.lake.layout import physical_ddl, statistics_columns
-from hybrid.lake.workers import Worker
+from hybrid.lake.worker_files import WorkerFiles, bring_uploaded
+from hybrid.lake.workers import RETURNED, Worker, error_from_json, error_to_json
 from hybrid.records.decode import Decoder
 from hybrid.records.messages import Message, pack
 from hybrid.records.outcome import Batch
-from hybrid.runtime import durable
 from hybrid.runtime.gc_tuning import collect_rarely
 from hybrid.table import columns
 from hybrid.table.boundary import TopicPartition
@@ -102,20 +101,26 @@ def decode_frame(messages: DataFrame, spec: TableSpec, assigners: Mapping[TopicP
 
 
 def write_ranges(
-    messages: DataFrame, spec: TableSpec, assigners: Mapping[TopicPartition, Assigner], act: FileAct
+    messages: DataFrame,
+    spec: TableSpec,
+    assigners: Mapping[TopicPartition, Assigner],
+    act: FileAct,
+    files: WorkerFiles,
 ) -> tuple[list[dict[str, object]], Pieces]:
     """Write the same rows to files of the operation's half. Returns their log entries and the segment statistics.
 
     Messages that the table's filter drops are counted without a segment. No query sees the files before they are
-    committed. Raises RegistryError when a worker needs a schema and the registry does not answer.
+    committed. Raises RegistryError when a worker needs a schema and the registry does not answer, StoreError and
+    MachineError when a worker cannot store a file.
     """
-    writer = _writer(spec, dict(assigners), act)
+    writer = _writer(spec, dict(assigners), act.id, files)
     results = messages.mapInArrow(writer, "files string, pieces string, stopped string").collect()
     stopped = next((row["stopped"] for row in results if row["stopped"] is not None), None)
     if stopped is not None:
-        sentence, hint = json.loads(stopped)
-        raise RegistryError(sentence, hint=hint)
+        raise error_from_json(stopped)
     entries = [entry for row in results for entry in json.loads(row["files"])]
+    if files.store is not None:
+        bring_uploaded(files.half, entries)
     return entries, together(segment_stats_from_json(row["pieces"]) for row in results)
 
 
@@ -150,46 +155,40 @@ def _worker(spec: TableSpec, assigners: dict[TopicPartition, Assigner]) -> Worke
     return convert
 
 
-def _writer(spec: TableSpec, assigners: dict[TopicPartition, Assigner], act: FileAct) -> Worker:
+def _writer(spec: TableSpec, assigners: dict[TopicPartition, Assigner], act_id: str, place: WorkerFiles) -> Worker:
     """Like `_worker`, but writes the rows to files, one per segment. At most two are open at a time.
 
     The ranges of a task come one after the other, though a batch may hold the end of one and the beginning of the next.
     """
-    is_durable = durable.is_enabled(act.half)  # in the driver, because workers have no settings
 
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from hybrid.lake.files import RowsFile, path_in_half
-
         collect_rarely()
         decoder, statistics = Decoder(spec), statistics_columns(spec, Half.REALTIME)
         rejected = columns.rejected_segment(spec.name)
-        files: dict[str, RowsFile] = {}
         entries: list[dict[str, object]] = []
         counted: Pieces = {}
         try:
-            for batch in batches:
-                rows, sizes = _convert_batch(batch, spec, decoder, assigners)
-                counted = together([counted, segment_stats_of(rows, sizes)])
-                for segment, part in _by_segment(rows):
-                    if segment not in files:
-                        # A partition fills its segments one after the other, so earlier ones are full.
-                        full = [name for name in files if rejected not in (name, segment)]
-                        entries += [files.pop(name).close().entry(name) for name in full]
-                        files[segment] = RowsFile(
-                            act.half / path_in_half(segment, ""), act.id, statistics, is_durable=is_durable
-                        )
-                    files[segment].write(part.drop_columns([columns.SEGMENT]))
-        except RegistryError as error:  # returned as a value, because Spark would turn it into a stack trace
-            yield _written("[]", "[]", json.dumps([str(error), error.hint]))
+            with place.opened(act_id, statistics) as files:
+                for batch in batches:
+                    rows, sizes = _convert_batch(batch, spec, decoder, assigners)
+                    counted = together([counted, segment_stats_of(rows, sizes)])
+                    for segment, part in _by_segment(rows):
+                        if segment not in files.segments:
+                            # A partition fills its segments one after the other, so earlier ones are full.
+                            full = [name for name in files.segments if rejected not in (name, segment)]
+                            entries += [files.close(name) for name in full]
+                        files.open(segment).write(part.drop_columns([columns.SEGMENT]))
+                entries += [files.close(name) for name in files.segments]
+        except RETURNED as error:
+            yield _written("[]", "[]", error_to_json(error))
             return
-        entries += [file.close().entry(name) for name, file in files.items()]
         yield _written(json.dumps(entries), segment_stats_to_json(counted), None)
 
     return write
 
 
 def _written(files: str, pieces: str, stopped: str | None) -> pa.RecordBatch:
-    """A worker's result in the format that `write_ranges` reads; `stopped` is the reason and hint of a failure."""
+    """A worker's result in the format that `write_ranges` reads; `stopped` is an error of the worker."""
     import pyarrow as pa
 
     values = {"files": files, "pieces": pieces, "stopped": stopped}

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from hybrid.config.table_config import Half
-from hybrid.errors import OvertakenError
+from hybrid.errors import OvertakenError, SpecError
 from hybrid.lake.delta_errors import is_missing_file
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.lock import half_lock
@@ -48,17 +48,42 @@ class LockedHalf:
 
 @dataclass
 class CommitContext:
-    """`start_spark` starts or returns this process's session; `now_ms` returns the clock in epoch milliseconds."""
+    """`start_spark` starts or returns this process's session; `now_ms` returns the clock in epoch milliseconds.
+
+    `has_shared_files`: Spark's workers see the home's folders, by its setting `spark.worker_files`.
+    """
 
     start_spark: Callable[[], SparkSession]
     now_ms: Callable[[], int]
     progress: Progress
     lock_timeout_s: float = 60.0
+    has_shared_files: bool = True
 
     @cached_property
-    def spark(self) -> SparkSession:
-        """The Spark session; the first use in a process starts a JVM."""
+    def session(self) -> SparkSession:
+        """The Spark session, whose workers may not see the home's folders; the first use in a process starts a JVM."""
         return self.start_spark()
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session, for work whose workers read or write the home's folders; SpecError if they do not see them."""
+        self.require_shared_files()
+        return self.session
+
+    @property
+    def file_workers(self) -> SparkSession | None:
+        """The session for tasks over files of the home, for `run_numbered`; None if its workers do not see them."""
+        return self.session if self.has_shared_files else None
+
+    def require_shared_files(self, work: str = "this work") -> None:
+        """SpecError, before anything is done, when Spark's workers do not see the home's folders."""
+        if not self.has_shared_files:
+            raise SpecError(
+                f"With spark.worker_files = 'store', {work} needs workers that share the home's folders, or a local "
+                "master. Nothing was started.",
+                hint="While no server of this home runs: HYBRID_SPARK_WORKER_FILES=shared "
+                "HYBRID_SPARK_MASTER='local[2]' hybrid ...",
+            )
 
     @contextmanager
     def lock(self, layout: TableLayout, half: Half, *, with_spark: bool = True) -> Iterator[LockedHalf]:
@@ -72,15 +97,15 @@ class CommitContext:
 
         path = layout.lock(half)
         turn = _TURNS.setdefault(path, threading.Lock())
-        pid = jvm_pid(self.spark) if with_spark or is_running() else None
+        pid = jvm_pid(self.session) if with_spark or is_running() else None
         file_lock = half_lock(
             path, jvm_pid=pid, commits=with_spark, timeout_s=self.lock_timeout_s, waiting=self.progress.say
         )
         with turn, file_lock as record_jvm:
 
             def recorded_spark() -> SparkSession:
-                record_jvm(jvm_pid(self.spark))
-                return self.spark
+                record_jvm(jvm_pid(self.session))
+                return self.session
 
             _settle(layout.half(half))
             yield LockedHalf(layout.half(half), recorded_spark)

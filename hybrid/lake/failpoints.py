@@ -29,6 +29,8 @@ STEPS = (
 )  # fmt: skip
 # Those of a commit to a warehouse on a store, which is done once the store has the entry.
 STORE_STEPS = ("store.staged", "store.uploaded", "store.put", "store.linked")
+# Those of a file that one of Spark's workers puts on a store itself, and of the process that brings such files.
+WORKER_STEPS = ("worker.written", "worker.uploaded", "worker.brought")
 
 _SIGNALS = {"KILL": signal.SIGKILL, "STOP": signal.SIGSTOP}
 
@@ -48,7 +50,7 @@ def failpoint(kind: str, position: str) -> None:
 
 def step(name: str) -> None:
     """Kill or stop the process at this step, when the environment names it."""
-    assert name in (*STEPS, *STORE_STEPS), f"unlisted step {name}"
+    assert name in (*STEPS, *STORE_STEPS, *WORKER_STEPS), f"unlisted step {name}"
     if _is_due(name):
         _die()
 

@@ -1,4 +1,8 @@
-"""The Spark session of this process: local by default, started on first use, then shared."""
+"""The Spark session of this process: local by default, started on first use, then shared.
+
+A master that is not local finds this process by Spark's own defaults, or the user's settings. Its workers run their own
+Python, and get our package from here (docs/adr/0065).
+"""
 
 from __future__ import annotations
 
@@ -11,14 +15,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hybrid.errors import MachineError
+from hybrid.errors import HybridError, MachineError
+from hybrid.jvm.jars import cache_root
 from hybrid.jvm.log4j import write_log4j
 from hybrid.jvm.spark_errors import short_words
+from hybrid.lake.spark_workers import package_archive, prepare_workers
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway
-    from pyspark import SparkConf
+    from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
+
+
+_LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+# The first batch is divided by the cores that are there: with spark.cores.max, those are awaited for half a minute.
+_CLUSTER = {"spark.scheduler.minRegisteredResourcesRatio": "0.8"}
 
 
 @dataclass(frozen=True)
@@ -26,6 +37,8 @@ class SparkSettings:
     """Settings of a session: locked jars, folder for its log, master, heap, and the user's [spark] settings.
 
     `own_session`: the JVM leads a session of the operating system, apart from the process that starts it.
+    `worker_python` is the Python of workers; None: this process's own, or `python3` on a cluster. `needs_store`:
+    workers write to an object store.
     """
 
     jars: Sequence[Path]
@@ -36,6 +49,13 @@ class SparkSettings:
     extra: Mapping[str, str] = field(default_factory=dict)
     java_options: Sequence[str] = ()
     own_session: bool = False
+    worker_python: str | None = None
+    needs_store: bool = False
+
+    @property
+    def is_local(self) -> bool:
+        """Whether workers run on this machine, as parts of the JVM that this process starts."""
+        return self.master.startswith("local")
 
 
 def spark_session(settings: SparkSettings) -> SparkSession:
@@ -46,8 +66,10 @@ def spark_session(settings: SparkSettings) -> SparkSession:
     running = SparkSession.getActiveSession()
     if running is not None:
         return running
-    os.environ["PYSPARK_PYTHON"] = sys.executable  # workers need the same packages as this process
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    # Workers of a local master need the same packages as this process.
+    os.environ["PYSPARK_PYTHON"] = settings.worker_python or (sys.executable if settings.is_local else "python3")
+    if settings.is_local:
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     if settings.java_home is not None:
         os.environ["JAVA_HOME"] = str(settings.java_home)  # Spark's launcher searches for Java elsewhere
     conf = SparkConf().setAppName("hybrid").setMaster(settings.master).setAll(list(_configuration(settings).items()))
@@ -58,13 +80,29 @@ def spark_session(settings: SparkSettings) -> SparkSession:
             if not is_running():
                 SparkContext(conf=conf, gateway=SparkContext._gateway or _gateway(conf, settings.own_session))
                 remember_names(SparkContext._jvm)
-                if settings.master.startswith("local"):
-                    leave_out_cluster_defaults(SparkContext._active_spark_context)
+                context = SparkContext._active_spark_context
+                assert context is not None
+                if settings.is_local:
+                    leave_out_cluster_defaults(context)
+                else:
+                    _prepare(context, settings)
             return SparkSession.builder.config(conf=conf).getOrCreate()
+    except HybridError:
+        raise
     except Exception as error:  # py4j and pyspark have no common base class; any error means that there is no session
         raise MachineError(
             f"Spark did not start: {short_words(error)}", hint=f"What its JVM said is in {stderr_log}"
         ) from error
+
+
+def _prepare(context: SparkContext, settings: SparkSettings) -> None:
+    """Let the workers of a cluster have what our work needs. Without that there is no session."""
+    try:
+        archive = package_archive(cache_root() / "packages")
+        prepare_workers(context, archive, needs_store=settings.needs_store)
+    except BaseException:
+        context.stop()
+        raise
 
 
 def _silence_contexts() -> None:
@@ -148,6 +186,14 @@ def is_running() -> bool:
     return SparkContext._active_spark_context is not None  # the active session is thread-local
 
 
+def is_stopped() -> bool:
+    """Whether this process's session has ended by itself, as when a cluster removes the application."""
+    from pyspark import SparkContext
+
+    context = SparkContext._active_spark_context
+    return context is not None and bool(context._jsc.sc().isStopped())
+
+
 def jvm_pid(spark: SparkSession) -> int:
     """The process number of the session's JVM."""
     return int(spark._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]
@@ -160,8 +206,7 @@ def _configuration(settings: SparkSettings) -> dict[str, str]:
         "spark.jars": ",".join(jars),
         "spark.driver.extraClassPath": ":".join(jars),
         "spark.driver.memory": settings.driver_memory,
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
+        **(_LOOPBACK if settings.is_local else _CLUSTER),
         "spark.driver.extraJavaOptions": " ".join([log4j, *settings.java_options]),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",

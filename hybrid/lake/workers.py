@@ -1,15 +1,34 @@
-"""Functions that Spark runs in its workers, on Arrow batches."""
+"""Functions that Spark runs in its workers, on Arrow batches; and errors of workers that users can act on."""
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
+
+from hybrid.errors import HybridError, MachineError, RegistryError, StoreError
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 Worker = Callable[[Iterable["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]
+# Errors that a worker returns as values, because Spark would turn them into stack traces.
+RETURNED = (RegistryError, StoreError, MachineError)
+_RETURNED: dict[str, type[HybridError]] = {kind.__name__: kind for kind in RETURNED}
+
+
+def error_to_json(error: HybridError) -> str:
+    """One of the errors `RETURNED`, as a worker's result."""
+    return json.dumps([type(error).__name__, str(error), error.hint, getattr(error, "fault", None)])
+
+
+def error_from_json(text: str) -> HybridError:
+    """The error that a worker returned."""
+    kind, sentence, hint, fault = json.loads(text)
+    return StoreError(sentence, hint=hint, fault=fault) if fault is not None else _RETURNED[kind](sentence, hint=hint)
 
 
 def map_in_arrow(rows: DataFrame, worker: Worker, ddl: str) -> DataFrame:
@@ -25,8 +44,19 @@ def map_in_arrow(rows: DataFrame, worker: Worker, ddl: str) -> DataFrame:
     return rows.toDF(*(f"c{place}" for place in range(len(names)))).mapInArrow(by_name, ddl)
 
 
-def run_numbered(spark: SparkSession, count: int, work: Callable[[int], Iterable[str]]) -> list[str]:
-    """Run `work(0)` to `work(count - 1)` in workers, one Spark task each. Returns the texts of all tasks."""
+def parallelism(spark: SparkSession | None) -> int:
+    """How many tasks of `run_numbered` run at once."""
+    return spark.sparkContext.defaultParallelism if spark is not None else os.cpu_count() or 1
+
+
+def run_numbered(spark: SparkSession | None, count: int, work: Callable[[int], Iterable[str]]) -> list[str]:
+    """Run `work(0)` to `work(count - 1)` in workers, one Spark task each. Returns the texts of all tasks.
+
+    Without a session they run in threads of this process: DuckDB and Arrow take a core each all the same.
+    """
+    if spark is None:
+        with ThreadPoolExecutor(parallelism(None)) as pool:
+            return [text for texts in pool.map(lambda number: list(work(number)), range(count)) for text in texts]
 
     def worker(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa

@@ -1,5 +1,7 @@
 """Moves rows from REALTIME files to the files of segments in Spark's workers, where rows need not be combined.
 
+If these do not see the files, threads of this process take their place.
+
 A worker reads its range of time with DuckDB, sorted, as Arrow, and writes it (docs/adr/0047). Without the JVM's rows
 and without a shuffle a row costs about a third of the processor time. An upsert table moves the latest row of each key
 in a bucket. If one task holds the whole bucket, it finds these rows itself; otherwise a job before it does.
@@ -64,7 +66,7 @@ class _WriteTask:
 
 
 def write_directly(
-    spark: SparkSession,
+    spark: SparkSession | None,
     rows: FileRows,
     spec: TableSpec,
     config: BucketConfig,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from hybrid.lake.log_entries import DataFile
 from hybrid.lake.parquet_paths import paths_sql
+from hybrid.lake.workers import parallelism
 from hybrid.move.time_ranges import TimeRange
 from hybrid.runtime.disk import free_bytes, reserve_bytes
 from hybrid.table.columns import TIME
@@ -105,13 +106,14 @@ class TaskLimits:
     spilled: int = 0
 
     @classmethod
-    def of(cls, spark: SparkSession, folder: Path | None = None) -> TaskLimits:
+    def of(cls, spark: SparkSession | None, folder: Path | None = None) -> TaskLimits:
         """A task's share of the driver's memory and, below `folder`, of half of the free space of its disk.
 
-        Call it in the driver: it has settings.
+        Call it in the driver: it has settings. Without a session tasks are threads, as in `run_numbered`.
         """
-        tasks = max(1, spark.sparkContext.defaultParallelism)
-        memory = memory_of_task(spark.sparkContext.getConf().get("spark.driver.memory", "") or "", tasks)
+        tasks = max(1, parallelism(spark))
+        driver = spark.sparkContext.getConf().get("spark.driver.memory") if spark is not None else None
+        memory = memory_of_task(driver or "", tasks)
         if folder is None:
             return cls(memory)
         return cls(memory, folder / "spill", max(0, free_bytes(folder) - reserve_bytes(folder)) // 2 // tasks)

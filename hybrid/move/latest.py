@@ -46,7 +46,12 @@ def slices(group: TimeRange, rows: int, spec: TableSpec, rows_of_few: int = _ROW
 
 
 def write_losers(
-    spark: SparkSession, rows: FileRows, spec: TableSpec, config: BucketConfig, tasks: Sequence[KeySlice], folder: Path
+    spark: SparkSession | None,
+    rows: FileRows,
+    spec: TableSpec,
+    config: BucketConfig,
+    tasks: Sequence[KeySlice],
+    folder: Path,
 ) -> list[str]:
     """Write the places of all losing rows to files in a folder. Returns the paths of these files."""
     limits = TaskLimits.of(spark, folder)

@@ -128,6 +128,8 @@ def _attempt(
     table = planned.renewed(newest)  # after the halves, so that the definition has every column of their rows
     spec = table.spec
     config = move_config(spec)
+    if not is_direct(config, spec):
+        table.bench.require_shared_files("a move that merges or rounds rows")
     # A merge with earlier settings may have been committed.
     refuse_rolled_otherwise(spec.name, offline.offline.rolled, [config])
     before, now_ms = offline.offline.boundary, table.bench.now_ms()
@@ -135,7 +137,7 @@ def _attempt(
     if not files:
         return _nothing(before, f"Nothing to move: table '{spec.name}' has no realtime rows yet.", dry_run)
     table.bench.progress.say(f"Counting what waits in '{spec.name}'.")
-    rows, spark = waiting_rows(spec, realtime, before), table.bench.spark
+    rows, spark = waiting_rows(spec, realtime, before), table.bench.file_workers
     lows = [file.times[0] for file in files if file.times is not None]
     # The second round counts everything: for the reason why nothing moves, and when statistics promise rows that do not
     # exist.
@@ -182,9 +184,11 @@ def _write(
     table: TableContext, config: MoveConfig, plan: MovePlan, to_move: _CoveredRows, staging: Path
 ) -> DirectResult:
     """Merge the rows of a move and write them to files."""
-    spark, spec, rows = table.bench.spark, table.spec, to_move.rows
+    spec, rows = table.spec, to_move.rows
     if is_direct(config, spec):
-        return write_directly(spark, rows, spec, config, staging, to_move.cuts, plan.rows_of_buckets)
+        workers = table.bench.file_workers
+        return write_directly(workers, rows, spec, config, staging, to_move.cuts, plan.rows_of_buckets)
+    spark = table.bench.spark
     realtime = to_move.realtime
     frame = rows_by_delta(spark, realtime)
     covered = frame.where(columns.rows_sql(spec.name)).where(rows.where)
@@ -232,7 +236,7 @@ def _stage_and_commit(
             def put() -> Written:
                 return Written(put_files(staging, half, dict(zip(names, parts, strict=True)), token), state)
 
-            version = commit_files(table.bench.spark, FileAct(half, "move", token, written_columns(table.spec)), put)
+            version = commit_files(table.bench.session, FileAct(half, "move", token, written_columns(table.spec)), put)
     sentence = _sentence(table.spec, config, plan, offline.offline.boundary, names, written)
     return MoveReport(read, written, plan.late_rows, tuple(names), plan.boundary, version, sentence)
 

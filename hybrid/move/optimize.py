@@ -154,7 +154,7 @@ def rewrite(table: TableContext, current: HalfSnapshot, chosen: Sequence[Heap], 
     Call it under the half's lock. Raises OvertakenError when a foreign commit removed some of the files, and
     ConflictError when somebody else has changed the half's columns. Nothing was changed then.
     """
-    spec, half, spark = table.spec, current.path, table.bench.spark
+    spec, half, spark = table.spec, current.path, table.bench.file_workers
     if _foreign_columns(spec, current):
         raise other_columns(half)
     stored = written_columns(spec, Half.REALTIME)

@@ -1,4 +1,4 @@
-"""The realtime rows that wait for a move, counted in Spark's workers over the files of a pinned version."""
+"""The realtime rows that wait for a move, counted over the files of a pinned version."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hybrid.lake.layout import physical_columns, spark_columns
 from hybrid.lake.log import HalfSnapshot
 from hybrid.lake.log_entries import DataFile
 from hybrid.lake.waiting_files import waiting_files
-from hybrid.lake.workers import run_numbered
+from hybrid.lake.workers import parallelism, run_numbered
 from hybrid.move.file_reader import FileRows, TaskLimits, bucket_sql, worker_database
 from hybrid.move.plan import MovePlan, Slots, WaitingBuckets, until
 from hybrid.schema.rounding import rounded_down
@@ -59,7 +59,9 @@ def _refuse_hidden(spec: TableSpec, realtime: HalfSnapshot) -> None:
     )
 
 
-def count_waiting(spark: SparkSession, rows: FileRows, config: MoveConfig, before: Boundary) -> list[WaitingBuckets]:
+def count_waiting(
+    spark: SparkSession | None, rows: FileRows, config: MoveConfig, before: Boundary
+) -> list[WaitingBuckets]:
     """Count waiting rows by bucket, late ones apart."""
     start = bucket_sql(columns.TIME, config.bucket_ms)
     late = "0" if before.time_ms is None else f"coalesce({columns.TIME} < {before.time_ms}, FALSE)::INTEGER"
@@ -70,7 +72,12 @@ def count_waiting(spark: SparkSession, rows: FileRows, config: MoveConfig, befor
 
 
 def part_of_bucket(
-    spark: SparkSession, rows: FileRows, config: MoveConfig, plan: MovePlan, before: Boundary, realtime: HalfSnapshot
+    spark: SparkSession | None,
+    rows: FileRows,
+    config: MoveConfig,
+    plan: MovePlan,
+    before: Boundary,
+    realtime: HalfSnapshot,
 ) -> MovePlan:
     """The first part of a bucket that has more rows than one task may take."""
     time, bucket = columns.TIME, plan.buckets[0]
@@ -102,11 +109,11 @@ class Count:
         return Count(self.values, self.rows + other.rows, times)
 
 
-def count_by(spark: SparkSession, rows: FileRows, *terms: str) -> list[Count]:
+def count_by(spark: SparkSession | None, rows: FileRows, *terms: str) -> list[Count]:
     """Count rows by SQL terms that are whole numbers."""
     if not rows.files:
         return []
-    parts = _parts(rows.files, spark.sparkContext.defaultParallelism)
+    parts = _parts(rows.files, parallelism(spark))
     limits = TaskLimits.of(spark)
 
     def work(number: int) -> Iterator[str]:

@@ -20,7 +20,7 @@ from hybrid.catalog.run_record import RunRecord
 from hybrid.config.table_config import TableSpec
 from hybrid.errors import ConflictError, HybridError
 from hybrid.jvm.process import Process
-from hybrid.lake.spark import jvm_pid
+from hybrid.lake.spark import is_stopped, jvm_pid
 from hybrid.logs import Lasting
 from hybrid.operations.abandoned_runs import take_back_abandoned
 from hybrid.operations.clock_guard import is_clock_believed, observe_clock
@@ -95,7 +95,7 @@ class Pipeline:
                 self._keeper.start()
             self._take_up_fallen()
             if not self._reads_only:
-                self._jvm = Process.of(jvm_pid(self._home.context.bench.spark))
+                self._jvm = Process.of(jvm_pid(self._home.context.bench.session))
             self._state = "ready"
             _LOG.info("The pipeline is ready.")
             try:
@@ -254,6 +254,8 @@ class Pipeline:
     def _is_lost(self) -> bool:
         if not self._lost and self._jvm is not None and not self._jvm.is_alive():
             self._lost = True
+        if self._jvm is not None and not self._home.context.settings.has_local_spark and is_stopped():
+            self._lost = True  # the cluster has removed the application
         if self._keeper is not None and self._keeper.has_changed_hands:
             self._lost = True  # its successor ingests, or follows
         return self._lost

@@ -57,14 +57,16 @@ class Mirror:
         self, folder: Path, url: str, owner: Callable[[], WarehouseOwner], tuning: StoreTuning | None = None
     ) -> None:
         self.folder, self.url = folder, parse_location(url).url
-        self._owner, self._tuning = owner, tuning
+        self._owner, self.tuning = owner, tuning
+        # Keys that workers uploaded and that were brought here just now, with their sizes.
+        self._adopted: dict[str, int] = {}
 
     @cached_property
     def client(self) -> StoreClient:
         """The client of the store."""
         from hybrid.store.store_client import open_store
 
-        return open_store(self.url, self._tuning)
+        return open_store(self.url, self.tuning)
 
     @cached_property
     def ownership(self) -> Ownership:
@@ -133,12 +135,29 @@ class Mirror:
 
     def _upload(self, half: Path, name: str, size: int) -> None:
         key, path = self.key_of(half, name), half / name
-        is_new = time.time() - path.stat().st_mtime < _NEW_S
-        there = None if is_new else self.client.size_of(key)
+        there = self._adopted.pop(key, None)
+        if there is None and time.time() - path.stat().st_mtime >= _NEW_S:
+            there = self.client.size_of(key)
         if there is None:
             self.client.upload_file(key, path)
         elif there != size:
             raise StoreError(f"{self.url}: {key} has {there} bytes, but the file of this home has {size}.")
+
+    def adopt(self, half: Path, name: str, size: int) -> None:
+        """Bring a data file that a worker has uploaded under its final key. The next `upload_new` of it does nothing.
+
+        StoreError when the store does not have it in this size.
+        """
+        key, path = self.key_of(half, name), half / name
+        if not self.fetch(key, path) or path.stat().st_size != size:
+            there = f"{path.stat().st_size} bytes" if path.exists() else "nothing"
+            path.unlink(missing_ok=True)
+            raise StoreError(
+                f"{self.url}: a worker uploaded {key} with {size} bytes, but the store has {there}. Nothing was "
+                "committed.",
+                hint="Run it again.",
+            )
+        self._adopted[key] = size
 
     def upload(self, half: Path, name: str) -> None:
         """Upload a file of a half that may replace an older one, such as a checkpoint."""

@@ -73,7 +73,7 @@ def proxy(server: StoreServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stor
 def impatient(tmp_path: Path, proxy: StoreProxy, url: str) -> Writer:
     """A writer behind the proxy that gives up soon."""
     writer = Writer.at(tmp_path / "a" / "warehouse", url)
-    writer.mirror._tuning = StoreTuning(patience_s=0.4)
+    writer.mirror.tuning = StoreTuning(patience_s=0.4)
     return writer.create()
 
 

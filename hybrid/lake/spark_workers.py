@@ -1,0 +1,174 @@
+"""Spark's workers on other hosts: our package is sent to them, and what they lack is said before the first batch.
+
+Third-party packages come with the workers' Python, or by `spark.archives`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import json
+import os
+import platform
+import socket
+import sys
+import threading
+import zipfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hybrid.errors import MachineError
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
+# Packages whose absence a worker reports by itself, and modules of ours that workers run.
+_PACKAGES, _MODULES = ("pyarrow", "duckdb", "pandas"), ("hybrid.ingest.read", "hybrid.move.direct")
+_STORE_PACKAGE = "obstore"
+# Workers divide keys by a hash of DuckDB's, which is the same in one version only.
+_SAME = ("duckdb",)
+_ENDINGS = {".py", ".lock", ".typed"}
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+_DIGITS = 16
+WAIT_S = 120.0
+_PIP = "pip install 'hybrid[store]' into that Python, or name another: worker_python under [spark], or spark.archives."
+
+
+@dataclass(frozen=True)
+class WorkerSurvey:
+    """What a worker has: its host and Python, the digest of our package, and versions or errors by package."""
+
+    host: str
+    python: str
+    executable: str
+    digest: str
+    packages: Mapping[str, str]
+    lacking: Mapping[str, str]
+
+
+def package_archive(folder: Path, package: Path | None = None) -> Path:
+    """A zip of this version of our package for Python's import, named by its content. It is made where it is missing.
+
+    The same content gives the same bytes.
+    """
+    root = package or Path(__file__).parents[1]
+    files = sorted(path for path in root.rglob("*") if path.suffix in _ENDINGS and "__pycache__" not in path.parts)
+    contents = [(path.relative_to(root.parent).as_posix(), path.read_bytes()) for path in files]
+    target = folder / f"hybrid-{_digest(contents)}.zip"
+    if target.exists():
+        return target
+    folder.mkdir(parents=True, exist_ok=True)
+    part = target.with_suffix(f".{os.getpid()}.{threading.get_ident()}.part")
+    with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in contents:
+            archive.writestr(zipfile.ZipInfo(name, _EPOCH), content, zipfile.ZIP_DEFLATED)
+    os.replace(part, target)
+    return target
+
+
+def _digest(contents: Iterable[tuple[str, bytes]]) -> str:
+    digest = hashlib.sha256()
+    for name, content in contents:
+        digest.update(f"{name} {len(content)}\n".encode() + content)
+    return digest.hexdigest()[:_DIGITS]
+
+
+def prepare_workers(context: SparkContext, archive: Path, *, needs_store: bool, wait_s: float = WAIT_S) -> None:
+    """Send our package to the workers, and look whether they have what our work needs.
+
+    MachineError with the lack and its remedy; also when no worker offers a core within `wait_s`.
+    """
+    context.addPyFile(str(archive))
+    packages = (*_PACKAGES, *((_STORE_PACKAGE,) if needs_store else ()))
+    texts = _within(context, wait_s, lambda: _surveys(context, packages))
+    here = survey(packages, ())
+    for found in {text: WorkerSurvey(**json.loads(text)) for text in texts}.values():
+        _require(found, here, archive.stem.removeprefix("hybrid-"))
+
+
+def _surveys(context: SparkContext, packages: Sequence[str]) -> list[str]:
+    def look(numbers: Iterable[int]) -> Iterable[str]:
+        yield json.dumps(asdict(survey(packages, _MODULES)))
+
+    tasks = context.defaultParallelism
+    return list(context.parallelize(range(tasks), tasks).mapPartitions(look).collect())
+
+
+def survey(packages: Sequence[str], modules: Sequence[str]) -> WorkerSurvey:
+    """What this process has of some packages, and which modules cannot be imported."""
+    versions, lacking = dict[str, str](), dict[str, str]()
+    for name in (*packages, *modules):
+        try:
+            module = importlib.import_module(name)
+        except ImportError as error:
+            missing = (error.name or name).partition(".")[0]
+            lacking[missing if missing != "hybrid" else name] = str(error)
+            continue
+        versions[name] = str(getattr(module, "__version__", ""))
+    archive = Path(importlib.import_module("hybrid").__file__ or "").parents[1].stem
+    digest, python = archive.removeprefix("hybrid-"), platform.python_version()
+    return WorkerSurvey(socket.gethostname(), python, sys.executable, digest, versions, lacking)
+
+
+def _require(found: WorkerSurvey, here: WorkerSurvey, digest: str) -> None:
+    place = f"A Spark worker on {found.host} ({found.executable}, Python {found.python})"
+    if found.lacking:
+        names = ", ".join(sorted(found.lacking))
+        raise MachineError(f"{place} lacks {names}. Nothing was started.", hint=_PIP)
+    for name in _SAME:
+        if found.packages[name] != here.packages.get(name):
+            raise MachineError(
+                f"{place} has {name} {found.packages[name]}, this process {here.packages.get(name)}: they must be the "
+                "same. Nothing was started.",
+                hint=f"pip install {name}=={here.packages.get(name)} into that Python.",
+            )
+    if found.digest != digest:
+        raise MachineError(
+            f"{place} imports another version of hybrid, from {found.digest}. Nothing was started.",
+            hint="Take hybrid off the PYTHONPATH of Spark's workers: this version is sent to them.",
+        )
+
+
+def _within(context: SparkContext, wait_s: float, work: Any) -> list[str]:
+    """The result of a job. MachineError when it has not ended in time, or fails."""
+    results, errors = list[list[str]](), list[Exception]()
+
+    def run() -> None:
+        try:
+            results.append(work())
+        except Exception as error:  # py4j and pyspark have no common base class
+            errors.append(error)
+
+    thread = threading.Thread(target=run, name="workers", daemon=True)
+    thread.start()
+    thread.join(wait_s)
+    if results:
+        return results[0]
+    if errors:
+        raise _failed(context, errors[0]) from errors[0]
+    raise MachineError(
+        f"No worker of {context.master} has given a core within {wait_s:.0f} s.",
+        hint="See the page of Spark's master for its workers and other applications, and spark.cores.max and "
+        "spark.executor.memory under [spark].",
+    )
+
+
+def _failed(context: SparkContext, error: Exception) -> MachineError:
+    """The error of a first job that failed: mostly there is no Python, or another one."""
+    from hybrid.jvm.spark_errors import short_words
+
+    text, python = str(error), context.pythonExec
+    if "Cannot run program" in text:
+        return MachineError(f"Spark's workers have no Python '{python}'. Nothing was started.", hint=_PIP)
+    if "PYTHON_VERSION_MISMATCH" in text:
+        return MachineError(
+            f"The Python '{python}' of Spark's workers is another version than {platform.python_version()} of this "
+            "process. Nothing was started.",
+            hint="Name one of the same first two numbers: worker_python under [spark], or spark.archives.",
+        )
+    return MachineError(
+        f"Spark's workers of {context.master} cannot work: {short_words(error)}",
+        hint="See their logs, on the pages of Spark's master.",
+    )
