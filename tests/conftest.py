@@ -56,11 +56,12 @@ _SLOW_WITH_PROCESS = 20.0
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Adds `--unit`, `--slow`, `--integration` and `--queue`, which divide the suite, and `--rewrite-snapshots`."""
+    """Adds `--rewrite-snapshots`, and what divides the suite: `--unit`, `--slow`, `--integration`, `--cluster`, `--queue`."""
     marks = ", ".join(_NOT_UNIT)
     parser.addoption("--unit", action="store_true", help=f"only tests marked none of {marks}")
     parser.addoption("--slow", action="store_true", help="with --unit: also the slow tests that start no process")
     parser.addoption("--integration", action="store_true", help=f"only tests marked one of {marks}")
+    parser.addoption("--cluster", action="store_true", help="only tests marked cluster; without it, all others")
     parser.addoption("--queue", type=int, metavar="FD", help="with --unit: whose turn a file is (tests/unit_queue.py)")
     rewrite = "write what commands print to tests/cli/snapshots, instead of comparing it"
     parser.addoption("--rewrite-snapshots", action="store_true", help=rewrite)
@@ -132,6 +133,9 @@ def _refuse_process(event: str, arguments: Sequence[object]) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Long files first: the short ones then fill up both processes, and none is left alone with a long one."""
     marks = {item: {mark.name for mark in item.iter_markers()} for item in items}
+    others = [item for item in items if ("cluster" in marks[item]) != config.getoption("--cluster")]
+    config.hook.pytest_deselected(items=others)
+    items[:] = [item for item in items if item not in {*others}]
     if config.getoption("--unit") or config.getoption("--integration"):
         marked = {item for item in items if not marks[item].isdisjoint(_left_out(config))}
         others = marked if config.getoption("--unit") else {*items} - marked

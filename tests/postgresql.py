@@ -46,13 +46,8 @@ class PostgresServer:
     _made: int = 0
 
     def start(self) -> None:
-        settings = {
-            "listen_addresses": "127.0.0.1", "unix_socket_directories": "", "fsync": "off", "shared_buffers": "16MB",
-        }  # fmt: skip
-        options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
-        command = [str(_program("postgres")), "-D", str(self.folder), "-p", str(self.port), *options]
         self._process = subprocess.Popen(
-            command,
+            _server_command(self.folder, "127.0.0.1", self.port),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             cwd="/",
@@ -123,6 +118,30 @@ class PostgresServer:
         return False
 
 
+def _server_command(folder: Path, address: str, port: int) -> list[str]:
+    settings = {
+        "listen_addresses": address, "unix_socket_directories": "", "fsync": "off", "shared_buffers": "16MB",
+    }  # fmt: skip
+    options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
+    return [str(_program("postgres")), "-D", str(folder), "-p", str(port), *options]
+
+
+def command(folder: Path, address: str, port: int) -> list[str]:
+    """What runs a server on an address, as the user that may run it, whoever starts it."""
+    as_user = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups"] if _AS else []
+    return [*as_user, *_server_command(folder, address, port)]
+
+
+def create_cluster(folder: Path, user: str = USER) -> None:
+    """Prepare an empty folder for a server; its users come from this machine and need no password."""
+    if _AS:
+        shutil.chown(folder, USER, USER)
+    subprocess.run(
+        [str(_program("initdb")), "-D", str(folder), "-U", user, "-A", "trust", "-E", "UTF8", "--no-sync"],
+        check=True, capture_output=True, cwd="/", **_AS,  # type: ignore[call-overload]
+    )  # fmt: skip
+
+
 @pytest.fixture(scope="module")
 def postgres() -> Iterator[PostgresServer]:
     """A server for a module's tests. Each has databases of its own."""
@@ -135,12 +154,7 @@ def postgres_server() -> Iterator[PostgresServer]:
     """A running server; its folder is removed at the end."""
     folder = Path(tempfile.mkdtemp(prefix="hybrid-postgresql-"))
     try:
-        if _AS:
-            shutil.chown(folder, USER, USER)
-        subprocess.run(
-            [str(_program("initdb")), "-D", str(folder), "-U", USER, "-A", "trust", "-E", "UTF8", "--no-sync"],
-            check=True, capture_output=True, cwd="/", **_AS,  # type: ignore[call-overload]
-        )  # fmt: skip
+        create_cluster(folder)
         server = PostgresServer(folder, free_port())
         server.start()
         try:

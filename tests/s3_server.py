@@ -108,12 +108,12 @@ class S3Process:
         options = ["--port", address, "--access", _KEY, "--secret", _SECRET, "--region", _REGION, "posix"]
         kept = ["--versioning-dir", str(versions)] if versions is not None else []
         assert COMMAND is not None
-        self._command = [COMMAND, *options, *kept, str(folder)]
+        self.command = [COMMAND, *options, *kept, str(folder)]
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         with self._log.open("a") as log:
-            self._process = subprocess.Popen(self._command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            self._process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         _await(self._address)
 
     def stop(self) -> None:

@@ -20,8 +20,10 @@ READY_S = 60.0
 class Server:
     """`hybrid serve` in a process group of its own, but for its JVM, whose session is its own.
 
-    `env` are further variables of its processes, `options` its own.
+    `env` are further variables of its processes, `options` its own; `headers` go with each request.
     """
+
+    headers: Mapping[str, str] = {}
 
     def __init__(
         self, home: Path, broker: str | None = None, env: Mapping[str, str] | None = None, options: Sequence[str] = ()
@@ -116,7 +118,7 @@ class Server:
     ) -> tuple[int, Any]:
         """Status and JSON of a request."""
         data = body.encode() if isinstance(body, str) else None if body is None else json.dumps(body).encode()
-        headers = {"Content-Type": "application/json"} if data is not None else {}
+        headers = {**self.headers, **({"Content-Type": "application/json"} if data is not None else {})}
         request = urllib.request.Request(self.url + path, data, headers, method=method)
         try:
             with urllib.request.urlopen(request, timeout=timeout) as response:

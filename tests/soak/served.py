@@ -38,12 +38,19 @@ class Lost(Exception):
 
 
 class Client:
-    """One kept connection to a server whose address stays the same. A `patient` one outlasts the server's falls."""
+    """One kept connection to a server whose address stays the same. A `patient` one outlasts the server's falls.
 
-    def __init__(self, url: str, *, patient: bool) -> None:
+    `secret` is that of an account.
+    """
+
+    def __init__(self, url: str, *, patient: bool, secret: str = "") -> None:
         parts = urlsplit(url)
         assert parts.hostname
         self._host, self._port, self._patient = parts.hostname, parts.port, patient
+        self._headers = {
+            "Content-Type": "application/json",
+            **({"Authorization": f"Bearer {secret}"} if secret else {}),
+        }
         self._connection: http.client.HTTPConnection | None = None
         self._used_at = 0.0
 
@@ -54,7 +61,7 @@ class Client:
             self._connection = http.client.HTTPConnection(self._host, self._port, timeout=60)
         try:
             payload = None if body is None else json.dumps(body)
-            self._connection.request(method, path, payload, {"Content-Type": "application/json"})
+            self._connection.request(method, path, payload, self._headers)
             response = self._connection.getresponse()
             status, answer = response.status, json.loads(response.read())
         except (OSError, http.client.HTTPException) as error:
