@@ -12,7 +12,7 @@ WORKERS ?= 2
 STAMP := $(VENV)/.installed
 JARS := $(VENV)/.jars
 
-.PHONY: help setup run serve unit coverage test integration fuzz check format bench bench-serving screenshots lock clean
+.PHONY: help setup run serve unit coverage test integration cluster-test fuzz check format bench bench-serving screenshots lock clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,6 +49,10 @@ test: setup ## The whole test suite
 
 integration: setup ## What `unit` leaves out of the whole suite
 	@$(PYTEST) --integration
+
+# Needs root, network namespaces, PostgreSQL and versitygw, and the machine for itself: docs/cluster-test.md.
+cluster-test: setup ## Kafka, PostgreSQL, an S3 store, Spark and servers, a network namespace each: kills under load
+	@$(PYTHON_OF_TESTS) -m pytest -p no:schemathesis --cluster -s tests/cluster
 
 # For example: make fuzz FUZZ_S=60. What is found is printed as a line for tests/hostile/corpus.
 FUZZ_S ?= 600

@@ -56,7 +56,7 @@ _SLOW_WITH_PROCESS = 20.0
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Adds `--rewrite-snapshots`, and what divides the suite: `--unit`, `--slow`, `--integration`, `--cluster`, `--queue`."""
+    """Adds what divides the suite, such as `--unit`, `--integration` and `--cluster`, and `--rewrite-snapshots`."""
     marks = ", ".join(_NOT_UNIT)
     parser.addoption("--unit", action="store_true", help=f"only tests marked none of {marks}")
     parser.addoption("--slow", action="store_true", help="with --unit: also the slow tests that start no process")

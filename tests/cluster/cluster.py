@@ -6,6 +6,7 @@ Two servers with a pipeline: one writes, the other stands by. Two more follow an
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import tempfile
@@ -71,7 +72,10 @@ class Cluster:
 
 @contextmanager
 def cluster() -> Iterator[Cluster]:
-    """A running cluster; this thread, and those that it starts, are on a host of it. All ends with the block."""
+    """A running cluster; this thread, and those that it starts, are on a host of it. All ends with the block.
+
+    HYBRID_CLUSTER_LOGS names a new folder for all that the roles have logged.
+    """
     folder = Path(tempfile.mkdtemp(prefix="hybrid-cluster-"))
     folder.chmod(0o755)  # PostgreSQL runs as another user
     try:
@@ -85,8 +89,14 @@ def cluster() -> Iterator[Cluster]:
             finally:
                 for role in found.roles.values():
                     role.kill()
+                if kept := os.environ.get("HYBRID_CLUSTER_LOGS"):
+                    shutil.copytree(folder, kept, ignore=_all_but_logs, ignore_dangling_symlinks=True)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _all_but_logs(folder: str, names: list[str]) -> list[str]:
+    return [name for name in names if not name.endswith(".log") and not Path(folder, name).is_dir()]
 
 
 @contextmanager

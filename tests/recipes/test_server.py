@@ -126,7 +126,11 @@ def run_job(server: Server, recipe: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("mode", ["exact", "pinot"])
 def test_orders_by_http(server: Server, kafka: str, recipe: Callable[[str], Path], mode: str) -> None:
-    files = recipe("orders")
+    play_orders(server, kafka, recipe("orders"), mode)
+
+
+def play_orders(server: Server, kafka: str, files: Path, mode: str) -> None:
+    """The recipe on an empty topic `orders`, step by step with its results."""
     offline = read(files / "orders_offline_table.json")
     if mode == "pinot":
         offline["metadata"] = {"customConfigs": {"hybrid.boundary": "pinot"}}
@@ -172,7 +176,11 @@ def test_orders_by_http(server: Server, kafka: str, recipe: Callable[[str], Path
 
 
 def test_orders_upsert_by_http(server: Server, kafka: str, recipe: Callable[[str], Path]) -> None:
-    files = recipe("orders_upsert")
+    play_orders_upsert(server, kafka, recipe("orders_upsert"))
+
+
+def play_orders_upsert(server: Server, kafka: str, files: Path) -> None:
+    """The recipe on an empty topic `orders`, step by step with its results."""
     server.ok("POST", "/schemas", read(files / "orders_schema.json"))
     server.ok("POST", "/tables?validationTypesToSkip=ALL", read(files / "orders_table.json"))
     server.ok("POST", "/tables", read(files / "orders_offline_table.json"))
