@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -14,12 +15,13 @@ from tests.cluster.server import ClusterServer
 from tests.soak.events import PARTITIONS, TABLES
 from tests.soak.harness import Producer
 from tests.soak.oracle import Revision
-from tests.soak.served import Answer, Client, Feeder, Load, Lost, Reader, Replacer, Worker, states_of
+from tests.soak.served import Answer, Client, Feeder, Load, Lost, Reader, Replacer, Worker
 
-RUN_S = 120.0
+RUN_S = 600.0
 _POLL_S = 0.2
 _REST_S = 1.0
 Positions = tuple[int, ...]
+_NOWHERE: Positions = (0,) * PARTITIONS
 
 
 class WriterClient(Client):
@@ -111,7 +113,7 @@ class ClusterLoad(Load):
 
     runs: Counter[tuple[str, str]] = field(default_factory=Counter)
     failures: list[str] = field(default_factory=list)
-    newest: tuple[float, Positions] = (0.0, (0,) * PARTITIONS)
+    newest: tuple[float, Positions] = (0.0, _NOWHERE)
     followers: dict[str, Load] = field(default_factory=dict)
 
     def note(self, run: Mapping[str, Any]) -> None:
@@ -181,19 +183,29 @@ def _reaches(found: Positions, wanted: Positions) -> bool:
 
 
 def _committed(half: Path) -> Positions:
-    """The positions of the newest entry of a log."""
-    found = _states(half, newest_only=True)
-    return found[-1] if found else (0,) * PARTITIONS
+    """The positions of a half's newest version."""
+    entries = sorted((half / "_delta_log").glob("*.json"), reverse=True)
+    return next((positions for entry in entries if (positions := _positions(entry))), _NOWHERE)
 
 
 def _all_committed(server: ClusterServer, table: str) -> list[Positions]:
-    return _states(server.home / "warehouse" / table / "REALTIME")
+    """The positions of each version of a half."""
+    found: list[Positions] = []
+    for entry in sorted((server.home / "warehouse" / table / "REALTIME" / "_delta_log").glob("*.json")):
+        found.append(_positions(entry) or (found[-1] if found else _NOWHERE))
+    return found
 
 
-def _states(half: Path, *, newest_only: bool = False) -> list[Positions]:
-    states = states_of(half, newest_only=newest_only)
-    offsets = ({int(key.rpartition("/")[2]): offset for key, offset in state["offsets"].items()} for state in states)
-    return [tuple(found.get(p, 0) for p in range(PARTITIONS)) for found in offsets]
+def _positions(entry: Path) -> Positions | None:
+    """The positions that a log's entry carries. None for the fence of a take-over, which leaves them as they are."""
+    for line in entry.read_text().split("\n"):
+        if line.startswith('{"commitInfo"'):
+            carried = json.loads(line)["commitInfo"]["userMetadata"]
+            if not carried.startswith("{"):
+                return None
+            offsets = {int(key.rpartition("/")[2]): offset for key, offset in json.loads(carried)["offsets"].items()}
+            return tuple(offsets.get(p, 0) for p in range(PARTITIONS))
+    return None
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from tests.cluster.network import Host, entered, network
 from tests.cluster.role import Role
 from tests.cluster.server import ROOT, ClusterServer
 from tests.soak.events import SCHEMA, offline_config
+from tests.soak.harness import JVM_OPTIONS
 
 PREFIX, SUBNET = "hybrid-c", "10.77.0"
 BROKERS = ("kafka-1", "kafka-2", "kafka-3")
@@ -96,7 +97,8 @@ def cluster() -> Iterator[Cluster]:
 
 
 def _all_but_logs(folder: str, names: list[str]) -> list[str]:
-    return [name for name in names if not name.endswith(".log") and not Path(folder, name).is_dir()]
+    kept = (".log", "stderr")  # the latter of Spark's executors
+    return [name for name in names if name == "data" or not (name.endswith(kept) or Path(folder, name).is_dir())]
 
 
 @contextmanager
@@ -118,6 +120,7 @@ def _start_services(found: Cluster) -> None:
     store, s3 = services.store(hosts[STORE], folder)
     found.environment = {
         **s3.environment,
+        **JVM_OPTIONS,
         "HYBRID_KAFKA": found.brokers,
         "HYBRID_WAREHOUSE": f"s3://{BUCKET}/{WAREHOUSE}",
     }

@@ -479,11 +479,10 @@ def counted(runs: Counter[tuple[str, str]]) -> str:
     return ", ".join(f"{kind} {state} {count}" for (kind, state), count in sorted(runs.items()))
 
 
-def states_of(half: Path, *, newest_only: bool = False) -> list[dict[str, Any]]:
+def states_of(half: Path) -> list[dict[str, Any]]:
     """What each commit of a half carries, by version."""
     found = []
-    entries = sorted((half / "_delta_log").glob("*.json"))
-    for entry in entries[-1:] if newest_only else entries:
+    for entry in sorted((half / "_delta_log").glob("*.json")):
         for line in entry.read_text().split("\n"):
             if line.startswith('{"commitInfo"'):
                 found.append(json.loads(json.loads(line)["commitInfo"]["userMetadata"]))
