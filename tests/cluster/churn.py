@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from hybrid.table.state import RealtimeState, from_user_metadata
 from tests.cluster.cluster import Cluster
 from tests.cluster.server import ClusterServer
 from tests.soak.events import PARTITIONS, TABLES
@@ -20,6 +21,7 @@ from tests.soak.served import Answer, Client, Feeder, Load, Lost, Reader, Replac
 RUN_S = 600.0
 _POLL_S = 0.2
 _REST_S = 1.0
+AT_ONCE = 3_000  # so that there is something to move
 Positions = tuple[int, ...]
 _NOWHERE: Positions = (0,) * PARTITIONS
 
@@ -105,6 +107,7 @@ class Corrector(Replacer):
         super().step()
         for _, run in self.load.accepted[before:]:
             self.load.note(self.client.ended(run))
+        self.load.stopped.wait(_REST_S)
 
 
 @dataclass
@@ -126,7 +129,7 @@ class ClusterLoad(Load):
         mover, corrector = Mover(self, "mover"), Corrector(self, folder, seed)
         for worker in (mover, corrector):
             worker.client = WriterClient(cluster)
-        self._workers = [MarkingFeeder(self, producer, rows_per_s, len(self.events) // 4), mover, corrector]
+        self._workers = [MarkingFeeder(self, producer, rows_per_s, AT_ONCE), mover, corrector]
         for number, server in enumerate(cluster.readers):
             # Notes of its own, and the stop of all.
             own = Load(server.url, self.events, self.oracles, patient=True, stopped=self.stopped)
@@ -197,13 +200,13 @@ def _all_committed(server: ClusterServer, table: str) -> list[Positions]:
 
 
 def _positions(entry: Path) -> Positions | None:
-    """The positions that a log's entry carries. None for the fence of a take-over, which leaves them as they are."""
+    """The positions that a log's entry carries. None where it leaves them, as a take-over does."""
     for line in entry.read_text().split("\n"):
         if line.startswith('{"commitInfo"'):
-            carried = json.loads(line)["commitInfo"]["userMetadata"]
-            if not carried.startswith("{"):
+            state = from_user_metadata(json.loads(line)["commitInfo"].get("userMetadata"))
+            if not isinstance(state, RealtimeState):
                 return None
-            offsets = {int(key.rpartition("/")[2]): offset for key, offset in json.loads(carried)["offsets"].items()}
+            offsets = {key.place.partition: offset for key, offset in state.offsets.items()}
             return tuple(offsets.get(p, 0) for p in range(PARTITIONS))
     return None
 

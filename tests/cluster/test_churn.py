@@ -15,7 +15,8 @@ from kafka import KafkaAdminClient
 
 from hybrid.kafka.topics import create_topic
 from tests.cluster.churn import ClusterLoad, WriterClient, await_tables, check_answers
-from tests.cluster.cluster import BROKERS, DATABASE, READERS, SPARK, STORE, Cluster
+from tests.cluster.cluster import BROKERS, DATABASE, READERS, STORE, Cluster
+from tests.cluster.role import Role
 from tests.soak.events import PARTITIONS, make_events
 from tests.soak.served import (
     JOB,
@@ -61,14 +62,19 @@ def kill_writing_server(cluster: Cluster, load: ClusterLoad) -> tuple[float, Cal
 
 
 def _restarted(name: str) -> Disturbance:
-    def disturb(cluster: Cluster, load: ClusterLoad) -> tuple[float, Callable[[], None]]:
-        role = cluster.roles[name]
-        role.kill()
-        killed_at = time.monotonic()
-        role.start()
-        return killed_at, _nothing
+    return lambda cluster, load: _kill_and_start(cluster.roles[name])
 
-    return disturb
+
+def _kill_and_start(role: Role) -> tuple[float, Callable[[], None]]:
+    role.kill()
+    killed_at = time.monotonic()
+    role.start()
+    return killed_at, _nothing
+
+
+def kill_worker(cluster: Cluster, load: ClusterLoad) -> tuple[float, Callable[[], None]]:
+    """The one with the executor, which Spark starts again on the other one."""
+    return _kill_and_start(cluster.busy_worker())
 
 
 def kill_leader(cluster: Cluster, load: ClusterLoad) -> tuple[float, Callable[[], None]]:
@@ -78,7 +84,7 @@ def kill_leader(cluster: Cluster, load: ClusterLoad) -> tuple[float, Callable[[]
         (topic,) = admin.describe_topics([TOPIC])
     finally:
         admin.close()
-    return _restarted(BROKERS[topic["partitions"][0]["leader_id"] - 1])(cluster, load)
+    return _kill_and_start(cluster.roles[BROKERS[topic["partitions"][0]["leader_id"] - 1]])
 
 
 def _stopped(name: str) -> Disturbance:
@@ -96,7 +102,7 @@ def _stopped(name: str) -> Disturbance:
 DISTURBANCES: dict[str, Disturbance] = {
     "the pipeline's process killed": kill_pipeline,
     "a query server killed": _restarted(READERS[0]),
-    "a Spark worker killed": _restarted(SPARK[1]),
+    "the Spark worker with the executor killed": kill_worker,
     "a Kafka broker killed, which leads": kill_leader,
     "PostgreSQL stopped for 30 s": _stopped(DATABASE),
     "the store stopped for 30 s": _stopped(STORE),

@@ -83,19 +83,19 @@ class TableOracle:
 
     def correct(self, reason: str, segment: str, members: Iterable[Place], revision: int) -> list[dict]:
         """The rows that correct a segment. An append table's lose a tenth and change some keys; an upsert table's
-        change some times by so much that other versions of their keys win or lose."""
-        low, high = map(int, segment.split("_")[-3:-1])  # rows with times outside of the segment's name are refused
-        corrected = {place: self._corrected(self._row[place], revision, low, high) for place in members}
+        change some times by so much that they win over other versions of their keys."""
+        high = int(segment.split("_")[-2])  # rows with times outside of the segment's name are refused
+        corrected = {place: self._corrected(self._row[place], revision, high) for place in members}
         self.corrections[reason] = corrected
         return [row for row in corrected.values() if row is not None]
 
-    def _corrected(self, row: dict, revision: int, low: int, high: int) -> dict | None:
+    def _corrected(self, row: dict, revision: int, high: int) -> dict | None:
         changed = {**row, "rev": revision, "v": row["v"] + revision * 1_000_000}
         if self.upsert:
             # The odd milliseconds keep the times of a key's versions apart.
-            shift = 1_800_011 + 5 * revision
-            times = [time for time in (row["ts"] + shift, row["ts"] - shift) if low <= time <= high]
-            return {**changed, "ts": times[0]} if row["i"] % 5 == 0 and times else changed
+            # Never back: the move has left out the versions that lost in the segment, so none of them can win.
+            time = row["ts"] + 1_800_011 + 5 * revision
+            return {**changed, "ts": time} if row["i"] % 5 == 0 and time <= high else changed
         draw = (row["i"] + revision) % 10
         return None if draw == 0 else {**changed, "k": row["k"] + 3_000_000} if draw == 1 else changed
 
