@@ -20,7 +20,8 @@ from tests.soak.served import Answer, Client, Feeder, Load, Lost, Reader, Replac
 
 RUN_S = 600.0
 _POLL_S = 0.2
-_REST_S = 1.0
+_REST_S = 5.0  # a processor for each dozen of processes: the load must leave room for the starts of JVMs
+_THINK_S = 0.75
 AT_ONCE = 3_000  # so that there is something to move
 Positions = tuple[int, ...]
 _NOWHERE: Positions = (0,) * PARTITIONS
@@ -70,6 +71,14 @@ class PatientClient(Client):
         if status == 503:
             raise Lost(f"{method} {path}: {answer}")
         return status, answer
+
+
+class Follower(Reader):
+    """A reader that takes its time between two questions."""
+
+    def step(self) -> None:
+        super().step()
+        self.load.stopped.wait(_THINK_S)
 
 
 class MarkingFeeder(Feeder):
@@ -134,7 +143,7 @@ class ClusterLoad(Load):
             # Notes of its own, and the stop of all.
             own = Load(server.url, self.events, self.oracles, patient=True, stopped=self.stopped)
             self.followers[server.name] = own
-            reader = Reader(own, f"reader of {server.name}", seed + number)
+            reader = Follower(own, f"reader of {server.name}", seed + number)
             reader.client = PatientClient(server.url, patient=True, secret=server.secret)
             self._workers.append(reader)
         for worker in self._workers:

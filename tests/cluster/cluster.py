@@ -66,11 +66,6 @@ class Cluster:
     def _first(self) -> ClusterServer:
         return self.servers[WRITERS[0]]
 
-    def busy_worker(self) -> Role:
-        """The Spark worker whose executor works for a server: beside the worker's JVM it has one of its own."""
-        workers = [self.roles[name] for name in SPARK[1:]]
-        return max(workers, key=lambda worker: len(worker.host.pids()))
-
     def logged(self) -> str:
         """The ends of what the servers said."""
         return "\n".join(server.logged() for server in self.servers.values())
@@ -182,7 +177,7 @@ driver_memory = "1g"
 "driver.host" = "{own}"
 "driver.bindAddress" = "{own}"
 "cores.max" = 2
-"executor.cores" = 2
+"executor.cores" = 1
 "executor.memory" = "1g"
 """
 

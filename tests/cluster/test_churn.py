@@ -15,7 +15,7 @@ from kafka import KafkaAdminClient
 
 from hybrid.kafka.topics import create_topic
 from tests.cluster.churn import ClusterLoad, WriterClient, await_tables, check_answers
-from tests.cluster.cluster import BROKERS, DATABASE, READERS, STORE, Cluster
+from tests.cluster.cluster import BROKERS, DATABASE, READERS, SPARK, STORE, Cluster
 from tests.cluster.role import Role
 from tests.soak.events import PARTITIONS, make_events
 from tests.soak.served import (
@@ -72,11 +72,6 @@ def _kill_and_start(role: Role) -> tuple[float, Callable[[], None]]:
     return killed_at, _nothing
 
 
-def kill_worker(cluster: Cluster, load: ClusterLoad) -> tuple[float, Callable[[], None]]:
-    """The one with the executor, which Spark starts again on the other one."""
-    return _kill_and_start(cluster.busy_worker())
-
-
 def kill_leader(cluster: Cluster, load: ClusterLoad) -> tuple[float, Callable[[], None]]:
     """The broker that leads a partition of the topic."""
     admin = KafkaAdminClient(bootstrap_servers=cluster.brokers)
@@ -102,7 +97,7 @@ def _stopped(name: str) -> Disturbance:
 DISTURBANCES: dict[str, Disturbance] = {
     "the pipeline's process killed": kill_pipeline,
     "a query server killed": _restarted(READERS[0]),
-    "the Spark worker with the executor killed": kill_worker,
+    "a Spark worker killed": _restarted(SPARK[1]),
     "a Kafka broker killed, which leads": kill_leader,
     "PostgreSQL stopped for 30 s": _stopped(DATABASE),
     "the store stopped for 30 s": _stopped(STORE),
