@@ -109,9 +109,11 @@ def _write(folder: Path, broker: str, rows: int) -> None:
     with Product(folder / "writer", broker) as product:
         product.create(_TABLE)
         product.await_rows(_TABLE, rows)
-        task = product.server.ok("POST", "/verbs/move", {"table": _TABLE.name, "max_buckets": 4})["run"]
+        status, answer = product.server.call("POST", "/verbs/move", {"table": _TABLE.name, "max_buckets": 4})
+        assert status == 202, answer
+        path = f"/runs/{answer['run']}"
         product.server.await_true(
-            lambda: product.server.ok("GET", f"/runs/{task}")["state"] not in {"QUEUED", "RUNNING"}, "the move", 300
+            lambda: product.server.ok("GET", path)["state"] not in {"QUEUED", "RUNNING"}, "the move", 300
         )
 
 
