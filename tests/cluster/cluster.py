@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 import signal
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -24,7 +25,7 @@ from hybrid.store.ownership import OWNER_KEY
 from tests.cluster import services
 from tests.cluster.network import Host, entered, network
 from tests.cluster.role import Role
-from tests.cluster.server import ROOT, ClusterServer
+from tests.cluster.server import ClusterServer
 from tests.soak.events import SCHEMA, offline_config
 from tests.soak.harness import JVM_OPTIONS
 
@@ -124,8 +125,7 @@ def _start_services(found: Cluster) -> None:
         "HYBRID_KAFKA": found.brokers,
         "HYBRID_WAREHOUSE": f"s3://{BUCKET}/{WAREHOUSE}",
     }
-    executors = {"PYTHONPATH": str(ROOT), **s3.environment}
-    _start(found, [store, *services.spark({name: hosts[name] for name in SPARK}, folder, executors)])
+    _start(found, [store, *services.spark({name: hosts[name] for name in SPARK}, folder)])
     _start(found, [services.database(hosts[DATABASE], f"{SUBNET}.0/24", folder)])
     _start(found, services.brokers({name: hosts[name] for name in BROKERS}, folder))
     for role in found.roles.values():
@@ -174,6 +174,7 @@ take_over_after_s = {TAKE_OVER_AFTER_S}
 [spark]
 master = "spark://{master}:{services.MASTER_PORT}"
 driver_memory = "1g"
+worker_python = "{sys.executable}"
 "driver.host" = "{own}"
 "driver.bindAddress" = "{own}"
 "cores.max" = 2

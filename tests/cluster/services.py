@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import socket
 import subprocess
-import sys
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
@@ -104,8 +103,8 @@ def store(host: Host, folder: Path) -> tuple[Role, s3_server.S3Server]:
     return role, s3_server.S3Server(address, process)
 
 
-def spark(hosts: Mapping[str, Host], folder: Path, env: Mapping[str, str]) -> list[Role]:
-    """A standalone master on the first host, a worker on each other one. Executors have the workers' environment."""
+def spark(hosts: Mapping[str, Host], folder: Path) -> list[Role]:
+    """A standalone master on the first host, a worker on each other one, which know nothing of the product."""
     (name, master), *workers = hosts.items()
     script = str(Path(pyspark.__file__).parent / "bin" / "spark-class")
     url = f"spark://{master.address}:{MASTER_PORT}"
@@ -114,13 +113,11 @@ def spark(hosts: Mapping[str, Host], folder: Path, env: Mapping[str, str]) -> li
         own = folder / name
         own.mkdir()
         known = {
-            **env,
             "JAVA_HOME": str(find_java().home),
             "SPARK_HOME": str(Path(pyspark.__file__).parent),
             "SPARK_LOCAL_IP": host.address,
             "SPARK_DAEMON_MEMORY": "256m",
             "SPARK_LOG_DIR": str(own),
-            "PYSPARK_PYTHON": sys.executable,
         }
         place = ["--host", host.address, "--port", str(port), "--webui-port", "0"]
         command = [script, f"org.apache.spark.deploy.{kind}", *place, *options]
