@@ -209,7 +209,7 @@ def _all_committed(server: ClusterServer, table: str) -> list[Positions]:
 
 
 def _positions(entry: Path) -> Positions | None:
-    """The positions that a log's entry carries. None where it leaves them, as a take-over does."""
+    """The positions that a log's entry carries. None where it leaves them, as take-over and OPTIMIZE do."""
     for line in entry.read_text().split("\n"):
         if line.startswith('{"commitInfo"'):
             state = from_user_metadata(json.loads(line)["commitInfo"].get("userMetadata"))
