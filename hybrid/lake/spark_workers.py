@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import importlib.util
 import json
+import marshal
 import os
 import platform
 import socket
@@ -32,6 +34,7 @@ _SAME = ("duckdb",)
 _ENDINGS = {".py", ".lock", ".typed"}
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _DIGITS = 16
+_UNCHECKED = 0b01
 WAIT_S = 120.0
 _PIP = "pip install 'hybrid[store]' into that Python, or name another: worker_python under [spark], or spark.archives."
 
@@ -51,11 +54,13 @@ class WorkerSurvey:
 def package_archive(folder: Path, package: Path | None = None) -> Path:
     """A zip of this version of our package for Python's import, named by its content. It is made where it is missing.
 
-    The same content gives the same bytes.
+    Modules are in it compiled, too: each new process of a worker would compile them again. Another Python ignores that.
+    The same content and Python give the same bytes.
     """
     root = package or Path(__file__).parents[1]
     files = sorted(path for path in root.rglob("*") if path.suffix in _ENDINGS and "__pycache__" not in path.parts)
-    contents = [(path.relative_to(root.parent).as_posix(), path.read_bytes()) for path in files]
+    sources = [(path.relative_to(root.parent).as_posix(), path.read_bytes()) for path in files]
+    contents = [*sources, *(_compiled(name, source) for name, source in sources if name.endswith(".py"))]
     target = folder / f"hybrid-{_digest(contents)}.zip"
     if target.exists():
         return target
@@ -66,6 +71,13 @@ def package_archive(folder: Path, package: Path | None = None) -> Path:
             archive.writestr(zipfile.ZipInfo(name, _EPOCH), content, zipfile.ZIP_DEFLATED)
     os.replace(part, target)
     return target
+
+
+def _compiled(name: str, source: bytes) -> tuple[str, bytes]:
+    """A module's byte code as a file beside it, which import takes as it is (PEP 552: an unchecked hash)."""
+    code = compile(source, name, "exec", dont_inherit=True)
+    head = importlib.util.MAGIC_NUMBER + _UNCHECKED.to_bytes(4, "little") + importlib.util.source_hash(source)
+    return f"{name}c", head + marshal.dumps(code)
 
 
 def _digest(contents: Iterable[tuple[str, bytes]]) -> str:

@@ -71,7 +71,29 @@ def test_the_same_sources_give_the_same_archive(tmp_path: Path) -> None:
     before = package_archive(tmp_path / "small", package)
     (package / "__init__.py").write_text("changed = True")
     assert package_archive(tmp_path / "small", package) != before
-    assert zipfile.ZipFile(before).namelist() == ["hybrid/__init__.py"]
+    assert zipfile.ZipFile(before).namelist() == ["hybrid/__init__.py", "hybrid/__init__.pyc"]
+
+
+def imported_file(archive: Path) -> str:
+    """The file from which a process imports a module of the archive, and what the module says."""
+    words = [sys.executable, "-c", "import hybrid; print(hybrid.__file__, hybrid.said)"]
+    environment = {**os.environ, "PYTHONPATH": str(archive)}
+    done = subprocess.run(words, capture_output=True, text=True, check=True, cwd=archive.parent, env=environment)
+    return done.stdout.strip().removeprefix(f"{archive}/")
+
+
+@pytest.mark.process
+def test_workers_compile_nothing_and_another_python_takes_the_sources(tmp_path: Path) -> None:
+    package = tmp_path / "hybrid"
+    package.mkdir()
+    (package / "__init__.py").write_text("said = 'this'")
+    archive = package_archive(tmp_path / "packages", package)
+    assert imported_file(archive) == "hybrid/__init__.pyc this"
+    other = tmp_path / "other.zip"
+    with zipfile.ZipFile(archive) as made, zipfile.ZipFile(other, "w") as changed:
+        changed.writestr("hybrid/__init__.py", made.read("hybrid/__init__.py"))
+        changed.writestr("hybrid/__init__.pyc", b"xx" + made.read("hybrid/__init__.pyc")[2:])
+    assert imported_file(other) == "hybrid/__init__.py this"
 
 
 @pytest.mark.slow
