@@ -69,16 +69,16 @@ def spark_session(settings: SparkSettings) -> SparkSession:
     conf = _conf(settings)
     _silence_contexts()
     with _starting(settings):
-        if not is_running():
+        is_new = not is_running()
+        if is_new:
             SparkContext(conf=conf, gateway=SparkContext._gateway or _gateway(conf, settings.own_session))
             remember_names(SparkContext._jvm)
-            context = SparkContext._active_spark_context
-            assert context is not None
             if settings.is_local:
-                leave_out_cluster_defaults(context)
-            else:
-                _prepare(context, settings)
-        return SparkSession.builder.config(conf=conf).getOrCreate()
+                leave_out_cluster_defaults(SparkContext._active_spark_context)
+        session = SparkSession.builder.config(conf=conf).getOrCreate()
+        if is_new and not settings.is_local:
+            _prepare(session.sparkContext, settings)  # executors were starting meanwhile
+        return session
 
 
 def start_jvm(settings: SparkSettings) -> None:

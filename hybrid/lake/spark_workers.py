@@ -60,10 +60,10 @@ def package_archive(folder: Path, package: Path | None = None) -> Path:
     root = package or Path(__file__).parents[1]
     files = sorted(path for path in root.rglob("*") if path.suffix in _ENDINGS and "__pycache__" not in path.parts)
     sources = [(path.relative_to(root.parent).as_posix(), path.read_bytes()) for path in files]
-    contents = [*sources, *(_compiled(name, source) for name, source in sources if name.endswith(".py"))]
-    target = folder / f"hybrid-{_digest(contents)}.zip"
+    target = folder / f"hybrid-{_digest([(str(sys.implementation.cache_tag), b''), *sources])}.zip"
     if target.exists():
         return target
+    contents = [*sources, *(_compiled(name, source) for name, source in sources if name.endswith(".py"))]
     folder.mkdir(parents=True, exist_ok=True)
     part = target.with_suffix(f".{os.getpid()}.{threading.get_ident()}.part")
     with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:

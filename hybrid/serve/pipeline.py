@@ -69,7 +69,6 @@ class Pipeline:
         self._jvm: Process | None = None
         self._jvm_start: threading.Thread | None = None
         self._began_at = time.monotonic()
-        self._fallen_ids: frozenset[str] = frozenset()
         self._ingesters: dict[str, Ingester] = {}
         self._shared = SharedLooks(home.context.catalog.serving)
         self._loaders: dict[str, Loader] = {}
@@ -203,8 +202,7 @@ class Pipeline:
             if not is_written and busy == self._busy_before and now - self._queue_read_at < _QUEUE_S:
                 return None
             self._busy_before, self._queue_read_at = busy, now
-            held = self._fallen_ids if self._awaits_first_batches() else frozenset()
-            return self._home.context.catalog.runs.claim(lambda run: run.id not in held and may_start(run, busy))
+            return self._home.context.catalog.runs.claim(lambda run: may_start(run, busy))
         except CATALOG_ERRORS as error:
             self._complain("The queue cannot be read", error)
             return None
@@ -218,7 +216,6 @@ class Pipeline:
                 self._complain("The catalog cannot be read", error)
                 self._stop.wait(_LOOK_S)
                 continue
-            self._fallen_ids = frozenset(run.id for run in taken_up)
             if taken_up:
                 _LOG.warning(
                     "Runs that a stopped process had begun start again: %s", ", ".join(run.id for run in taken_up)
@@ -226,7 +223,7 @@ class Pipeline:
             return
 
     def _awaits_first_batches(self) -> bool:
-        """Whether runs that fell with the process before are still held back: new events are waited for, those not."""
+        """Whether queued runs are still held back after a start, so that the tables' new events come first."""
         if time.monotonic() - self._began_at >= _FIRST_BATCHES_S:
             return False
         return not all(ingester.has_begun for ingester in self._ingesters.values())
@@ -262,7 +259,7 @@ class Pipeline:
     def _start_waiting(self) -> bool:
         """Start one queued run in its own thread, if one may start."""
         self._workers = {key: thread for key, thread in self._workers.items() if thread.is_alive()}
-        if len(self._workers) >= WORKERS_MAX:
+        if len(self._workers) >= WORKERS_MAX or self._awaits_first_batches():
             return False
         run = self._next_run({self._lanes[key] for key in self._workers})
         if run is None:

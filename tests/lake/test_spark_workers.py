@@ -84,8 +84,8 @@ def imported_file(archive: Path) -> str:
 
 @pytest.mark.process
 def test_workers_compile_nothing_and_another_python_takes_the_sources(tmp_path: Path) -> None:
-    package = tmp_path / "hybrid"
-    package.mkdir()
+    package = tmp_path / "sources" / "hybrid"
+    package.mkdir(parents=True)
     (package / "__init__.py").write_text("said = 'this'")
     archive = package_archive(tmp_path / "packages", package)
     assert imported_file(archive) == "hybrid/__init__.pyc this"
