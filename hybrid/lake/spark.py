@@ -23,7 +23,7 @@ from hybrid.lake.spark_workers import package_archive, prepare_workers
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway
-    from pyspark import SparkConf, SparkContext
+    from pyspark import SparkConf
     from pyspark.sql import SparkSession
 
 
@@ -77,7 +77,7 @@ def spark_session(settings: SparkSettings) -> SparkSession:
                 leave_out_cluster_defaults(SparkContext._active_spark_context)
         session = SparkSession.builder.config(conf=conf).getOrCreate()
         if is_new and not settings.is_local:
-            _prepare(session.sparkContext, settings)  # executors were starting meanwhile
+            _prepare(session, settings)  # executors were starting meanwhile
         return session
 
 
@@ -118,13 +118,13 @@ def _starting(settings: SparkSettings) -> Iterator[None]:
         ) from error
 
 
-def _prepare(context: SparkContext, settings: SparkSettings) -> None:
+def _prepare(session: SparkSession, settings: SparkSettings) -> None:
     """Let the workers of a cluster have what our work needs. Without that there is no session."""
     try:
         archive = package_archive(cache_root() / "packages")
-        prepare_workers(context, archive, needs_store=settings.needs_store)
+        prepare_workers(session, archive, needs_store=settings.needs_store)
     except BaseException:
-        context.stop()
+        session.stop()
         raise
 
 

@@ -16,7 +16,7 @@ import socket
 import sys
 import threading
 import zipfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,9 @@ from typing import TYPE_CHECKING, Any
 from hybrid.errors import MachineError
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark import SparkContext
+    from pyspark.sql import SparkSession
 
 # Packages whose absence a worker reports by itself, and modules of ours that workers run.
 _PACKAGES, _MODULES = ("pyarrow", "duckdb", "pandas"), ("hybrid.ingest.read", "hybrid.move.direct")
@@ -87,25 +89,32 @@ def _digest(contents: Iterable[tuple[str, bytes]]) -> str:
     return digest.hexdigest()[:_DIGITS]
 
 
-def prepare_workers(context: SparkContext, archive: Path, *, needs_store: bool, wait_s: float = WAIT_S) -> None:
+def prepare_workers(session: SparkSession, archive: Path, *, needs_store: bool, wait_s: float = WAIT_S) -> None:
     """Send our package to the workers, and look whether they have what our work needs.
 
     MachineError with the lack and its remedy; also when no worker offers a core within `wait_s`.
     """
+    context = session.sparkContext
     context.addPyFile(str(archive))
     packages = (*_PACKAGES, *((_STORE_PACKAGE,) if needs_store else ()))
-    texts = _within(context, wait_s, lambda: _surveys(context, packages))
+    texts = _within(context, wait_s, lambda: _surveys(session, packages))
     here = survey(packages, ())
     for found in {text: WorkerSurvey(**json.loads(text)) for text in texts}.values():
         _require(found, here, archive.stem.removeprefix("hybrid-"))
 
 
-def _surveys(context: SparkContext, packages: Sequence[str]) -> list[str]:
-    def look(numbers: Iterable[int]) -> Iterable[str]:
-        yield json.dumps(asdict(survey(packages, _MODULES)))
+def _surveys(session: SparkSession, packages: Sequence[str]) -> list[str]:
+    """What each worker has. They are asked as ingestion asks them, so that its first batch finds their processes."""
 
-    tasks = context.defaultParallelism
-    return list(context.parallelize(range(tasks), tasks).mapPartitions(look).collect())
+    def look(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        for _ in batches:
+            yield pa.RecordBatch.from_pydict({"text": [json.dumps(asdict(survey(packages, _MODULES)))]})
+
+    tasks = session.sparkContext.defaultParallelism
+    numbers = session.range(tasks, numPartitions=tasks)
+    return [row["text"] for row in numbers.mapInArrow(look, "text string").collect()]
 
 
 def survey(packages: Sequence[str], modules: Sequence[str]) -> WorkerSurvey:

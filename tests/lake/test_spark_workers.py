@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import zipfile
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from threading import Event
@@ -37,16 +38,20 @@ class Context:
     def addPyFile(self, path: str) -> None:
         self.sent.append(path)
 
-    def parallelize(self, numbers: object, tasks: int) -> Any:
-        return SimpleNamespace(mapPartitions=lambda work: SimpleNamespace(collect=self._collect))
+    @property
+    def sparkContext(self) -> Any:
+        return self
 
-    def _collect(self) -> list[str]:
+    def range(self, end: int, *, numPartitions: int) -> Any:
+        return SimpleNamespace(mapInArrow=lambda work, schema: SimpleNamespace(collect=self._collect))
+
+    def _collect(self) -> list[Mapping[str, str]]:
         if self._pause is not None:
             self._pause()
         for result in self._results:
             if isinstance(result, Exception):
                 raise result
-        return [json.dumps(asdict(cast("WorkerSurvey", result))) for result in self._results]
+        return [{"text": json.dumps(asdict(cast("WorkerSurvey", result)))} for result in self._results]
 
 
 def there(**changes: Any) -> WorkerSurvey:
