@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from hybrid.catalog.run_record import RunOutcome, RunRecord
     from hybrid.config.input_rules import InputRules
     from hybrid.home.query_log import QueryLog
+    from hybrid.lake.spark import SparkSettings
     from hybrid.lake.table_context import TableContext
     from hybrid.store.ownership import WarehouseOwner
 
@@ -274,17 +275,29 @@ class Home:
         """The Spark session of this process; the first call starts it."""
         return self.bench.spark
 
+    def start_jvm(self) -> None:
+        """Start Spark's JVM alone, for a session that may be wanted soon and then starts faster."""
+        from hybrid.lake.spark import start_jvm
+
+        start_jvm(self._spark_settings())
+
     def _start_spark(self) -> Any:
+        from hybrid.lake.spark import is_running, spark_session
+
+        settings = self._spark_settings()
+        if not is_running():
+            self.progress.say("Starting Spark.")
+        return spark_session(settings)
+
+    def _spark_settings(self) -> SparkSettings:
         from hybrid.jvm.jars import ensure_jars
         from hybrid.jvm.java import find_java
         from hybrid.lake.class_data_archive import with_archive
-        from hybrid.lake.spark import SparkSettings, is_running, spark_session
+        from hybrid.lake.spark import SparkSettings
 
         java = find_java()  # its message says what to install; Spark only reports that its gateway exited
         jars = ensure_jars(self.progress)
-        if not is_running():
-            self.progress.say("Starting Spark.")
-        settings = SparkSettings(
+        return SparkSettings(
             jars=jars.spark,
             java_home=java.home,
             log_dir=self.settings.logs,
@@ -296,4 +309,3 @@ class Home:
             worker_python=self.settings.spark_worker_python,
             needs_store=not self.settings.workers_share_files,
         )
-        return spark_session(settings)

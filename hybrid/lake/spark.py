@@ -23,7 +23,7 @@ from hybrid.lake.spark_workers import package_archive, prepare_workers
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway
-    from pyspark import SparkConf, SparkContext
+    from pyspark import SparkConf
     from pyspark.sql import SparkSession
 
 
@@ -60,33 +60,56 @@ class SparkSettings:
 
 def spark_session(settings: SparkSettings) -> SparkSession:
     """The session of this process; the first call starts a JVM (5 to 10 s), later ones return the same session."""
-    from pyspark import SparkConf, SparkContext
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
     running = SparkSession.getActiveSession()
     if running is not None:
         return running
+    conf = _conf(settings)
+    _silence_contexts()
+    with _starting(settings):
+        is_new = not is_running()
+        if is_new:
+            SparkContext(conf=conf, gateway=SparkContext._gateway or _gateway(conf, settings.own_session))
+            remember_names(SparkContext._jvm)
+            if settings.is_local:
+                leave_out_cluster_defaults(SparkContext._active_spark_context)
+        session = SparkSession.builder.config(conf=conf).getOrCreate()
+        if is_new and not settings.is_local:
+            _prepare(session, settings)  # executors were starting meanwhile
+        return session
+
+
+def start_jvm(settings: SparkSettings) -> None:
+    """Start the JVM of a later `spark_session`, which then takes half as long. An idle JVM takes no worker's core."""
+    from pyspark import SparkContext
+
+    if SparkContext._gateway is None:
+        with _starting(settings):
+            SparkContext._ensure_initialized(gateway=_gateway(_conf(settings), settings.own_session))
+
+
+def _conf(settings: SparkSettings) -> SparkConf:
+    """The configuration of the session; the environment is set for the JVM that it starts."""
+    from pyspark import SparkConf
+
     # Workers of a local master need the same packages as this process.
     os.environ["PYSPARK_PYTHON"] = settings.worker_python or (sys.executable if settings.is_local else "python3")
     if settings.is_local:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     if settings.java_home is not None:
         os.environ["JAVA_HOME"] = str(settings.java_home)  # Spark's launcher searches for Java elsewhere
-    conf = SparkConf().setAppName("hybrid").setMaster(settings.master).setAll(list(_configuration(settings).items()))
-    _silence_contexts()
+    return SparkConf().setAppName("hybrid").setMaster(settings.master).setAll(list(_configuration(settings).items()))
+
+
+@contextmanager
+def _starting(settings: SparkSettings) -> Iterator[None]:
+    """What a JVM started here says goes to its log. MachineError when something fails."""
     stderr_log = settings.log_dir / "spark-stderr.log"
     try:
         with _output_to(stderr_log):
-            if not is_running():
-                SparkContext(conf=conf, gateway=SparkContext._gateway or _gateway(conf, settings.own_session))
-                remember_names(SparkContext._jvm)
-                context = SparkContext._active_spark_context
-                assert context is not None
-                if settings.is_local:
-                    leave_out_cluster_defaults(context)
-                else:
-                    _prepare(context, settings)
-            return SparkSession.builder.config(conf=conf).getOrCreate()
+            yield
     except HybridError:
         raise
     except Exception as error:  # py4j and pyspark have no common base class; any error means that there is no session
@@ -95,13 +118,13 @@ def spark_session(settings: SparkSettings) -> SparkSession:
         ) from error
 
 
-def _prepare(context: SparkContext, settings: SparkSettings) -> None:
+def _prepare(session: SparkSession, settings: SparkSettings) -> None:
     """Let the workers of a cluster have what our work needs. Without that there is no session."""
     try:
         archive = package_archive(cache_root() / "packages")
-        prepare_workers(context, archive, needs_store=settings.needs_store)
+        prepare_workers(session, archive, needs_store=settings.needs_store)
     except BaseException:
-        context.stop()
+        session.stop()
         raise
 
 

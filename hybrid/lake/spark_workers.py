@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import importlib.util
 import json
+import marshal
 import os
 import platform
 import socket
 import sys
 import threading
 import zipfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +24,9 @@ from typing import TYPE_CHECKING, Any
 from hybrid.errors import MachineError
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark import SparkContext
+    from pyspark.sql import SparkSession
 
 # Packages whose absence a worker reports by itself, and modules of ours that workers run.
 _PACKAGES, _MODULES = ("pyarrow", "duckdb", "pandas"), ("hybrid.ingest.read", "hybrid.move.direct")
@@ -32,6 +36,7 @@ _SAME = ("duckdb",)
 _ENDINGS = {".py", ".lock", ".typed"}
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _DIGITS = 16
+_UNCHECKED = 0b01
 WAIT_S = 120.0
 _PIP = "pip install 'hybrid[store]' into that Python, or name another: worker_python under [spark], or spark.archives."
 
@@ -51,14 +56,16 @@ class WorkerSurvey:
 def package_archive(folder: Path, package: Path | None = None) -> Path:
     """A zip of this version of our package for Python's import, named by its content. It is made where it is missing.
 
-    The same content gives the same bytes.
+    Modules are in it compiled, too: each new process of a worker would compile them again. Another Python ignores that.
+    The same content and Python give the same bytes.
     """
     root = package or Path(__file__).parents[1]
     files = sorted(path for path in root.rglob("*") if path.suffix in _ENDINGS and "__pycache__" not in path.parts)
-    contents = [(path.relative_to(root.parent).as_posix(), path.read_bytes()) for path in files]
-    target = folder / f"hybrid-{_digest(contents)}.zip"
+    sources = [(path.relative_to(root.parent).as_posix(), path.read_bytes()) for path in files]
+    target = folder / f"hybrid-{_digest([(str(sys.implementation.cache_tag), b''), *sources])}.zip"
     if target.exists():
         return target
+    contents = [*sources, *(_compiled(name, source) for name, source in sources if name.endswith(".py"))]
     folder.mkdir(parents=True, exist_ok=True)
     part = target.with_suffix(f".{os.getpid()}.{threading.get_ident()}.part")
     with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -68,6 +75,13 @@ def package_archive(folder: Path, package: Path | None = None) -> Path:
     return target
 
 
+def _compiled(name: str, source: bytes) -> tuple[str, bytes]:
+    """A module's byte code as a file beside it, which import takes as it is (PEP 552: an unchecked hash)."""
+    code = compile(source, name, "exec", dont_inherit=True)
+    head = importlib.util.MAGIC_NUMBER + _UNCHECKED.to_bytes(4, "little") + importlib.util.source_hash(source)
+    return f"{name}c", head + marshal.dumps(code)
+
+
 def _digest(contents: Iterable[tuple[str, bytes]]) -> str:
     digest = hashlib.sha256()
     for name, content in contents:
@@ -75,25 +89,32 @@ def _digest(contents: Iterable[tuple[str, bytes]]) -> str:
     return digest.hexdigest()[:_DIGITS]
 
 
-def prepare_workers(context: SparkContext, archive: Path, *, needs_store: bool, wait_s: float = WAIT_S) -> None:
+def prepare_workers(session: SparkSession, archive: Path, *, needs_store: bool, wait_s: float = WAIT_S) -> None:
     """Send our package to the workers, and look whether they have what our work needs.
 
     MachineError with the lack and its remedy; also when no worker offers a core within `wait_s`.
     """
+    context = session.sparkContext
     context.addPyFile(str(archive))
     packages = (*_PACKAGES, *((_STORE_PACKAGE,) if needs_store else ()))
-    texts = _within(context, wait_s, lambda: _surveys(context, packages))
+    texts = _within(context, wait_s, lambda: _surveys(session, packages))
     here = survey(packages, ())
     for found in {text: WorkerSurvey(**json.loads(text)) for text in texts}.values():
         _require(found, here, archive.stem.removeprefix("hybrid-"))
 
 
-def _surveys(context: SparkContext, packages: Sequence[str]) -> list[str]:
-    def look(numbers: Iterable[int]) -> Iterable[str]:
-        yield json.dumps(asdict(survey(packages, _MODULES)))
+def _surveys(session: SparkSession, packages: Sequence[str]) -> list[str]:
+    """What each worker has. They are asked as ingestion asks them, so that its first batch finds their processes."""
 
-    tasks = context.defaultParallelism
-    return list(context.parallelize(range(tasks), tasks).mapPartitions(look).collect())
+    def look(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        for _ in batches:
+            yield pa.RecordBatch.from_pydict({"text": [json.dumps(asdict(survey(packages, _MODULES)))]})
+
+    tasks = session.sparkContext.defaultParallelism
+    numbers = session.range(tasks, numPartitions=tasks)
+    return [row["text"] for row in numbers.mapInArrow(look, "text string").collect()]
 
 
 def survey(packages: Sequence[str], modules: Sequence[str]) -> WorkerSurvey:

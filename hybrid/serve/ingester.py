@@ -90,6 +90,8 @@ class Ingester(threading.Thread):
         self.table = table
         self.stop = threading.Event()
         self.rounds = Rounds()
+        # Whether a first batch was committed, or cannot be.
+        self.has_begun = False
         self._home, self._lost, self._shared = home, lost, shared
         self._noted: State | None = None
         self._noted_behind: int | None = None
@@ -106,7 +108,9 @@ class Ingester(threading.Thread):
         with log_context(table=self.table):
             try:
                 while not self.stop.is_set():
-                    self.stop.wait(self._round())
+                    pause_s = self._round()
+                    self.has_begun = True
+                    self.stop.wait(pause_s)
             finally:
                 self._idle.close()
 

@@ -47,6 +47,7 @@ _QUEUE_S = 1.0
 _LOCK_S = 20.0
 _REMOVE_S = 3600.0
 _CLOCK_S = 60.0
+_FIRST_BATCHES_S = 30.0
 _END_S = 5.0
 _JVM_END_S = 1.5
 _DYING_S = 0.2  # a killed JVM loses its connections some milliseconds before its process ends
@@ -66,6 +67,8 @@ class Pipeline:
         self._reads_only = False  # another home writes the warehouse: see `warehouse_keeper`
         self._ending = False
         self._jvm: Process | None = None
+        self._jvm_start: threading.Thread | None = None
+        self._began_at = time.monotonic()
         self._ingesters: dict[str, Ingester] = {}
         self._shared = SharedLooks(home.context.catalog.serving)
         self._loaders: dict[str, Loader] = {}
@@ -84,20 +87,15 @@ class Pipeline:
     def run(self) -> int:
         """Work until stopped; return the exit code.
 
-        It is 1 if a new process must start: the JVM was lost, or the warehouse on a store changed hands.
+        It is 1 if a new process must start: the JVM was lost, or another home took over the warehouse on a store.
         """
         with pipeline_lock(self._home.home, self._stop):
             beat = threading.Thread(target=self._beat, name="beat", daemon=True)
             beat.start()
             self._reads_only = reads_only(self._home.context, self._stop)
-            self._keeper = warehouse_keeper(self._home.context, self._stop, follows=self._reads_only)
-            if self._keeper is not None:
-                self._keeper.start()
+            self._keep_warehouse(follows=self._reads_only)
             self._take_up_fallen()
-            if not self._reads_only:
-                self._jvm = Process.of(jvm_pid(self._home.context.bench.session))
-            self._state = "ready"
-            _LOG.info("The pipeline is ready.")
+            self._begin()
             try:
                 self._turn_until_stopped()
             finally:
@@ -105,6 +103,30 @@ class Pipeline:
                 self._priority.restore()  # what ends is waited for; and this process may become `hybrid serve`
                 self._end()
         return 1 if self._lost else 0
+
+    def _keep_warehouse(self, *, follows: bool) -> None:
+        self._keeper = warehouse_keeper(self._home.context, self._stop, follows=follows)
+        if self._keeper is not None:
+            self._keeper.start()
+
+    def _begin(self) -> None:
+        """Start Spark where this home writes the warehouse, and its JVM where it may do so soon."""
+        if self._jvm_start is not None:
+            self._jvm_start.join()
+        if not self._reads_only:
+            self._jvm = Process.of(jvm_pid(self._home.context.bench.session))
+        elif self._home.settings.take_over_after_s:
+            self._jvm_start = threading.Thread(target=self._start_jvm, name="jvm", daemon=True)
+            self._jvm_start.start()
+        self._state, self._began_at = "ready", time.monotonic()
+        _LOG.info("The pipeline is ready.")
+
+    def _start_jvm(self) -> None:
+        """Have a standby's JVM ready. Without it a take-over takes longer."""
+        try:
+            self._home.context.start_jvm()
+        except (HybridError, OSError) as error:
+            _LOG.warning("The JVM for a take-over could not be started ahead: %s", error)
 
     def _turn_until_stopped(self) -> None:
         looked = watched = 0.0
@@ -114,6 +136,11 @@ class Pipeline:
                 watched = now
                 if self._is_lost():
                     return
+                if self._has_taken_over:
+                    self._state = "starting"
+                    self._keep_warehouse(follows=False)  # its sign of life first
+                    self._reads_only = False
+                    self._begin()
                 self._priority.follow(self._is_late(), now)
             if now - looked >= _LOOK_S:
                 looked = now
@@ -195,6 +222,12 @@ class Pipeline:
                 )
             return
 
+    def _awaits_first_batches(self) -> bool:
+        """Whether queued runs are still held back after a start, so that the tables' new events come first."""
+        if time.monotonic() - self._began_at >= _FIRST_BATCHES_S:
+            return False
+        return not all(ingester.has_begun for ingester in self._ingesters.values())
+
     def _take_up_unnoted(self) -> None:
         """Requeue runs whose end could not be recorded; their commits are detected and not repeated."""
         idle_ids = [run_id for run_id in self._unnoted if run_id not in self._workers]
@@ -226,7 +259,7 @@ class Pipeline:
     def _start_waiting(self) -> bool:
         """Start one queued run in its own thread, if one may start."""
         self._workers = {key: thread for key, thread in self._workers.items() if thread.is_alive()}
-        if len(self._workers) >= WORKERS_MAX:
+        if len(self._workers) >= WORKERS_MAX or self._awaits_first_batches():
             return False
         run = self._next_run({self._lanes[key] for key in self._workers})
         if run is None:
@@ -256,9 +289,14 @@ class Pipeline:
             self._lost = True
         if self._jvm is not None and not self._home.context.settings.has_local_spark and is_stopped():
             self._lost = True  # the cluster has removed the application
-        if self._keeper is not None and self._keeper.has_changed_hands:
-            self._lost = True  # its successor ingests, or follows
+        if self._keeper is not None and self._keeper.has_changed_hands and not self._reads_only:
+            self._lost = True  # its successor follows
         return self._lost
+
+    @property
+    def _has_taken_over(self) -> bool:
+        """Whether this home writes the warehouse by now, which it followed before."""
+        return self._reads_only and self._keeper is not None and self._keeper.has_changed_hands
 
     def _beat(self) -> None:
         sign = self._home.home / BEAT_FILE

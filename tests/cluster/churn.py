@@ -19,7 +19,8 @@ from tests.soak.oracle import Revision
 from tests.soak.served import Answer, Client, Feeder, Load, Lost, Reader, Replacer, Worker
 
 RUN_S = 600.0
-_POLL_S = 0.2
+_POLL_S = 0.5
+_TICK_S = 0.5  # between batches of events: servers follow each of them
 _REST_S = 5.0  # a processor for each dozen of processes: the load must leave room for the starts of JVMs
 _THINK_S = 0.75
 AT_ONCE = 3_000  # so that there is something to move
@@ -91,6 +92,7 @@ class MarkingFeeder(Feeder):
         super().step()
         positions = self._producer.acknowledged
         self.load.newest = began, tuple(positions[p] for p in range(PARTITIONS))
+        self.load.stopped.wait(_TICK_S)
 
 
 class Mover(Worker):

@@ -21,6 +21,7 @@ import sqlalchemy as sa
 
 from hybrid.catalog.database import database_url
 from hybrid.home.accounts import Accounts, Right
+from hybrid.jvm.jars import ensure_jars
 from hybrid.store.ownership import OWNER_KEY
 from tests.cluster import services
 from tests.cluster.network import Host, entered, network
@@ -166,6 +167,7 @@ def _start(found: Cluster, roles: Sequence[Role]) -> None:
 
 def _settings(found: Cluster, name: str) -> str:
     own, master = found.hosts[name].address, found.hosts[SPARK[0]].address
+    jars = ":".join(map(str, ensure_jars().spark))  # as the driver has them: then its archive of classes fits executors
     place = f"{found.hosts[DATABASE].address}:{services.DATABASE_PORT}/{_database_name(name)}"
     return f"""\
 catalog = "postgresql://{services.DATABASE_USER}@{place}"
@@ -180,6 +182,7 @@ worker_python = "{sys.executable}"
 "cores.max" = 2
 "executor.cores" = 1
 "executor.memory" = "1g"
+"executor.extraClassPath" = "{jars}"
 """
 
 

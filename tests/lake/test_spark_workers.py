@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import zipfile
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from threading import Event
@@ -37,16 +38,20 @@ class Context:
     def addPyFile(self, path: str) -> None:
         self.sent.append(path)
 
-    def parallelize(self, numbers: object, tasks: int) -> Any:
-        return SimpleNamespace(mapPartitions=lambda work: SimpleNamespace(collect=self._collect))
+    @property
+    def sparkContext(self) -> Any:
+        return self
 
-    def _collect(self) -> list[str]:
+    def range(self, end: int, *, numPartitions: int) -> Any:
+        return SimpleNamespace(mapInArrow=lambda work, schema: SimpleNamespace(collect=self._collect))
+
+    def _collect(self) -> list[Mapping[str, str]]:
         if self._pause is not None:
             self._pause()
         for result in self._results:
             if isinstance(result, Exception):
                 raise result
-        return [json.dumps(asdict(cast("WorkerSurvey", result))) for result in self._results]
+        return [{"text": json.dumps(asdict(cast("WorkerSurvey", result)))} for result in self._results]
 
 
 def there(**changes: Any) -> WorkerSurvey:
@@ -71,7 +76,29 @@ def test_the_same_sources_give_the_same_archive(tmp_path: Path) -> None:
     before = package_archive(tmp_path / "small", package)
     (package / "__init__.py").write_text("changed = True")
     assert package_archive(tmp_path / "small", package) != before
-    assert zipfile.ZipFile(before).namelist() == ["hybrid/__init__.py"]
+    assert zipfile.ZipFile(before).namelist() == ["hybrid/__init__.py", "hybrid/__init__.pyc"]
+
+
+def imported_file(archive: Path) -> str:
+    """The file from which a process imports a module of the archive, and what the module says."""
+    words = [sys.executable, "-c", "import hybrid; print(hybrid.__file__, hybrid.said)"]
+    environment = {**os.environ, "PYTHONPATH": str(archive)}
+    done = subprocess.run(words, capture_output=True, text=True, check=True, cwd=archive.parent, env=environment)
+    return done.stdout.strip().removeprefix(f"{archive}/")
+
+
+@pytest.mark.process
+def test_workers_compile_nothing_and_another_python_takes_the_sources(tmp_path: Path) -> None:
+    package = tmp_path / "sources" / "hybrid"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("said = 'this'")
+    archive = package_archive(tmp_path / "packages", package)
+    assert imported_file(archive) == "hybrid/__init__.pyc this"
+    other = tmp_path / "other.zip"
+    with zipfile.ZipFile(archive) as made, zipfile.ZipFile(other, "w") as changed:
+        changed.writestr("hybrid/__init__.py", made.read("hybrid/__init__.py"))
+        changed.writestr("hybrid/__init__.pyc", b"xx" + made.read("hybrid/__init__.pyc")[2:])
+    assert imported_file(other) == "hybrid/__init__.py this"
 
 
 @pytest.mark.slow

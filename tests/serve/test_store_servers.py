@@ -16,6 +16,9 @@ import pytest
 
 from hybrid.cli.main import run
 from hybrid.kafka.topics import produce
+from hybrid.operations.warehouse.writer_sign import SIGN_KEY
+from hybrid.store.ownership import OWNER_KEY
+from hybrid.store.store_client import open_store
 from tests.mirrors import new_url
 from tests.s3_server import S3Server, needs_s3, s3_server
 from tests.serve.orders import create_orders
@@ -124,13 +127,16 @@ def test_a_standby_takes_over_and_the_former_writer_follows(
         standby.await_true(lambda: table in standby.ok("GET", "/tables")["tables"], "the standby lists the table")
         standby.await_true(lambda: counts(standby, table)[0] == 14, "the standby follows")
         writer.await_true(lambda: signed_pauses(store) == [paused], "the sign tells pauses")
-        processes = [writer.process.pid, *writer.pids("query"), *writer.pids("pipeline"), *writer.pids("java")]
+        standby.await_true(lambda: bool(standby.pids("java")), "the standby's JVM is ready", HEALTHY_S)
+        ready = standby.pids("pipeline") + standby.pids("java")
+        before, pipeline = owner(store), writer.pids("pipeline")
+        processes = [writer.process.pid, *writer.pids("query"), *pipeline, *writer.pids("java")]
         for pid in processes:
             os.kill(pid, signal.SIGSTOP)
         stopped_at = time.monotonic()
         try:
             events.send(50)
-            standby.await_true(lambda: bool(standby.pids("java")), "the standby writes", HEALTHY_S)
+            standby.await_true(lambda: owner(store) != before, "the standby writes", HEALTHY_S)
             took_s = time.monotonic() - stopped_at
             standby.await_ready(HEALTHY_S)
             _, queued = standby.call("POST", "/verbs/move", {"table": table})
@@ -139,9 +145,10 @@ def test_a_standby_takes_over_and_the_former_writer_follows(
             for pid in processes:
                 os.kill(pid, signal.SIGCONT)
         assert took_s >= 8, "not before three signs were left out"
+        assert standby.pids("pipeline") + standby.pids("java") == ready, "it went on in the processes that were ready"
         events.send(50)
         writer.await_ready(HEALTHY_S)
-        writer.await_true(lambda: not writer.pids("java"), "the former writer follows", HEALTHY_S)
+        writer.await_true(lambda: writer.pids("pipeline") not in ([], pipeline), "it follows", HEALTHY_S)
         for server in (writer, standby):
             server.await_true(lambda server=server: counts(server, table)[0] == events.sent, "every event once")
         state = standby.ok("GET", f"/tables/{paused}/pauseStatus")
@@ -152,7 +159,12 @@ def test_a_standby_takes_over_and_the_former_writer_follows(
 
 def signed_pauses(store: S3Server) -> list[str]:
     """The paused tables that the sign of the writing server names."""
-    from hybrid.store.store_client import open_store
-
-    content = open_store(os.environ["HYBRID_WAREHOUSE"]).get(".writer.json")
+    content = open_store(os.environ["HYBRID_WAREHOUSE"]).get(SIGN_KEY)
     return [] if content is None else sorted(json.loads(content.data)["pauses"])
+
+
+def owner(store: S3Server) -> str:
+    """The id of the home that writes the warehouse."""
+    content = open_store(os.environ["HYBRID_WAREHOUSE"]).get(OWNER_KEY)
+    assert content is not None
+    return str(json.loads(content.data)["owner"]["id"])
