@@ -82,8 +82,8 @@ screenshots: setup ## Pictures of the console for README and docs (needs Chromiu
 	@$(BIN)/python -m tests.console.screenshots
 
 lock: ## Write requirements.lock anew from pyproject.toml (needs pip-tools and network)
-	@env -u PIP_FIND_LINKS pip-compile --quiet --generate-hashes --extra dev --extra postgresql --extra store \
-	  --no-strip-extras --allow-unsafe --no-header --no-emit-index-url --no-emit-find-links \
+	@env -u PIP_FIND_LINKS pip-compile --quiet --generate-hashes --extra dev --extra postgresql --extra spark-connect \
+	  --extra store --no-strip-extras --allow-unsafe --no-header --no-emit-index-url --no-emit-find-links \
 	  --no-emit-trusted-host -o requirements.lock pyproject.toml
 
 clean: ## Remove the virtual environment, caches and the home folder .hybrid (the jar cache stays)

@@ -21,7 +21,9 @@ from hybrid.jvm.java import find_java
 
 _START_S = 60.0
 # What Spark's own scripts give its Java.
-_OPENED = [f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in ("java.lang", "java.nio", "sun.nio.ch", "java.util")]
+JAVA_OPENED = [
+    f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in ("java.lang", "java.nio", "sun.nio.ch", "java.util")
+]
 
 
 def may_hide_folders() -> bool:
@@ -92,7 +94,7 @@ class SparkCluster:
         # As on a host of their own: nothing of this process's store, Python or Spark.
         names = ("PATH", "HOME", "LANG")
         environ = {name: os.environ[name] for name in names if name in os.environ}
-        environ |= {"SPARK_HOME": str(_spark_home()), "SPARK_SCALA_VERSION": "2.13", **environment}
+        environ |= {"SPARK_HOME": str(spark_home()), "SPARK_SCALA_VERSION": "2.13", **environment}
         with (self.folder / log).open("ab") as output:
             process = subprocess.Popen(
                 words,
@@ -134,12 +136,12 @@ def spark_cluster(folder: Path, hidden: Sequence[Path] = ()) -> Iterator[SparkCl
 
 def _java(role: str, *options: str) -> list[str]:
     return [
-        str(find_java().executable), "-Xmx256m", *_OPENED, "-cp", f"{_spark_home()}/jars/*",
+        str(find_java().executable), "-Xmx256m", *JAVA_OPENED, "-cp", f"{spark_home()}/jars/*",
         f"org.apache.spark.deploy.{role}", "--host", "127.0.0.1", "--webui-port", "0", *options,
     ]  # fmt: skip
 
 
-def _spark_home() -> Path:
+def spark_home() -> Path:
     package = find_spec("pyspark")
     assert package is not None and package.origin is not None
     return Path(package.origin).parent

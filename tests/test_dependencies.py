@@ -81,7 +81,8 @@ def distributions(package: str) -> set[str]:
 REQUIRED = declared(PROJECT["dependencies"])
 DEVELOPMENT = declared(PROJECT["optional-dependencies"]["dev"])
 # Whoever lacks one of these is told so where it is needed.
-OPTIONAL = {"polars"}.union(*(declared(PROJECT["optional-dependencies"][name]) for name in ("postgresql", "store")))
+EXTRAS = ("postgresql", "spark-connect", "store")
+OPTIONAL = {"polars"}.union(*(declared(PROJECT["optional-dependencies"][name]) for name in EXTRAS))
 
 
 @pytest.mark.slow

@@ -86,7 +86,7 @@ KEYS = (
     Key(
         "durable", "true", boolean_text, "whether what is acknowledged outlasts a power failure; false: only a process"
     ),
-    Key("spark.master", "local[2]", str, "where Spark runs"),
+    Key("spark.master", "local[2]", str, "where Spark runs: local[2], spark://host:7077, yarn or sc://host:15002"),
     Key("spark.driver_memory", "2g", str, "heap of Spark's driver"),
     Key("spark.worker_python", None, str, "Python of Spark's workers; without it, this one, on a cluster python3"),
     Key("spark.worker_files", SHARED_FILES, worker_files, "where workers write: shared (the home's folders) or store"),

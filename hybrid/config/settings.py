@@ -209,6 +209,26 @@ class Settings:
         return self.spark_master.startswith("local")
 
     @property
+    def has_spark_connect(self) -> bool:
+        """Whether Spark is a server that this process is a client of, and starts no JVM for."""
+        return self.spark_master.startswith("sc://")
+
+    @property
+    def spark_connect_url(self) -> str:
+        """The URL of that server. SpecError when it has a token, which settings show, or beside `worker_python`."""
+        if ";token=" in self.spark_master:
+            raise SpecError(
+                "spark.master has a token, which `hybrid config show` and messages would show.",
+                hint="Put it into the variable SPARK_CONNECT_AUTHENTICATE_TOKEN instead.",
+            )
+        if self.spark_worker_python is not None:
+            raise SpecError(
+                "spark.worker_python does not reach the workers of a Spark Connect server.",
+                hint="Set PYSPARK_PYTHON where the server is started, and take worker_python out of [spark] here.",
+            )
+        return self.spark_master
+
+    @property
     def spark_driver_memory(self) -> str:
         """Heap of Spark's driver, such as `2g`."""
         return self._text("spark.driver_memory") or "2g"
@@ -222,6 +242,12 @@ class Settings:
     def workers_share_files(self) -> bool:
         """Whether Spark's workers see the home's folders. SpecError when they do not and there is no store instead."""
         is_shared = self._text("spark.worker_files") == SHARED_FILES
+        if is_shared and self.has_spark_connect:
+            raise SpecError(
+                "spark.master is a Spark Connect server, which does not see the home's folders: the tables must be on "
+                "an S3 store, and its workers write there.",
+                hint='Set warehouse = "s3://bucket/prefix" in hybrid.toml, and worker_files = "store" under [spark].',
+            )
         if not is_shared and self.warehouse_url is None:
             raise SpecError(
                 "spark.worker_files is 'store', but the tables of this home are on no store: 'warehouse' is not set.",

@@ -21,10 +21,11 @@ def check_machine(checkup: Checkup) -> None:
     """Checks what all work depends on beside the tables. Starts no Spark."""
     with checkup.surviving("settings"):
         _check_settings(checkup)
-    with checkup.surviving("java"):
-        _check_java(checkup)
-    with checkup.surviving("jars"):
-        _check_jars(checkup)
+    if not checkup.home.settings.has_spark_connect:
+        with checkup.surviving("java"):
+            _check_java(checkup)
+        with checkup.surviving("jars"):
+            _check_jars(checkup)
     with checkup.surviving("disk"):
         _check_disk(checkup)
     with checkup.surviving("filesystem"):

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from hybrid.config.input_rules import InputRules
     from hybrid.home.query_log import QueryLog
     from hybrid.lake.spark import SparkSettings
+    from hybrid.lake.spark_connect import ConnectServer
     from hybrid.lake.table_context import TableContext
     from hybrid.store.ownership import WarehouseOwner
 
@@ -129,8 +130,14 @@ class Home:
     @cached_property
     def bench(self) -> CommitContext:
         """The commit context of this process; Spark starts at the first operation that needs it."""
-        is_shared = self.settings.workers_share_files
-        return CommitContext(self._start_spark, self.now_ms, self.progress, self.settings.lock_timeout_s, is_shared)
+        return CommitContext(
+            self._connect_server.session if self.settings.has_spark_connect else self._start_spark,
+            self.now_ms,
+            self.progress,
+            self.settings.lock_timeout_s,
+            has_shared_files=self.settings.workers_share_files,
+            has_jvm=not self.settings.has_spark_connect,
+        )
 
     def close(self) -> None:
         """Close the catalog and the query log; a Spark session ends with the process."""
@@ -274,6 +281,12 @@ class Home:
     def spark(self) -> Any:
         """The Spark session of this process; the first call starts it."""
         return self.bench.spark
+
+    @cached_property
+    def _connect_server(self) -> ConnectServer:
+        from hybrid.lake.spark_connect import ConnectServer
+
+        return ConnectServer(self.settings.spark_connect_url, self.settings.spark, self.progress.say)
 
     def start_jvm(self) -> None:
         """Start Spark's JVM alone, for a session that may be wanted soon and then starts faster."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from hybrid.config.table_config import Half, StreamConfig, TableSpec
 from hybrid.errors import SpecError, StreamError
@@ -25,6 +26,9 @@ from hybrid.table.names import realtime_sequence
 from hybrid.table.ranges import advance
 from hybrid.table.segments import Thresholds
 from hybrid.table.state import Consuming, RealtimeState, next_act
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 BATCH_OFFSETS_MAX = 2_000_000
 StopAt = Callable[[], Mapping[TopicPartition, int] | None]
@@ -73,12 +77,14 @@ def run_batch(
     has_messages = bool(_plan(table.spec, early, batch_offsets_max, pause_offsets()).ranges)
     if not has_messages and not _aged(table.spec, early.realtime, table.bench.now_ms()):
         return None
+    spark = table.bench.session if has_messages else None  # before the lock: it may take long
     with table.lock(Half.REALTIME, with_spark=has_messages) as half:
         snapshot, pause, asked_ms = open_half(path), pause_offsets(), table.bench.now_ms()
         plan = _plan(table.spec, snapshot, batch_offsets_max, pause)
-        if has_messages and plan.ranges:
+        if spark is not None and plan.ranges:
             is_complete = plan.behind == 0 and pause is None
-            return _commit_batch(table, snapshot, plan, asked_ms if is_complete else snapshot.realtime.complete_ms)
+            complete_ms = asked_ms if is_complete else snapshot.realtime.complete_ms
+            return _commit_batch(spark, table, snapshot, plan, complete_ms)
         return _seal_aged(table, half, snapshot)
 
 
@@ -101,7 +107,9 @@ def stream_of(spec: TableSpec) -> StreamConfig:
     return spec.stream
 
 
-def _commit_batch(table: TableContext, snapshot: HalfSnapshot, plan: BatchPlan, complete_ms: int | None) -> BatchReport:
+def _commit_batch(
+    spark: SparkSession, table: TableContext, snapshot: HalfSnapshot, plan: BatchPlan, complete_ms: int | None
+) -> BatchReport:
     state, stream, now_ms, limits = snapshot.realtime, stream_of(table.spec), table.bench.now_ms(), _limits(table.spec)
     assigners = assigners_for(table.spec, state, plan.ranges, limits, now_ms)
     stored_columns, keys = (
@@ -113,7 +121,7 @@ def _commit_batch(table: TableContext, snapshot: HalfSnapshot, plan: BatchPlan, 
 
     def write() -> Written:
         nonlocal counts
-        messages = read_ranges(table.bench.session, stream, plan.ranges)
+        messages = read_ranges(spark, stream, plan.ranges)
         files, pieces = write_ranges(messages, table.spec, assigners, act, place)
         counts = _Found(pieces, table.spec)
         detail = {"rows": counts.rows, "rejected": counts.rejected, "filtered": counts.filtered}
@@ -133,7 +141,7 @@ def _commit_batch(table: TableContext, snapshot: HalfSnapshot, plan: BatchPlan, 
         _check_still_the_log(table.spec, after)
         return Written(files, after)
 
-    committed = commit_files(table.bench.session, act, write)
+    committed = commit_files(spark, act, write)
     offsets = sum(piece.end - piece.start for piece in plan.ranges)
     return BatchReport(counts.rows, counts.rejected, plan.behind, committed, filtered=counts.filtered, offsets=offsets)
 

@@ -22,8 +22,9 @@ from hybrid.ingest.segment_stats import (
 from hybrid.kafka.remote_storage import may_have_remote_storage
 from hybrid.lake.commit import FileAct
 from hybrid.lake.layout import physical_ddl, statistics_columns
+from hybrid.lake.spark_connect import server_faults
 from hybrid.lake.worker_files import WorkerFiles, bring_uploaded
-from hybrid.lake.workers import RETURNED, Worker, error_from_json, error_to_json
+from hybrid.lake.workers import RETURNED, Worker, error_from_json, error_to_json, parallelism
 from hybrid.records.decode import Decoder
 from hybrid.records.messages import Message, pack
 from hybrid.records.outcome import Batch
@@ -61,7 +62,7 @@ def read_ranges(spark: SparkSession, stream: StreamConfig, ranges: Iterable[Offs
     """
     ranges = list(ranges)
     offsets = sum(piece.end - piece.start for piece in ranges)
-    tasks = max(_TASKS_PER_CORE * spark.sparkContext.defaultParallelism, offsets // _TASK_OFFSETS)
+    tasks = max(_TASKS_PER_CORE * parallelism(spark), offsets // _TASK_OFFSETS)
     starts: dict[str, dict[str, int]] = defaultdict(dict)
     ends: dict[str, dict[str, int]] = defaultdict(dict)
     for piece in ranges:
@@ -111,10 +112,11 @@ def write_ranges(
 
     Messages that the table's filter drops are counted without a segment. No query sees the files before they are
     committed. Raises RegistryError when a worker needs a schema and the registry does not answer, StoreError and
-    MachineError when a worker cannot store a file.
+    MachineError when a worker cannot store a file, MachineError when a Spark Connect server is lost.
     """
     writer = _writer(spec, dict(assigners), act.id, files)
-    results = messages.mapInArrow(writer, "files string, pieces string, stopped string").collect()
+    with server_faults(messages.sparkSession):
+        results = messages.mapInArrow(writer, "files string, pieces string, stopped string").collect()
     stopped = next((row["stopped"] for row in results if row["stopped"] is not None), None)
     if stopped is not None:
         raise error_from_json(stopped)

@@ -213,13 +213,14 @@ class Written:
     state: HalfState
 
 
-def commit_files(spark: SparkSession, act: FileAct, write: Callable[[], Written]) -> int:
+def commit_files(spark: SparkSession | None, act: FileAct, write: Callable[[], Written]) -> int:
     """Let `write` write data files, and commit them with their state, in one commit.
 
     For operations whose state depends on rows that are known only after reading them. Call it under the half's lock.
     Returns the version of the commit. Raises OvertakenError when another operation committed first, or when the files
     to replace are not the current ones. Raises ConflictError when the half does not have the written columns. In these
-    cases, and when `write` raises, nothing was changed and the files are deleted.
+    cases, and when `write` raises, nothing was changed and the files are deleted. `spark` may be None for a half on an
+    object store, where Spark's own writer never commits.
     """
     failpoint(act.kind, "before")
     with _files_removed_after(BaseException, act):
@@ -260,7 +261,7 @@ def _files_removed_after(error: type[BaseException], act: FileAct) -> Iterator[N
         raise
 
 
-def _files_committer(spark: SparkSession, act: FileAct) -> Callable[[Written], int]:
+def _files_committer(spark: SparkSession | None, act: FileAct) -> Callable[[Written], int]:
     """Begin a transaction on the newest version. Returns the function that commits the written files in it."""
     log = LogTransaction(act.half, act.columns, takes_narrower=act.takes_narrower)
     if log.is_plain:
@@ -268,6 +269,8 @@ def _files_committer(spark: SparkSession, act: FileAct) -> Callable[[Written], i
         if log.files_of(act.replacing) != {path for paths in act.replacing.values() for path in paths}:
             raise conflict_with(act.half)
         return lambda written: log.commit(written.state, written.files, act.replacing)
+    _refuse_mirror(act.half)
+    assert spark is not None
     transaction = _begin(spark, act)
     gone = _replaced_files(spark, act, transaction)
     return lambda written: _commit_files(spark, act, transaction, written, gone)
@@ -275,7 +278,6 @@ def _files_committer(spark: SparkSession, act: FileAct) -> Callable[[Written], i
 
 def _begin(spark: SparkSession, act: FileAct) -> Any:
     """A transaction of Delta's own, after the checks that Spark's own writer would make; that writer is bypassed."""
-    _refuse_mirror(act.half)
     jvm: Any = spark._jvm
     transaction = _start(spark, act.half)
     metadata = transaction.metadata()

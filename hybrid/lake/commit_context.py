@@ -50,7 +50,8 @@ class LockedHalf:
 class CommitContext:
     """`start_spark` starts or returns this process's session; `now_ms` returns the clock in epoch milliseconds.
 
-    `has_shared_files`: Spark's workers see the home's folders, by its setting `spark.worker_files`.
+    `has_shared_files`: Spark's workers see the home's folders, by its setting `spark.worker_files`. Without `has_jvm`
+    sessions are on a Spark Connect server, and `start_spark` returns another one when that has lost the one before.
     """
 
     start_spark: Callable[[], SparkSession]
@@ -58,10 +59,18 @@ class CommitContext:
     progress: Progress
     lock_timeout_s: float = 60.0
     has_shared_files: bool = True
+    has_jvm: bool = True
+
+    @property
+    def session(self) -> SparkSession:
+        """The Spark session, whose workers may not see the home's folders; the first use in a process starts a JVM.
+
+        On a Spark Connect server each use asks whether the session is still there.
+        """
+        return self._session_of_jvm if self.has_jvm else self.start_spark()
 
     @cached_property
-    def session(self) -> SparkSession:
-        """The Spark session, whose workers may not see the home's folders; the first use in a process starts a JVM."""
+    def _session_of_jvm(self) -> SparkSession:
         return self.start_spark()
 
     @property
@@ -91,20 +100,21 @@ class CommitContext:
 
         Threads of this process first take turns among themselves, so a waiting message only concerns other processes.
         Without `with_spark` no JVM is started: the work under the lock only writes files of the log. Where it needs
-        Spark after all, `LockedHalf` records the JVM.
+        Spark after all, `LockedHalf` records the JVM. A Spark Connect server commits nothing, so it is no holder.
         """
         from hybrid.lake.spark import is_running, jvm_pid
 
         path = layout.lock(half)
         turn = _TURNS.setdefault(path, threading.Lock())
-        pid = jvm_pid(self.session) if with_spark or is_running() else None
+        pid = jvm_pid(self.session) if self.has_jvm and (with_spark or is_running()) else None
         file_lock = half_lock(
             path, jvm_pid=pid, commits=with_spark, timeout_s=self.lock_timeout_s, waiting=self.progress.say
         )
         with turn, file_lock as record_jvm:
 
             def recorded_spark() -> SparkSession:
-                record_jvm(jvm_pid(self.session))
+                if self.has_jvm:
+                    record_jvm(jvm_pid(self.session))
                 return self.session
 
             _settle(layout.half(half))

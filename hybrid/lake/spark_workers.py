@@ -12,20 +12,20 @@ import json
 import marshal
 import os
 import platform
+import re
 import socket
 import sys
 import threading
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hybrid.errors import MachineError
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
 # Packages whose absence a worker reports by itself, and modules of ours that workers run.
@@ -38,7 +38,9 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 _DIGITS = 16
 _UNCHECKED = 0b01
 WAIT_S = 120.0
-_PIP = "pip install 'hybrid[store]' into that Python, or name another: worker_python under [spark], or spark.archives."
+# Of a worker whose Python lacks what Spark itself needs, before it is asked.
+_NO_PACKAGE = ("PACKAGE_NOT_INSTALLED", "No module named")
+_NO_PROGRAM = re.compile(r'Cannot run program "([^"]*)"')
 
 
 @dataclass(frozen=True)
@@ -89,21 +91,40 @@ def _digest(contents: Iterable[tuple[str, bytes]]) -> str:
     return digest.hexdigest()[:_DIGITS]
 
 
-def prepare_workers(session: SparkSession, archive: Path, *, needs_store: bool, wait_s: float = WAIT_S) -> None:
-    """Send our package to the workers, and look whether they have what our work needs.
+@dataclass(frozen=True)
+class WorkerSide:
+    """Workers as errors speak of them: their master, and what names their Python."""
 
-    MachineError with the lack and its remedy; also when no worker offers a core within `wait_s`.
+    master: str
+    python_setting: str = "worker_python under [spark], or spark.archives"
+
+
+def prepare_workers(session: SparkSession, archive: Path, *, needs_store: bool, wait_s: float = WAIT_S) -> None:
+    """Send our package to the workers of a cluster, and look whether they have what our work needs.
+
+    MachineError as from `require_workers`.
     """
     context = session.sparkContext
     context.addPyFile(str(archive))
+    side, tasks = WorkerSide(str(context.master)), context.defaultParallelism
+    require_workers(session, tasks, archive, side, needs_store=needs_store, wait_s=wait_s)
+
+
+def require_workers(
+    session: SparkSession, tasks: int, archive: Path, side: WorkerSide, *, needs_store: bool, wait_s: float = WAIT_S
+) -> None:
+    """Look, by so many tasks, whether workers have what our work needs. They have been sent our package.
+
+    MachineError with the lack and its remedy; also when no worker offers a core within `wait_s`.
+    """
     packages = (*_PACKAGES, *((_STORE_PACKAGE,) if needs_store else ()))
-    texts = _within(context, wait_s, lambda: _surveys(session, packages))
+    texts = _within(side, wait_s, lambda: _surveys(session, tasks, packages))
     here = survey(packages, ())
     for found in {text: WorkerSurvey(**json.loads(text)) for text in texts}.values():
-        _require(found, here, archive.stem.removeprefix("hybrid-"))
+        _require(side, found, here, archive.stem.removeprefix("hybrid-"))
 
 
-def _surveys(session: SparkSession, packages: Sequence[str]) -> list[str]:
+def _surveys(session: SparkSession, tasks: int, packages: Sequence[str]) -> list[str]:
     """What each worker has. They are asked as ingestion asks them, so that its first batch finds their processes."""
 
     def look(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -112,7 +133,6 @@ def _surveys(session: SparkSession, packages: Sequence[str]) -> list[str]:
         for _ in batches:
             yield pa.RecordBatch.from_pydict({"text": [json.dumps(asdict(survey(packages, _MODULES)))]})
 
-    tasks = session.sparkContext.defaultParallelism
     numbers = session.range(tasks, numPartitions=tasks)
     return [row["text"] for row in numbers.mapInArrow(look, "text string").collect()]
 
@@ -133,11 +153,14 @@ def survey(packages: Sequence[str], modules: Sequence[str]) -> WorkerSurvey:
     return WorkerSurvey(socket.gethostname(), python, sys.executable, digest, versions, lacking)
 
 
-def _require(found: WorkerSurvey, here: WorkerSurvey, digest: str) -> None:
+def _require(side: WorkerSide, found: WorkerSurvey, here: WorkerSurvey, digest: str) -> None:
     place = f"A Spark worker on {found.host} ({found.executable}, Python {found.python})"
     if found.lacking:
         names = ", ".join(sorted(found.lacking))
-        raise MachineError(f"{place} lacks {names}. Nothing was started.", hint=_PIP)
+        raise MachineError(
+            f"{place} lacks {names}. Nothing was started.",
+            hint=f"pip install 'hybrid[store]' into that Python, or name another: {side.python_setting}.",
+        )
     for name in _SAME:
         if found.packages[name] != here.packages.get(name):
             raise MachineError(
@@ -152,7 +175,7 @@ def _require(found: WorkerSurvey, here: WorkerSurvey, digest: str) -> None:
         )
 
 
-def _within(context: SparkContext, wait_s: float, work: Any) -> list[str]:
+def _within(side: WorkerSide, wait_s: float, work: Callable[[], list[str]]) -> list[str]:
     """The result of a job. MachineError when it has not ended in time, or fails."""
     results, errors = list[list[str]](), list[Exception]()
 
@@ -168,28 +191,36 @@ def _within(context: SparkContext, wait_s: float, work: Any) -> list[str]:
     if results:
         return results[0]
     if errors:
-        raise _failed(context, errors[0]) from errors[0]
+        raise _failed(side, errors[0]) from errors[0]
     raise MachineError(
-        f"No worker of {context.master} has given a core within {wait_s:.0f} s.",
+        f"No worker of {side.master} has given a core within {wait_s:.0f} s.",
         hint="See the page of Spark's master for its workers and other applications, and spark.cores.max and "
         "spark.executor.memory under [spark].",
     )
 
 
-def _failed(context: SparkContext, error: Exception) -> MachineError:
+def _failed(side: WorkerSide, error: Exception) -> MachineError:
     """The error of a first job that failed: mostly there is no Python, or another one."""
     from hybrid.jvm.spark_errors import short_words
 
-    text, python = str(error), context.pythonExec
-    if "Cannot run program" in text:
-        return MachineError(f"Spark's workers have no Python '{python}'. Nothing was started.", hint=_PIP)
+    text = str(error)
+    if (program := _NO_PROGRAM.search(text)) is not None:
+        return MachineError(
+            f"Spark's workers have no Python '{program[1]}'. Nothing was started.",
+            hint=f"pip install 'hybrid[store]' into that Python, or name another: {side.python_setting}.",
+        )
     if "PYTHON_VERSION_MISMATCH" in text:
         return MachineError(
-            f"The Python '{python}' of Spark's workers is another version than {platform.python_version()} of this "
-            "process. Nothing was started.",
-            hint="Name one of the same first two numbers: worker_python under [spark], or spark.archives.",
+            f"The Python of Spark's workers is another version than {platform.python_version()} of this process. "
+            "Nothing was started.",
+            hint=f"Name one of the same first two numbers: {side.python_setting}.",
+        )
+    if any(words in text for words in _NO_PACKAGE):
+        return MachineError(
+            f"The Python of Spark's workers lacks a package: {short_words(error)}. Nothing was started.",
+            hint=f"pip install 'hybrid[store]' into that Python, or name another: {side.python_setting}.",
         )
     return MachineError(
-        f"Spark's workers of {context.master} cannot work: {short_words(error)}",
+        f"Spark's workers of {side.master} cannot work: {short_words(error)}",
         hint="See their logs, on the pages of Spark's master.",
     )

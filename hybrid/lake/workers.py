@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from hybrid.errors import HybridError, MachineError, RegistryError, StoreError
+from hybrid.lake.spark_connect import is_remote, remote_parallelism
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,7 +47,9 @@ def map_in_arrow(rows: DataFrame, worker: Worker, ddl: str) -> DataFrame:
 
 def parallelism(spark: SparkSession | None) -> int:
     """How many tasks of `run_numbered` run at once."""
-    return spark.sparkContext.defaultParallelism if spark is not None else os.cpu_count() or 1
+    if spark is None:
+        return os.cpu_count() or 1
+    return remote_parallelism(spark) if is_remote(spark) else spark.sparkContext.defaultParallelism
 
 
 def run_numbered(spark: SparkSession | None, count: int, work: Callable[[int], Iterable[str]]) -> list[str]:

@@ -236,7 +236,8 @@ def _stage_and_commit(
             def put() -> Written:
                 return Written(put_files(staging, half, dict(zip(names, parts, strict=True)), token), state)
 
-            version = commit_files(table.bench.session, FileAct(half, "move", token, written_columns(table.spec)), put)
+            files = FileAct(half, "move", token, written_columns(table.spec))
+            version = commit_files(table.bench.file_workers, files, put)
     sentence = _sentence(table.spec, config, plan, offline.offline.boundary, names, written)
     return MoveReport(read, written, plan.late_rows, tuple(names), plan.boundary, version, sentence)
 

@@ -110,12 +110,16 @@ class Pipeline:
             self._keeper.start()
 
     def _begin(self) -> None:
-        """Start Spark where this home writes the warehouse, and its JVM where it may do so soon."""
+        """Start Spark where this home writes the warehouse, and its JVM where it may do so soon.
+
+        On a Spark Connect server each table's thread asks for the session: a server that is down shows as their state.
+        """
         if self._jvm_start is not None:
             self._jvm_start.join()
-        if not self._reads_only:
+        has_jvm = not self._home.settings.has_spark_connect
+        if has_jvm and not self._reads_only:
             self._jvm = Process.of(jvm_pid(self._home.context.bench.session))
-        elif self._home.settings.take_over_after_s:
+        elif has_jvm and self._home.settings.take_over_after_s:
             self._jvm_start = threading.Thread(target=self._start_jvm, name="jvm", daemon=True)
             self._jvm_start.start()
         self._state, self._began_at = "ready", time.monotonic()

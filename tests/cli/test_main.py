@@ -166,7 +166,7 @@ def test_a_query_imports_no_library_that_it_does_not_use(home: Path) -> None:
     assert run(["--home", str(home), "table", "create", *documents]) == 0
     arguments = ["--home", str(home), "query", "select count(*), sum(amount) from orders"]
     unused = ("pyarrow", "numpy", "pandas", "pyspark", "delta", "py4j", "starlette", "jsonschema", "fastavro", "rich")
-    unused = (*unused, "prompt_toolkit", "hybrid.cli.shell.session")
+    unused = (*unused, "prompt_toolkit", "hybrid.cli.shell.session", "grpc")
     code = (
         f"import sys; from hybrid.cli.main import run; assert run({arguments!r}) == 0;"
         f"sys.exit(' '.join(m for m in {unused!r} if m in sys.modules) or 0)"

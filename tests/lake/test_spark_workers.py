@@ -192,3 +192,23 @@ def test_settings_of_workers(tmp_path: Path) -> None:
         _ = settings(**store).workers_share_files
     with pytest.raises(SpecError, match="'nfs' is not shared or store"):
         settings(HYBRID_SPARK_WORKER_FILES="nfs")
+
+
+def test_settings_of_a_spark_connect_server(tmp_path: Path) -> None:
+    def settings(**environ: str) -> Any:
+        return load_settings(
+            home=tmp_path, environ={"HYBRID_SPARK_MASTER": "sc://there:15002/;use_ssl=true", **environ}
+        )
+
+    store = {"HYBRID_SPARK_WORKER_FILES": "store", "HYBRID_WAREHOUSE": "s3://bucket/x"}
+    assert settings(**store).workers_share_files is False and settings().has_spark_connect
+    assert settings().spark_connect_url == "sc://there:15002/;use_ssl=true"
+    with pytest.raises(SpecError, match="a Spark Connect server, which does not see the home's folders") as raised:
+        _ = settings(HYBRID_WAREHOUSE="s3://bucket/x").workers_share_files
+    assert 'worker_files = "store" under [spark]' in str(raised.value.hint)
+    with pytest.raises(SpecError, match="'warehouse' is not set"):
+        _ = settings(HYBRID_SPARK_WORKER_FILES="store").workers_share_files
+    with pytest.raises(SpecError, match=r"spark\.master has a token"):
+        _ = settings(HYBRID_SPARK_MASTER="sc://there/;token=secret").spark_connect_url
+    with pytest.raises(SpecError, match="worker_python does not reach the workers"):
+        _ = settings(HYBRID_SPARK_WORKER_PYTHON="/opt/python").spark_connect_url

@@ -67,6 +67,14 @@ def test_a_lock_names_the_jvm_that_is_needed_after_all(halves: Halves, monkeypat
     assert jvms == [os.getppid()] and "jvm" not in last_holder(path)
 
 
+def test_sessions_on_a_server_are_asked_for_each_time_and_are_no_holders_of_a_lock(halves: Halves) -> None:
+    sessions: list[Any] = [MagicMock(), MagicMock()]
+    bench = CommitContext(lambda: sessions.pop(), lambda: 0, Silent(), has_jvm=False)
+    with bench.lock(halves.layout, Half.OFFLINE):  # of a move, for which the server need not be up
+        assert len(sessions) == 2 and "jvm" not in last_holder(halves.layout.lock(Half.OFFLINE))
+    assert bench.session is not bench.session
+
+
 def test_it_plans_again_as_often_as_it_is_told(table: TableContext) -> None:
     tries: list[int] = []
 
