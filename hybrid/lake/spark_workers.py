@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-# Packages whose absence a worker reports by itself, and modules of ours that workers run.
-_PACKAGES, _MODULES = ("pyarrow", "duckdb", "pandas"), ("hybrid.ingest.read", "hybrid.move.direct")
+# Packages whose absence a worker reports by itself, and modules of ours that workers run. No pandas: only the
+# driver asks for it, and a new process imports it longer than all the others.
+_PACKAGES, _MODULES = ("pyarrow", "duckdb"), ("hybrid.ingest.read", "hybrid.move.direct")
 _STORE_PACKAGE = "obstore"
 # Workers divide keys by a hash of DuckDB's, which is the same in one version only.
 _SAME = ("duckdb",)

@@ -122,7 +122,7 @@ def test_workers_that_have_everything_get_the_package() -> None:
 @pytest.mark.parametrize(
     ("found", "words"),
     [
-        (there(lacking={"pyarrow": "x", "pandas": "y"}), r"on there \(/usr/bin/python3, Python 3\S+\) lacks pandas, "),
+        (there(lacking={"pyarrow": "x", "duckdb": "y"}), r"on there \(/usr/bin/python3, Python 3\S+\) lacks duckdb, "),
         (there(packages={**HERE.packages, "duckdb": "1.0.0"}), "has duckdb 1.0.0, this process"),
         (replace(there(), digest="other"), "imports another version of hybrid, from other"),
         (RuntimeError('Cannot run program "python3": error=2'), "have no Python 'python3'"),
