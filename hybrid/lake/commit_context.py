@@ -73,6 +73,12 @@ class CommitContext:
     def _session_of_jvm(self) -> SparkSession:
         return self.start_spark()
 
+    def end_session(self) -> None:
+        """End the session of this process, if there is one; its JVM stays, for another one."""
+        session = vars(self).pop("_session_of_jvm", None)
+        if session is not None:
+            session.stop()
+
     @property
     def spark(self) -> SparkSession:
         """The session, for work whose workers read or write the home's folders; SpecError if they do not see them."""

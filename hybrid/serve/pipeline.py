@@ -32,6 +32,7 @@ from hybrid.serve.loader import Loader
 from hybrid.serve.priority import Priority, session_of
 from hybrid.serve.run_lanes import WORKERS_MAX, Lane, lane_of, may_start
 from hybrid.serve.scheduler import Scheduler
+from hybrid.serve.spark_ahead import SparkAhead
 from hybrid.serve.supervisor import BEAT_FILE
 from hybrid.serve.warehouse_keeper import WarehouseKeeper, reads_only, warehouse_keeper
 
@@ -67,7 +68,7 @@ class Pipeline:
         self._reads_only = False  # another home writes the warehouse: see `warehouse_keeper`
         self._ending = False
         self._jvm: Process | None = None
-        self._jvm_start: threading.Thread | None = None
+        self._ahead = SparkAhead(home.context)
         self._began_at = time.monotonic()
         self._ingesters: dict[str, Ingester] = {}
         self._shared = SharedLooks(home.context.catalog.serving)
@@ -114,23 +115,14 @@ class Pipeline:
 
         On a Spark Connect server each table's thread asks for the session: a server that is down shows as their state.
         """
-        if self._jvm_start is not None:
-            self._jvm_start.join()
+        self._ahead.wait()
         has_jvm = not self._home.settings.has_spark_connect
         if has_jvm and not self._reads_only:
             self._jvm = Process.of(jvm_pid(self._home.context.bench.session))
         elif has_jvm and self._home.settings.take_over_after_s:
-            self._jvm_start = threading.Thread(target=self._start_jvm, name="jvm", daemon=True)
-            self._jvm_start.start()
+            self._ahead.start_jvm()
         self._state, self._began_at = "ready", time.monotonic()
         _LOG.info("The pipeline is ready.")
-
-    def _start_jvm(self) -> None:
-        """Have a standby's JVM ready. Without it a take-over takes longer."""
-        try:
-            self._home.context.start_jvm()
-        except (HybridError, OSError) as error:
-            _LOG.warning("The JVM for a take-over could not be started ahead: %s", error)
 
     def _turn_until_stopped(self) -> None:
         looked = watched = 0.0
@@ -145,6 +137,8 @@ class Pipeline:
                     self._keep_warehouse(follows=False)  # its sign of life first
                     self._reads_only = False
                     self._begin()
+                elif self._reads_only and self._keeper is not None:
+                    self._ahead.follow(expects_take_over=self._keeper.expects_take_over)
                 self._priority.follow(self._is_late(), now)
             if now - looked >= _LOOK_S:
                 looked = now

@@ -53,7 +53,10 @@ def warehouse_keeper(home: Home, stop: threading.Event, *, follows: bool) -> War
 
 
 class WarehouseKeeper(threading.Thread):
-    """A thread that works in turns. `has_changed_hands`: whether the home writes now, or does no longer."""
+    """A thread that works in turns. `has_changed_hands`: whether the home writes now, or does no longer.
+
+    `expects_take_over`: whether it may soon have to write, because a sign of life is overdue.
+    """
 
     turn_s = SIGN_S
 
@@ -61,7 +64,7 @@ class WarehouseKeeper(threading.Thread):
         super().__init__(name="warehouse", daemon=True)
         self._home, self._mirror, self._ending = home, mirror, stop
         self._complaints = Lasting()
-        self.has_changed_hands = False
+        self.has_changed_hands = self.expects_take_over = False
 
     def run(self) -> None:
         """Work until stopped, or until the warehouse has changed hands."""
@@ -137,9 +140,11 @@ class Standby(WarehouseKeeper):
 
     def turn(self) -> None:
         """Follow, and look for the sign of life."""
-        if self._watch is not None and time.monotonic() - self._watched_at >= SIGN_S:
+        if self._watch is not None and time.monotonic() - self._watched_at >= self._watch.pause_s:
             self._watched_at = time.monotonic()
-            if (claim := self._watch.silent_claim()) is not None:
+            claim = self._watch.silent_claim()
+            self.expects_take_over = self._watch.is_overdue
+            if claim is not None:
                 self._take_over(claim)
                 return
         self._follower.look()

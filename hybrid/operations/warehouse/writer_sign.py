@@ -28,6 +28,9 @@ SIGN_KEY = ".writer.json"
 SIGN_S = 3.0
 # Below, a sign that is late by one request would count as silence.
 _SILENT_S_MIN = 3 * SIGN_S
+# So long after the last new one, a sign is overdue: it is given every SIGN_S, and was seen later than it was given.
+_OVERDUE_S = 1.5 * SIGN_S
+_CLOSE_LOOK_S = 1.0
 # A sign that waits for a store for longer comes too late.
 _TUNING = StoreTuning(connect_s=2.0, request_s=4.0, patience_s=4.0)
 
@@ -113,7 +116,7 @@ def take_up_pauses(home: Home, mirror: Mirror, claim: Claim) -> None:
 
 
 class SignWatch:
-    """Watches for the sign of the home that writes: look about every `SIGN_S`.
+    """Watches for the sign of the home that writes: look when `pause_s` have passed since the last look.
 
     `silent_s` after the last new one it is silent, and not before three signs were left out.
     """
@@ -122,6 +125,16 @@ class SignWatch:
         self._mirror, self._silent_s = mirror, max(silent_s, _SILENT_S_MIN)
         self._seen: tuple[int, WriterSign] | None = None
         self._new_at = self._looked_at = time.monotonic()
+
+    @property
+    def pause_s(self) -> float:
+        """How long to wait for the next look: less than usual when the last one saw nothing new."""
+        return SIGN_S if self._new_at == self._looked_at else _CLOSE_LOOK_S
+
+    @property
+    def is_overdue(self) -> bool:
+        """Whether by the last look the home that writes should have given a sign, and has not."""
+        return self._seen is not None and self._looked_at - self._new_at >= _OVERDUE_S
 
     def silent_claim(self) -> Claim | None:
         """Look; the claim of the home that has been silent for so long while the store answered. None otherwise.
