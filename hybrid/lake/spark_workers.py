@@ -96,27 +96,18 @@ def _digest(contents: Iterable[tuple[str, bytes]]) -> str:
 
 @dataclass(frozen=True)
 class WorkerSide:
-    """Workers as errors speak of them: their master, what names their Python, and where to look for cores and logs."""
+    """Workers as errors speak of them: their master, what names their Python, and on YARN the application."""
 
     master: str
     python_setting: str = "worker_python under [spark], or spark.archives"
-    for_cores: str = (
-        "See the page of Spark's master for its workers and other applications, and spark.cores.max and "
-        "spark.executor.memory under [spark]."
-    )
-    for_logs: str = "See their logs, on the pages of Spark's master."
+    application: str | None = None
 
     @classmethod
     def of(cls, context: SparkContext) -> WorkerSide:
         """The workers of a context on a cluster."""
         if context.master != yarn.MASTER:
             return cls(str(context.master))
-        return cls(
-            "YARN",
-            for_cores=f"yarn application -status {context.applicationId}; and see spark.executor.instances, "
-            "spark.executor.cores and spark.executor.memory under [spark].",
-            for_logs=f"yarn logs -applicationId {context.applicationId}",
-        )
+        return cls("YARN", application=str(context.applicationId))
 
 
 def prepare_workers(session: SparkSession, archive: Path, *, needs_store: bool, wait_s: float = WAIT_S) -> None:
@@ -214,7 +205,11 @@ def _within(side: WorkerSide, wait_s: float, work: Callable[[], list[str]]) -> l
         raise _failed(side, errors[0]) from errors[0]
     raise MachineError(
         f"No worker of {side.master} has given a core within {wait_s:.0f} s.",
-        hint=side.for_cores,
+        hint=f"yarn application -status {side.application}; and see spark.executor.instances, spark.executor.cores and "
+        "spark.executor.memory under [spark]."
+        if side.application
+        else "See the page of Spark's master for its workers and other applications, and spark.cores.max and "
+        "spark.executor.memory under [spark].",
     )
 
 
@@ -241,5 +236,7 @@ def _failed(side: WorkerSide, error: Exception) -> MachineError:
         )
     return MachineError(
         f"Spark's workers of {side.master} cannot work: {short_words(error)}",
-        hint=side.for_logs,
+        hint=f"yarn logs -applicationId {side.application}"
+        if side.application
+        else "See their logs, on the pages of Spark's master.",
     )

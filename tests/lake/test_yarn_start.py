@@ -6,6 +6,7 @@ import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Event
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -15,7 +16,7 @@ from pyspark import SparkConf
 from hybrid.errors import MachineError
 from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.spark import SparkSettings, _configuration, leave_out_cluster_defaults, spark_session
-from hybrid.lake.spark_workers import WorkerSide
+from hybrid.lake.spark_workers import WorkerSide, _within
 from hybrid.lake.yarn import StartLimits, _ApplicationWatch, limited_start, require_configuration
 
 BRIEF = StartLimits(attempts=1, pause_ms=100, answer_ms=1_000, application_s=0.05, poll_s=0.01)
@@ -129,7 +130,18 @@ def test_keys_of_the_store_are_not_in_the_configuration_of_a_cluster(tmp_path: P
 
 
 def test_errors_of_workers_name_yarns_commands() -> None:
-    side = WorkerSide.of(cast("Any", SimpleNamespace(master="yarn", applicationId="application_1_0001")))
-    assert side.for_logs == "yarn logs -applicationId application_1_0001"
-    assert side.for_cores.startswith("yarn application -status application_1_0001")
-    assert WorkerSide.of(cast("Any", SimpleNamespace(master="spark://there:7077"))).master == "spark://there:7077"
+    def of(**context: str) -> WorkerSide:
+        return WorkerSide.of(cast("Any", SimpleNamespace(**context)))
+
+    def fails() -> list[str]:
+        raise RuntimeError("what nobody expects")
+
+    side, held = of(master="yarn", applicationId="application_1_0001"), Event()
+    with pytest.raises(MachineError, match="workers of YARN cannot work: what nobody expects") as raised:
+        _within(side, 5, fails)
+    assert raised.value.hint == "yarn logs -applicationId application_1_0001"
+    with pytest.raises(MachineError, match="No worker of YARN has given a core within 0 s") as raised:
+        _within(side, 0.01, lambda: [str(held.wait(5))])
+    held.set()
+    assert str(raised.value.hint).startswith("yarn application -status application_1_0001; and see spark.executor.")
+    assert of(master="spark://there:7077") == WorkerSide("spark://there:7077")
