@@ -11,7 +11,7 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -27,16 +27,15 @@ _ADDRESS, _HOST = "yarn.resourcemanager.address", "yarn.resourcemanager.hostname
 _TAGS = "spark.yarn.tags"
 # States of an application that has no process yet.
 _WAITING = ("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED")
-_DIAGNOSTICS_MAX = 300
 
 
 @dataclass(frozen=True)
 class StartLimits:
-    """How long a start waits: attempts to reach a ResourceManager and the time of each, and for an application."""
+    """How long a start waits: for a ResourceManager, which is asked `attempts` + 1 times, and for an application."""
 
-    attempts: int = 4
+    attempts: int = 3
     pause_ms: int = 2_000
-    answer_ms: int = 10_000
+    answer_ms: int = 5_000
     application_s: float = 120.0
     poll_s: float = 5.0
 
@@ -68,12 +67,10 @@ def limited_start(jvm: Any, conf: SparkConf, limits: StartLimits | None = None) 
     watch.start()
     try:
         yield
-    except Exception as error:
+    except BaseException as error:  # Ctrl-C too: nobody would use the application that YARN starts later
+        watch.kill()
         if watch.failure is not None:
             raise watch.failure from error
-        raise
-    except BaseException:  # Ctrl-C: nobody would use the application that YARN starts later
-        watch.kill()
         raise
     finally:
         watch.end()
@@ -100,8 +97,8 @@ class _ApplicationWatch(threading.Thread):
         waits_since: float | None = None
         while not self._ended.wait(self._limits.poll_s):
             try:
-                report = self._waiting()
-            except Exception:  # Spark's own request fails, too, and says so
+                report = self._report(*_WAITING)
+            except Exception:  # Spark's own requests go on for longer
                 continue
             if report is not None and waits_since is None:
                 waits_since = time.monotonic()
@@ -115,21 +112,22 @@ class _ApplicationWatch(threading.Thread):
         self.join()
 
     def kill(self) -> None:
-        """Kill the application if it waits for its first container."""
-        report = self._waiting()
-        if report is not None:
-            self._client.killApplication(report.getApplicationId())
+        """Kill the application unless it has ended. Without an answer it is left: it ends when it finds no driver."""
+        with suppress(Exception):
+            report = self._report(*_WAITING, "RUNNING")
+            if report is not None:
+                self._client.killApplication(report.getApplicationId())
 
-    def _waiting(self) -> Any | None:
-        """YARN's report of the application, if it is submitted and has no container yet."""
+    def _report(self, *states: str) -> Any | None:
+        """YARN's report of the application, if it is submitted and in one of these states."""
         reports = [*self._client.getApplications(self._request)]
-        return next((report for report in reports if str(report.getYarnApplicationState()) in _WAITING), None)
+        return next((report for report in reports if str(report.getYarnApplicationState()) in states), None)
 
     def _give_up(self, report: Any) -> None:
         name, words = report.getApplicationId().toString(), " ".join(str(report.getDiagnostics()).split())
         self.failure = MachineError(
             f"YARN has not started {name} within {self._limits.application_s:.0f} s, and it was killed. "
-            f"The queue {report.getQueue()} says: {words[:_DIAGNOSTICS_MAX] or 'nothing'}",
+            f"The queue {report.getQueue()} says: {words.partition(' Details :')[0] or 'nothing'}",
             hint='Name a queue with free memory under [spark], "yarn.queue", or ask for less: "yarn.am.memory".',
         )
         self._client.killApplication(report.getApplicationId())
@@ -151,16 +149,17 @@ def _client(jvm: Any, conf: SparkConf, limits: StartLimits) -> Any:
         client.getYarnClusterMetrics()
     except Exception as error:  # py4j's errors are of Java's any class
         client.stop()
+        reason = short_words(error).partition(". ch :")[0]  # behind it is the name of a socket
         folders = " or ".join(os.environ[name] for name in _FOLDERS if os.environ.get(name))
         raise MachineError(
-            f"YARN's ResourceManager at {_addresses(yarn)} gives no answer: {short_words(error)}. Nothing was started.",
+            f"YARN's ResourceManager at {_addresses(yarn)} gives no answer: {reason}. Nothing was started.",
             hint=f"Is it running? Its address is {_ADDRESS} in yarn-site.xml{f' in {folders}' if folders else ''}.",
         ) from error
     return client
 
 
 def _waits(limits: StartLimits) -> dict[str, str]:
-    """Settings of Hadoop's client: a few attempts for a refused connection, one for a silent server."""
+    """Settings of Hadoop's client: a few attempts for a refused connection and for a silent server."""
     return {
         "yarn.resourcemanager.connect.max-wait.ms": str(limits.attempts * limits.pause_ms),
         "yarn.resourcemanager.connect.retry-interval.ms": str(limits.pause_ms),

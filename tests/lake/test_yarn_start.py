@@ -82,7 +82,9 @@ class Yarn:
         self._report = SimpleNamespace(
             getApplicationId=lambda: name,
             getYarnApplicationState=lambda: state,
-            getDiagnostics=lambda: "[Sat Nov 28]  Not yet activated.\nAM resource limit exceeded.",
+            getDiagnostics=lambda: (
+                "[Sat Nov 28]  Not yet activated.\nAM resource limit exceeded.  Details : AM Partition"
+            ),
             getQueue=lambda: "root.default",
         )
 
@@ -112,10 +114,13 @@ def test_an_application_that_gets_no_container_is_killed(state: str) -> None:
     assert client.tags == {"hybrid-1"}
     if state == "RUNNING":
         assert (watch.failure, client.killed) == (None, [])
+        watch.kill()  # as after an error of Spark's start
+        assert client.killed == ["application_1_0001"]
         return
     assert client.killed == ["application_1_0001"]
     assert "YARN has not started application_1_0001 within 0 s, and it was killed" in str(watch.failure)
     assert "root.default says: [Sat Nov 28] Not yet activated. AM resource limit exceeded." in str(watch.failure)
+    assert "Partition" not in str(watch.failure)
 
 
 def test_keys_of_the_store_are_not_in_the_configuration_of_a_cluster(tmp_path: Path) -> None:
