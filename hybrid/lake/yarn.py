@@ -100,9 +100,10 @@ class _ApplicationWatch(threading.Thread):
                 report = self._report(*_WAITING)
             except Exception:  # Spark's own requests go on for longer
                 continue
-            if report is not None and waits_since is None:
-                waits_since = time.monotonic()
-            if report is not None and time.monotonic() - waits_since >= self._limits.application_s:
+            if report is None:
+                continue
+            waits_since = waits_since or time.monotonic()
+            if time.monotonic() - waits_since >= self._limits.application_s:
                 self._give_up(report)
                 return
 
