@@ -96,16 +96,14 @@ class _ApplicationWatch(threading.Thread):
     def run(self) -> None:
         waits_since: float | None = None
         while not self._ended.wait(self._limits.poll_s):
-            try:
+            with suppress(Exception):  # without an answer it asks again; Spark's own requests go on, too
                 report = self._report(*_WAITING)
-            except Exception:  # Spark's own requests go on for longer
-                continue
-            if report is None:
-                continue
-            waits_since = waits_since or time.monotonic()
-            if time.monotonic() - waits_since >= self._limits.application_s:
-                self._give_up(report)
-                return
+                if report is None:
+                    continue
+                waits_since = waits_since or time.monotonic()
+                if time.monotonic() - waits_since >= self._limits.application_s:
+                    self._give_up(report)
+                    return
 
     def end(self) -> None:
         """Watch no longer."""
