@@ -19,6 +19,7 @@ from hybrid.errors import HybridError, MachineError
 from hybrid.jvm.jars import cache_root
 from hybrid.jvm.log4j import write_log4j
 from hybrid.jvm.spark_errors import short_words
+from hybrid.lake import yarn
 from hybrid.lake.spark_workers import package_archive, prepare_workers
 
 if TYPE_CHECKING:
@@ -38,6 +39,15 @@ _LATE_COMPILER = (
     "-XX:Tier4CompileThreshold=150000",
     "-XX:Tier4BackEdgeThreshold=400000",
 )
+# Spark copies keys of an S3 store from the environment into Hadoop's configuration, which YARN writes to files of the
+# cluster. Workers get them another way, and Hadoop's own client in this process finds them in the environment.
+_WITHOUT_S3_KEYS = {
+    f"spark.hadoop.fs.{name}": ""
+    for name in (
+        *("s3.awsAccessKeyId", "s3.awsSecretAccessKey", "s3n.awsAccessKeyId", "s3n.awsSecretAccessKey"),
+        *("s3a.access.key", "s3a.secret.key", "s3a.session.token"),
+    )
+}
 
 
 @dataclass(frozen=True)
@@ -79,7 +89,7 @@ def spark_session(settings: SparkSettings) -> SparkSession:
     with _starting(settings):
         is_new = not is_running()
         if is_new:
-            SparkContext(conf=conf, gateway=SparkContext._gateway or _gateway(conf, settings.own_session))
+            _start_context(conf, settings)
             remember_names(SparkContext._jvm)
             if settings.is_local:
                 leave_out_cluster_defaults(SparkContext._active_spark_context)
@@ -98,10 +108,25 @@ def start_jvm(settings: SparkSettings) -> None:
             SparkContext._ensure_initialized(gateway=_gateway(_conf(settings), settings.own_session))
 
 
+def _start_context(conf: SparkConf, settings: SparkSettings) -> None:
+    """Start the context, in a JVM that runs already or in a new one."""
+    from pyspark import SparkContext
+
+    gateway = SparkContext._gateway or _gateway(conf, settings.own_session)
+    if settings.master != yarn.MASTER:
+        SparkContext(conf=conf, gateway=gateway)
+        return
+    SparkContext._ensure_initialized(gateway=gateway)  # it is there for the next attempt, too
+    with yarn.limited_start(gateway.jvm, conf):
+        SparkContext(conf=conf, gateway=gateway)
+
+
 def _conf(settings: SparkSettings) -> SparkConf:
     """The configuration of the session; the environment is set for the JVM that it starts."""
     from pyspark import SparkConf
 
+    if settings.master == yarn.MASTER:
+        yarn.require_configuration(os.environ)
     # Workers of a local master need the same packages as this process.
     os.environ["PYSPARK_PYTHON"] = settings.worker_python or (sys.executable if settings.is_local else "python3")
     if settings.is_local:
@@ -238,6 +263,7 @@ def _configuration(settings: SparkSettings) -> dict[str, str]:
         "spark.driver.extraClassPath": ":".join(jars),
         "spark.driver.memory": settings.driver_memory,
         **(_LOOPBACK if settings.is_local else _CLUSTER),
+        **(_WITHOUT_S3_KEYS if settings.needs_store and not settings.is_local else {}),
         "spark.driver.extraJavaOptions": " ".join([log4j, *_LATE_COMPILER, *settings.java_options]),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",

@@ -23,9 +23,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hybrid.errors import MachineError
+from hybrid.lake import yarn
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
 # Packages whose absence a worker reports by itself, and modules of ours that workers run. No pandas: only the
@@ -94,10 +96,18 @@ def _digest(contents: Iterable[tuple[str, bytes]]) -> str:
 
 @dataclass(frozen=True)
 class WorkerSide:
-    """Workers as errors speak of them: their master, and what names their Python."""
+    """Workers as errors speak of them: their master, what names their Python, and on YARN the application."""
 
     master: str
     python_setting: str = "worker_python under [spark], or spark.archives"
+    application: str | None = None
+
+    @classmethod
+    def of(cls, context: SparkContext) -> WorkerSide:
+        """The workers of a context on a cluster."""
+        if context.master != yarn.MASTER:
+            return cls(str(context.master))
+        return cls("YARN", application=str(context.applicationId))
 
 
 def prepare_workers(session: SparkSession, archive: Path, *, needs_store: bool, wait_s: float = WAIT_S) -> None:
@@ -107,8 +117,8 @@ def prepare_workers(session: SparkSession, archive: Path, *, needs_store: bool, 
     """
     context = session.sparkContext
     context.addPyFile(str(archive))
-    side, tasks = WorkerSide(str(context.master)), context.defaultParallelism
-    require_workers(session, tasks, archive, side, needs_store=needs_store, wait_s=wait_s)
+    tasks = context.defaultParallelism
+    require_workers(session, tasks, archive, WorkerSide.of(context), needs_store=needs_store, wait_s=wait_s)
 
 
 def require_workers(
@@ -195,7 +205,10 @@ def _within(side: WorkerSide, wait_s: float, work: Callable[[], list[str]]) -> l
         raise _failed(side, errors[0]) from errors[0]
     raise MachineError(
         f"No worker of {side.master} has given a core within {wait_s:.0f} s.",
-        hint="See the page of Spark's master for its workers and other applications, and spark.cores.max and "
+        hint=f"yarn application -status {side.application}; and see spark.executor.instances, spark.executor.cores and "
+        "spark.executor.memory under [spark]."
+        if side.application
+        else "See the page of Spark's master for its workers and other applications, and spark.cores.max and "
         "spark.executor.memory under [spark].",
     )
 
@@ -223,5 +236,7 @@ def _failed(side: WorkerSide, error: Exception) -> MachineError:
         )
     return MachineError(
         f"Spark's workers of {side.master} cannot work: {short_words(error)}",
-        hint="See their logs, on the pages of Spark's master.",
+        hint=f"yarn logs -applicationId {side.application}"
+        if side.application
+        else "See their logs, on the pages of Spark's master.",
     )

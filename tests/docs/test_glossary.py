@@ -45,7 +45,7 @@ address cluster continue continues decide directory guarantees erased restore re
 asyncio call creating notebook alert dashboard
 bash complete dot fish interactive noun script verb zsh
 checked connect cores dbeaver exactly figure goes grafana guide happens hardening hint install know loss metabase night
-operate postgresql program my hold says service sizing superset supervisor tested tried try unit upgrade wheel you
+operate postgresql program my hold says service sizing superset supervisor tested tried try unit upgrade wheel yarn you
 """
 
 
