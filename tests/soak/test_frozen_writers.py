@@ -1,190 +1,185 @@
 """A home that writes a warehouse on a store is frozen at each point of a commit; another home takes over and works.
 
 When the first one goes on it commits nothing, and every event is there once. The two homes take turns, so each of them
-also comes back after it was refused.
+also comes back after it was refused. Here are the commits to tables with a stream; `test_frozen_loads.py` has those to
+tables that files fill.
 """
 
 import json
-import os
-import select
-import signal
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from hybrid.config.settings import load_settings
-from hybrid.home.home import Home
 from hybrid.kafka.topics import create_topic
-from hybrid.lake.failpoints import POSITIONS, STORE_STEPS
-from hybrid.operations.warehouse.pull import pull_warehouse
-from hybrid.progress import Silent
-from hybrid.table.state import Act, from_user_metadata
-from tests.mirrors import new_url
-from tests.s3_server import needs_s3, s3_server
+from hybrid.lake.failpoints import ACT_KINDS, POSITIONS, STORE_STEPS
+from tests.s3_server import needs_s3
 from tests.soak.events import SCHEMA, Event, live_rows, make_events, offline_config, realtime_config, rejected
-from tests.soak.harness import JVM_OPTIONS, Producer, check_all_once
-
-pytestmark = [needs_s3, pytest.mark.spark, pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(900)]
+from tests.soak.freezing import (
+    FILE_VERBS,
+    REFUSED_VERBS,
+    STREAM_VERBS,
+    FrozenWorker,
+    Homes,
+    failpoints_of,
+    homes_on_a_store,
+)
+from tests.soak.harness import Producer, check_all_once
 
 TABLE = "frozen"
-# The verbs that commit, with the kind of their commit; `create` has a table for each position.
-VERBS = {"create": "create", "ingest": "ingest", "seal": "seal", "move": "move", "correct": "replace",
-         "revert": "revert", "boundary": "boundary", "evolve": "evolve"}  # fmt: skip
-CASES = [(verb, f"{kind}.commit.{position}") for verb, kind in VERBS.items() for position in POSITIONS]
-# The second time that a process passes such a step armed.
-CASES += [("ingest", step) for step in STORE_STEPS] + [("move", f"{step}@2") for step in STORE_STEPS]
 # What has to be done before a verb has something to commit; later ones find what earlier ones left.
 BEFORE = {"seal": ["ingest"], "move": ["ingest"], "revert": ["correct"]}
-COUNT = 6000
-ANSWER_S = 120.0
+# Kinds that need more than a verb on the table.
+OTHERS = ("replay", "start", "reset", "create")
+COUNT, EVENTS = 3000, 60
+# A message with such a number in a column is rejected until that column is wide enough.
+BIG = 2**40
+WIDENED = (*POSITIONS, "claim")
 
 
-class FrozenWorker:
-    """`frozen_worker.py` on a home. `ask` waits for the answer, `freeze` for the stop, `thaw` for what comes then."""
+class Stream:
+    """The events of the topic. One has a big number in the column `n_NAME`, for each name of `WIDENED`."""
 
-    def __init__(self, home: Path, files: Path) -> None:
-        self.home, self.log = home, home.with_suffix(".log")
-        command = [sys.executable, "-m", "tests.soak.frozen_worker", str(home), str(files)]
-        with self.log.open("ab") as log:
-            self._process = subprocess.Popen(
-                command, env={**os.environ, **JVM_OPTIONS}, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
-                text=True, start_new_session=True,
-            )  # fmt: skip
+    def __init__(self, broker: str) -> None:
+        self._events = make_events(COUNT, seed=11)
+        self.sent: list[Event] = []
+        self._producer = Producer(broker, TABLE)
+        good = [number for number, event in enumerate(self._events) if event.row is not None]
+        self._big = dict(zip(WIDENED, good, strict=False))
+        for name, number in self._big.items():
+            event = self._events[number]
+            row = {**(event.row or {}), f"n_{name}": BIG}
+            self._events[number] = replace(event, payload=json.dumps(row).encode(), row=None)
 
-    def ask(self, verb: str, table: str = TABLE) -> dict[str, Any]:
-        self._send(verb, table, "")
-        return self._answer()
+    def send_more(self) -> None:
+        more = self._events[len(self.sent) : len(self.sent) + EVENTS]
+        assert more, "too few events"
+        self._producer.send(more)
+        self.sent += more
 
-    def freeze(self, verb: str, table: str, failpoint: str) -> None:
-        self._send(verb, table, failpoint)
-        assert self._process.stdout
-        deadline = time.monotonic() + ANSWER_S
-        while time.monotonic() < deadline:
-            if os.waitid(os.P_PID, self._process.pid, os.WSTOPPED | os.WNOHANG) is not None:
-                return
-            if select.select([self._process.stdout], [], [], 0.01)[0]:
-                raise AssertionError(f"{failpoint} was not reached: {self._answer()}\n{self.log.read_text()[-3000:]}")
-        raise AssertionError(f"{failpoint} was not reached in {ANSWER_S} s")
+    def fits_now(self, name: str) -> None:
+        """The message with a big number in that column is a row from now on."""
+        event = self.sent[self._big[name]]
+        self.sent[self._big[name]] = replace(event, row=json.loads(event.payload))
 
-    def thaw(self) -> dict[str, Any]:
-        os.kill(self._process.pid, signal.SIGCONT)
-        return self._answer()
+    def check(self, worker: FrozenWorker, table: str = TABLE, sent: int | None = None) -> None:
+        """Each row of the first `sent` events, or of all, is visible once."""
+        events = self.sent[:sent]
+        check_all_once(worker.home, table, live_rows(events, upsert=False), rejected(events))
 
-    def _send(self, verb: str, table: str, failpoint: str) -> None:
-        assert self._process.stdin
-        self._process.stdin.write(json.dumps({"verb": verb, "table": table, "failpoint": failpoint}) + "\n")
-        self._process.stdin.flush()
-
-    def _answer(self) -> dict[str, Any]:
-        assert self._process.stdout
-        assert select.select([self._process.stdout], [], [], ANSWER_S)[0], "no answer"
-        line = self._process.stdout.readline()
-        assert line, f"the worker ended:\n{self.log.read_text()[-3000:]}"
-        return json.loads(line)
-
-    def end(self) -> None:
-        os.kill(self._process.pid, signal.SIGCONT)
-        os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait(timeout=30)
-        for pipe in (self._process.stdin, self._process.stdout):
-            assert pipe
-            pipe.close()
+    def close(self) -> None:
+        self._producer.close()
 
 
-@contextmanager
-def two_workers(folder: Path) -> Iterator[list[FrozenWorker]]:
-    workers = [FrozenWorker(folder / name, folder) for name in ("first", "second")]
-    try:
-        yield workers
-    finally:
-        for worker in workers:
-            worker.end()
+def test_every_kind_of_commit_is_frozen_or_refused() -> None:
+    assert {*STREAM_VERBS, *FILE_VERBS, *REFUSED_VERBS} == set(ACT_KINDS)
 
 
+@needs_s3
+@pytest.mark.spark
+@pytest.mark.kafka
+@pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_a_writer_that_is_frozen_anywhere_commits_nothing_after_a_take_over(
     broker: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tables = [TABLE, *(f"created_{position}" for position in POSITIONS)]
     create_topic(broker, TABLE, 3)
-    write_files(tmp_path, broker, tables)
-    events = make_events(COUNT, seed=11)
-    producer, sent = Producer(broker, TABLE), []
+    for position in POSITIONS:
+        write_files(tmp_path, broker, f"created_{position}", POSITIONS)
+        write_started(tmp_path, broker, f"started_{position}")
+    write_files(tmp_path, broker, TABLE)
+    stream = Stream(broker)
+    with homes_on_a_store(tmp_path, monkeypatch) as homes:
+        homes.writer.do("create", TABLE)
+        freeze_one_table(homes, stream)
+        freeze_replays(homes, stream, tmp_path, broker)
+        freeze_starts_and_resets(homes, stream)
+        for position in POSITIONS:
+            homes.freeze(f"created_{position}", f"create.commit.{position}")
+            stream.check(homes.writer, f"created_{position}")
+        refuse_others(homes, stream, tmp_path, broker)
+        homes.check_logs()
+    assert set(failpoints_of(STREAM_VERBS)) <= set(homes.frozen_at)
+    stream.close()
 
-    def send_more() -> None:
-        more = events[len(sent) : len(sent) + COUNT // len(CASES)]
-        producer.send(more)
-        sent.extend(more)
 
-    with s3_server(tmp_path / "s3" / "store") as store:
-        store.create_bucket("bucket")
-        for name, value in {**store.environment, "HYBRID_WAREHOUSE": new_url()}.items():
-            monkeypatch.setenv(name, value)
-        with two_workers(tmp_path) as workers:
-            go_through(workers, send_more, sent)
-    producer.close()
-
-
-def go_through(workers: Sequence[FrozenWorker], send_more: Callable[[], None], sent: Sequence[Event]) -> None:
-    """Freeze the writer at each failpoint, the two homes in turn."""
-    assert workers[0].ask("create")["error"] is None
-    for number, (verb, failpoint) in enumerate(CASES):
-        writer, other = workers[number % 2], workers[1 - number % 2]
-        table = f"created_{failpoint.rpartition('.')[2]}" if verb == "create" else TABLE
-        send_more()
+def freeze_one_table(homes: Homes, stream: Stream) -> None:
+    """What commits to the same table again and again, and each step at the store."""
+    kinds = [kind for kind in STREAM_VERBS if kind not in OTHERS]
+    cases = [(STREAM_VERBS[kind], point) for kind in kinds for point in failpoints_of([kind])]
+    # The second time that a process passes such a step armed.
+    cases += [("ingest", step) for step in STORE_STEPS] + [("move", f"{step}@2") for step in STORE_STEPS]
+    for verb, failpoint in cases:
+        stream.send_more()
         for earlier in BEFORE.get(verb, ()):
-            assert writer.ask(earlier)["error"] is None
-        writer.freeze(verb, table, failpoint)
-        assert other.ask("take-over")["error"] is None
-        check(other, sent)
-        answer = other.ask(verb, table)
-        assert not answer["refused"], (failpoint, answer)
-        late = writer.thaw()
-        # What was committed before the take-over stays; that the home knows of it is all that may come after.
-        is_done = failpoint.endswith("after") or failpoint.startswith(("store.put", "store.linked"))
-        assert is_done or late["refused"], (failpoint, late)
-        check(other, sent)
-        print(f"{failpoint}: {late['error']}; the other: {answer['error']}")
-    check_logs(other.home, writer.home)
+            homes.writer.do(earlier, TABLE)
+        homes.freeze(TABLE, failpoint, verb, taken_over=stream.check)
+        stream.check(homes.writer)
 
 
-def check(worker: FrozenWorker, sent: Sequence[Event]) -> None:
-    check_all_once(worker.home, TABLE, live_rows(sent, upsert=False), rejected(sent))
+def freeze_replays(homes: Homes, stream: Stream, files: Path, broker: str) -> None:
+    """Each brings the message that was rejected for a column that became wider."""
+    for number, position in enumerate(POSITIONS, start=1):
+        write_files(files, broker, TABLE, WIDENED[:number])
+        homes.writer.do("evolve", TABLE)
+        stream.fits_now(position)
+        homes.freeze(TABLE, f"replay.commit.{position}")
+        stream.check(homes.writer)
+    assert homes.count_acts(TABLE)["replay"] == len(POSITIONS)
 
 
-def check_logs(home: Path, former: Path) -> None:
-    """Both homes have the same commits once the former writer has followed, each operation once and in its order."""
-    pull_warehouse(Home(load_settings(home=former), Silent()))
-    for half in sorted(home.glob("warehouse/[!.]*/*/_delta_log")):
-        there = former / half.relative_to(home)
-        assert {path.name: path.read_text() for path in there.glob("*.json")} == {
-            path.name: path.read_text() for path in half.glob("*.json")
-        }
-        acts = acts_of(half)
-        assert [act.number for act in acts] == list(range(len(acts))), half
-        assert len({act.id for act in acts}) == len(acts), half
+def freeze_starts_and_resets(homes: Homes, stream: Stream) -> None:
+    """A connector starts its stream; then the stream is reset past events that were not read."""
+    for position in POSITIONS:
+        table = f"started_{position}"
+        homes.writer.do("create", table)
+        homes.freeze(table, f"start.commit.{position}")
+        stream.check(homes.writer, table)
+        read = len(stream.sent)
+        stream.send_more()
+        homes.freeze(table, f"reset.commit.{position}")
+        stream.check(homes.writer, table, read)
+        acts = homes.count_acts(table)
+        assert (acts["start"], acts["reset"]) == (1, 1), acts
 
 
-def acts_of(log: Path) -> list[Act]:
-    """The operations in a log, by version; the fences of take-overs are none."""
-    infos = [
-        json.loads(line)["commitInfo"]
-        for entry in sorted(log.glob("*.json"))
-        for line in entry.read_text().split("\n")
-        if line.startswith('{"commitInfo"')
-    ]
-    states = [from_user_metadata(info["userMetadata"]) for info in infos]
-    return [state.act for state in states if state is not None]
+def refuse_others(homes: Homes, stream: Stream, files: Path, broker: str) -> None:
+    """What a store does not have is refused with what helps, and commits nothing."""
+    write_files(files, broker, TABLE, WIDENED)
+    for verb in ("ingest", "evolve"):
+        homes.writer.do(verb, TABLE)
+    for verb in dict.fromkeys(REFUSED_VERBS.values()):
+        answer = homes.writer.ask(verb, TABLE)
+        assert "on an object store" in answer["error"] and answer["hint"], answer
+    assert not homes.count_acts(TABLE).keys() & REFUSED_VERBS.keys()
+    stream.check(homes.writer)
 
 
-def write_files(folder: Path, broker: str, tables: Sequence[str]) -> None:
-    for table in tables:
-        realtime = realtime_config(table, TABLE, broker, upsert=False)
-        documents = {"schema": {"schemaName": table, **SCHEMA}, "realtime": realtime, "offline": offline_config(table)}
-        for name, document in documents.items():
-            (folder / f"{table}_{name}.json").write_text(json.dumps(document))
+def write_files(folder: Path, broker: str, table: str, wide: tuple[str, ...] = ()) -> None:
+    """The documents of a table with the stream. The columns of the names `wide` are wide enough."""
+    realtime = realtime_config(table, TABLE, broker, upsert=False)
+    write(folder, table, schema_of(table, wide), realtime=realtime, offline=offline_config(table))
+
+
+def write_started(folder: Path, broker: str, table: str) -> None:
+    """The documents of a table whose stream is a connector, with the half REALTIME only."""
+    transport = {"name": "kafka_input",
+                 "config": {"bootstrap.servers": broker, "topic": TABLE, "start_from": "earliest"}}  # fmt: skip
+    form = {"name": "json", "config": {"update_format": "raw"}}
+    realtime = {
+        "tableName": table,
+        "tableType": "REALTIME",
+        "segmentsConfig": {"timeColumnName": "ts", "schemaName": table},
+        "connectors": [{"name": "live", "transport": transport, "format": form}],
+    }
+    write(folder, table, schema_of(table, POSITIONS), realtime=realtime)
+
+
+def schema_of(table: str, wide: tuple[str, ...]) -> dict:
+    numbers = [{"name": f"n_{name}", "dataType": "LONG" if name in wide else "INT"} for name in WIDENED]
+    return {"schemaName": table, **SCHEMA, "dimensionFieldSpecs": [*SCHEMA["dimensionFieldSpecs"], *numbers]}
+
+
+def write(folder: Path, table: str, schema: dict, **configs: dict) -> None:
+    for name, document in {"schema": schema, **configs}.items():
+        (folder / f"{table}_{name}.json").write_text(json.dumps(document))
