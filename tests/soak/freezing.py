@@ -25,10 +25,11 @@ from tests.mirrors import new_url
 from tests.s3_server import s3_server
 from tests.soak.harness import JVM_OPTIONS
 
-# The verb of `frozen_worker` that commits each kind: of tables with a stream, and of tables that files fill.
-STREAM_VERBS = {"ingest": "ingest", "seal": "seal", "move": "move", "replace": "correct", "revert": "revert",
-                "boundary": "boundary", "evolve": "evolve", "replay": "replay", "start": "ingest", "reset": "reset",
-                "create": "create"}  # fmt: skip
+# The verb of `frozen_worker` that commits each kind, by the test that freezes it: of tables with a stream, of what
+# corrects their rows, and of tables that files fill.
+STREAM_VERBS = {"ingest": "ingest", "seal": "seal", "move": "move", "boundary": "boundary", "evolve": "evolve",
+                "start": "ingest", "reset": "reset", "create": "create"}  # fmt: skip
+CORRECTION_VERBS = {"replace": "correct", "revert": "revert", "replay": "replay"}
 FILE_VERBS = {"history": "ingest", "retention": "retention", "merge": "merge", "backfill": "backfill", "flow": "flow",
               "refresh": "refresh"}  # fmt: skip
 # Kinds that a warehouse on a store does not have, with the verb that is refused. Rows are given back (`release`) only
@@ -114,7 +115,7 @@ class Homes:
         before it does the verb. The first one is refused, with what to do, unless its commit was done before the
         take-over: then that it learns of it is all that may come.
         """
-        verb = verb or {**STREAM_VERBS, **FILE_VERBS}[failpoint.partition(".")[0]]
+        verb = verb or {**STREAM_VERBS, **CORRECTION_VERBS, **FILE_VERBS}[failpoint.partition(".")[0]]
         frozen, self.writer = self.writer, self.other
         self.other = frozen
         frozen.freeze(verb, table, failpoint)
