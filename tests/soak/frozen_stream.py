@@ -78,7 +78,7 @@ def write_started(folder: Path, broker: str, topic: str, table: str) -> None:
         "segmentsConfig": {"timeColumnName": "ts", "schemaName": table},
         "connectors": [{"name": "live", "transport": transport, "format": form}],
     }
-    write(folder, table, schema_of(table, POSITIONS), realtime=realtime)
+    write(folder, table, schema_of(table, ()), realtime=realtime)
 
 
 def schema_of(table: str, wide: Sequence[str]) -> dict:
