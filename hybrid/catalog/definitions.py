@@ -103,13 +103,13 @@ class Definitions:
         if mirror is not None:
             mirror.require_writable(is_recent_enough=False)
 
-    def publish(self, name: str) -> None:
-        """Put a table's definition on the warehouse's store, where it has one."""
+    def publish(self, name: str, *, with_plans: bool = False) -> None:
+        """Put a table's definition on the warehouse's store, where it has one; `with_plans`: its plans, too."""
         mirror = mirror_at(self._warehouse)
         if mirror is not None:
             from hybrid.store.published_definition import publish_definition
 
-            publish_definition(mirror, self._warehouse / name)
+            publish_definition(mirror, self._warehouse / name, with_plans=with_plans)
 
     def published(self, name: str) -> Definition | None:
         """A table's definition on the warehouse's store; None without a store, or without one there."""
@@ -128,7 +128,7 @@ class Definitions:
             from hybrid.store.published_definition import rewrite_definition
 
             durable.write_text(self._path(name), self._path(name).read_text(encoding="utf-8"))
-            self.publish(name)
+            self.publish(name, with_plans=True)
             rewrite_definition(mirror, name)  # a drop that is being published elsewhere finds another object
 
     def withdraw(self, name: str, halves: Mapping[str, str]) -> bool:

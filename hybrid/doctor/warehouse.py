@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from hybrid.doctor.findings import Checkup, Severity
 from hybrid.errors import SpecError, StoreError
+from hybrid.operations.warehouse.mirrored_plans import plans_apart
 from hybrid.operations.warehouse.sync import HalfMirror, WarehouseStatus, sync_warehouse, warehouse_status
 from hybrid.store.mirror import is_pulled_in_part, mirror_at
 
 _CHECK = "warehouse"
+_SHOWN = 3
 
 
 def check_warehouse(checkup: Checkup) -> None:
@@ -32,6 +34,7 @@ def check_warehouse(checkup: Checkup) -> None:
         checkup.found(Severity.WARNING, _CHECK, message, hint="hybrid warehouse pull --take-over")
     else:
         _check_halves(checkup, status)
+        _check_plans(checkup, status.url)
 
 
 def _check_halves(checkup: Checkup, status: WarehouseStatus) -> None:
@@ -40,6 +43,16 @@ def _check_halves(checkup: Checkup, status: WarehouseStatus) -> None:
         words = "; ".join(map(_words, apart))
         message = f"Home and {status.url} are not the same: {words}. The next commit to a half mends it, too."
         checkup.found(Severity.WARNING, _CHECK, message, mend=lambda: sync_warehouse(checkup.home.context).sentence)
+
+
+def _check_plans(checkup: Checkup, url: str) -> None:
+    """Reports plans that the store does not list as the home has them, and those that the home has lost."""
+    home = checkup.home.context
+    apart = [plan for name in home.definitions.names() for plan in plans_apart(home, name)]
+    if apart:
+        shown = ", ".join(apart[:_SHOWN]) + (f" and {len(apart) - _SHOWN} more" if len(apart) > _SHOWN else "")
+        message = f"Home and {url} do not have the same plans: {shown}."
+        checkup.found(Severity.WARNING, _CHECK, message, mend=lambda: sync_warehouse(home).sentence)
 
 
 def _words(half: HalfMirror) -> str:

@@ -4,8 +4,9 @@
 is after planning and staging. `inside` is when data files, if there are any, are written and the log entry is not.
 `after` is when the log entry is written and nothing else has been notified.
 
-Work that commits nothing, and what a commit does on a warehouse's store, have steps instead (`STEPS`, `STORE_STEPS`),
-which are named alike: `HYBRID_FAILPOINT=backup.object@7`. At `store.put` the store has the entry, and the mirror not.
+Work that commits nothing, and what a commit does on a warehouse's store, have steps instead (`STEPS`, `STORE_STEPS`,
+`PLAN_STEPS`), which are named alike: `HYBRID_FAILPOINT=backup.object@7`. At `store.put` the store has the entry, and
+the mirror not.
 
 With `HYBRID_FAILPOINT_SIGNAL=STOP` the process stops there, as one that is frozen, and goes on by SIGCONT.
 """
@@ -29,6 +30,8 @@ STEPS = (
 )  # fmt: skip
 # Those of a commit to a warehouse on a store, which is done once the store has the entry.
 STORE_STEPS = ("store.staged", "store.uploaded", "store.put", "store.linked")
+# Those of a plan, or of a push to a replacement, that is brought to a store; and of the removal of its staged rows.
+PLAN_STEPS = ("plan.uploaded", "plan.written", "plan.published", "plan.removed")
 # Those of a file that one of Spark's workers puts on a store itself, and of the process that brings such files.
 WORKER_STEPS = ("worker.written", "worker.uploaded", "worker.brought")
 
@@ -50,7 +53,7 @@ def failpoint(kind: str, position: str) -> None:
 
 def step(name: str) -> None:
     """Kill or stop the process at this step, when the environment names it."""
-    assert name in (*STEPS, *STORE_STEPS, *WORKER_STEPS), f"unlisted step {name}"
+    assert name in (*STEPS, *STORE_STEPS, *PLAN_STEPS, *WORKER_STEPS), f"unlisted step {name}"
     if _is_due(name):
         _die()
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from hybrid.config.table_config import Half, TableSpec
 from hybrid.runtime.sentence_repr import shown_as
+from hybrid.store.published_plans import PLANS_FOLDER
 from hybrid.table.columns import ARRIVAL, HIDDEN, REJECTED_ONLY, SEGMENT, TIME
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class TableLayout:
     @property
     def plans(self) -> Path:
         """The folder of backfill plans."""
-        return self.root / "plans"
+        return self.root / PLANS_FOLDER
 
     def plan(self, plan_id: str) -> Path:
         """The folder of one plan, with its staged rows."""

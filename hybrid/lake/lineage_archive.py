@@ -13,12 +13,14 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
+from hybrid.errors import ConflictError, StoreError
 from hybrid.runtime import durable
 from hybrid.runtime.json_values import without_samples
 from hybrid.store.mirror import mirror_at
 from hybrid.table.state import Act
 
 ARCHIVE_ENDING = ".acts"
+_ATTEMPTS = 20
 VersionedAct = tuple[int, Act]
 
 
@@ -44,10 +46,41 @@ def keep_acts(half: Path, table_id: str, acts: Iterable[VersionedAct]) -> None:
 
 
 def store_archive(half: Path) -> None:
-    """Upload the archive to the warehouse's store, where it has one. Call it before the log is cleaned."""
+    """Let the archive on the warehouse's store, where it has one, hold what this one does. Call it before the log is
+    cleaned.
+
+    What only the store's has stays there: a home that was paused, or restored, may have an older one. ConflictError
+    when another home writes the warehouse.
+    """
     mirror = mirror_at(half)
-    if mirror is not None and archive_file(half).exists():
-        mirror.client.upload_file(f"{mirror.key_of(half)}{ARCHIVE_ENDING}", archive_file(half))
+    if mirror is None or not archive_file(half).exists():
+        return
+    from hybrid.store.conditional_put import PutOutcome
+
+    key = f"{mirror.key_of(half)}{ARCHIVE_ENDING}"
+    for _ in range(_ATTEMPTS):
+        content = mirror.client.get(key)
+        mirror.require_writable(is_recent_enough=False)  # behind the look: whoever takes over writes it after that
+        there = "" if content is None else content.data.decode()
+        data = _joined(there, archive_file(half).read_text(encoding="utf-8")).encode()
+        if content is not None and data == content.data:
+            return
+        put = mirror.client.create(key, data) if content is None else mirror.client.replace(key, data, content.etag)
+        if put.outcome is PutOutcome.MADE:
+            return
+        if put.outcome is PutOutcome.UNKNOWN:
+            raise StoreError(f"{mirror.url}: the store did not say whether it wrote {key}: {put.cause}.")
+    raise ConflictError(f"{mirror.url}: somebody else writes {key} just now.", hint="Run it again.")
+
+
+def _joined(there: str, here: str) -> str:
+    """The lines of two archives, by version; of an operation that both have, the line of `here`."""
+    lines = {}
+    for line in [*there.split("\n"), *here.split("\n")]:
+        if line:
+            entry = json.loads(line)
+            lines[entry["version"], entry["table_id"]] = line
+    return "\n".join(lines[key] for key in sorted(lines))
 
 
 def kept_acts(half: Path, table_id: str | None = None) -> list[VersionedAct]:

@@ -6,7 +6,8 @@
 <table>/plans/<id>/wanted.json    the desired state (run, pause, cancel), and how the last run ended
 <table>/plans/<id>/running        locked by the process that runs it
 
-The progress of a plan is not stored here: the OFFLINE half's log holds it.
+The progress of a plan is not stored here: the OFFLINE half's log holds it. A warehouse on a store has all of it but the
+lock: see hybrid.lake.plan_store.
 """
 
 from __future__ import annotations
@@ -23,16 +24,19 @@ from hybrid.errors import ConflictError, DataError
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import HalfSnapshot, lineage_acts
 from hybrid.lake.log_entries import DataFile
+from hybrid.lake.plan_store import publish_plans, remove_staged, require_writable, upload_plan
 from hybrid.lake.staging import bytes_in
 from hybrid.runtime import durable
 from hybrid.runtime.file_lock import is_locked, try_lock
 from hybrid.runtime.json_values import without_samples
+from hybrid.store.published_plans import CLAIMS, PLAN_FILE, ROWS, WANTED_FILE
 from hybrid.table.columns import TIME
 from hybrid.table.plans import Plan, Span, Unit
 
-ROWS, CLAIMS = "rows", "claims"
+__all__ = ["CLAIMS", "ROWS"]
+
 _PATIENCE_S = 0.5  # a reader holds the lock only for a moment
-_PLAN, _WANTED, _RUNNING = "plan.json", "wanted.json", "running"
+_RUNNING = "running"
 
 
 class DesiredState(StrEnum):
@@ -55,20 +59,25 @@ class DesiredStateRecord:
 
 
 def publish(layout: TableLayout, staged: Path, plan: Plan) -> Path:
-    """Turn the folder with the staged rows into a plan. One rename makes it visible, atomically."""
+    """Turn the folder with the staged rows into a plan. One rename makes it visible, atomically.
+
+    ConflictError when another home writes the warehouse. After a StoreError the plan is here, and perhaps listed yet.
+    """
     staged.mkdir(parents=True, exist_ok=True)
     (staged / ROWS).mkdir(exist_ok=True)
-    (staged / _PLAN).write_text(plan.to_text(), encoding="utf-8")
+    (staged / PLAN_FILE).write_text(plan.to_text(), encoding="utf-8")
     place = layout.plan(plan.id)
     durable.make_folder(place.parent)
     durable.sync_tree(staged)
+    upload_plan(layout, plan.id, staged)
     durable.rename(staged, place)
+    publish_plans(layout)
     return place
 
 
 def find_plan(layout: TableLayout, plan_id: str) -> Plan | None:
     """The plan with that id; None when the table has none."""
-    path = layout.plan(plan_id) / _PLAN
+    path = layout.plan(plan_id) / PLAN_FILE
     try:
         return Plan.from_text(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
@@ -79,22 +88,24 @@ def find_plan(layout: TableLayout, plan_id: str) -> Plan | None:
 
 def plan_ids(layout: TableLayout) -> list[str]:
     """The ids of a table's plans, newest first."""
-    folders = [path.parent for path in layout.plans.glob(f"*/{_PLAN}")]
-    return [path.name for path in sorted(folders, key=lambda path: (path / _PLAN).stat().st_mtime_ns, reverse=True)]
+    folders = [path.parent for path in layout.plans.glob(f"*/{PLAN_FILE}")]
+    return [path.name for path in sorted(folders, key=lambda path: (path / PLAN_FILE).stat().st_mtime_ns, reverse=True)]
 
 
 def desired_state_of(layout: TableLayout, plan_id: str) -> DesiredStateRecord:
     """The desired state of a plan."""
     try:
-        doc = json.loads((layout.plan(plan_id) / _WANTED).read_text(encoding="utf-8"))
+        doc = json.loads((layout.plan(plan_id) / WANTED_FILE).read_text(encoding="utf-8"))
     except FileNotFoundError:
         return DesiredStateRecord()
     return DesiredStateRecord(DesiredState(doc["wish"]), doc["since"], doc["error"])
 
 
 def want(layout: TableLayout, plan_id: str, wanted: DesiredStateRecord) -> None:
-    """Store the desired state of a plan."""
-    durable.write_text(layout.plan(plan_id) / _WANTED, json.dumps(vars(wanted)))
+    """Store the desired state of a plan. ConflictError when another home writes the warehouse."""
+    require_writable(layout)
+    durable.write_text(layout.plan(plan_id) / WANTED_FILE, json.dumps(vars(wanted)))
+    publish_plans(layout)
 
 
 @contextmanager
@@ -149,7 +160,7 @@ def claims_folder(layout: TableLayout, plan_id: str) -> Path | None:
 
 def forget_samples(layout: TableLayout, plan_id: str) -> bool:
     """Remove the sample rows from a plan. Returns whether it had any."""
-    path = layout.plan(plan_id) / _PLAN
+    path = layout.plan(plan_id) / PLAN_FILE
     document = json.loads(path.read_text(encoding="utf-8"))
     bare = without_samples(document)
     if bare == document:
@@ -183,10 +194,11 @@ def staged_files(layout: TableLayout, plan: Plan, units: Sequence[Unit]) -> list
 
 
 def discard_rows(layout: TableLayout, plan_id: str) -> None:
-    """Remove a plan's staged rows; the plan itself stays for inspection."""
+    """Remove the staged rows of a plan that has ended; the plan itself stays for inspection."""
     folder = rows_folder(layout, plan_id)
     gone = folder.with_name(f"{ROWS}.gone")
     with suppress(FileNotFoundError):
         folder.rename(gone)
     shutil.rmtree(gone, ignore_errors=True)
     durable.sync(folder.parent)  # after a power failure the next purge must not see them again
+    remove_staged(layout, plan_id)

@@ -7,7 +7,8 @@
 <table>/plans/<id>/lock                 held by whoever changes it
 
 The OFFLINE half's log decides whether a replacement is done: its one commit bears the id. The mark in `closed.json`
-only saves a look at the log, and outlives the log.
+only saves a look at the log, and outlives the log. A warehouse on a store has all of it but the locks: see
+hybrid.lake.plan_store.
 """
 
 from __future__ import annotations
@@ -24,15 +25,17 @@ from hybrid.config.table_config import Half
 from hybrid.errors import ConflictError, NotFoundError
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import HalfSnapshot, lineage_acts, open_half
+from hybrid.lake.plan_store import publish_plans, remove_staged, require_writable
 from hybrid.lake.staging import bytes_in
 from hybrid.runtime import durable
 from hybrid.runtime.file_lock import try_lock
 from hybrid.runtime.sentence_repr import shown_as
+from hybrid.store.published_plans import CLOSED_FILE, PUSH_FILE, PUSHES, REPLACEMENT_FILE, ROWS
 from hybrid.table.names import segment_folder as folder_of
 
-ROWS = "rows"
-_ENTRY, _PUSH, _CLOSED, _LOCK = "replacement.json", "push.json", "closed.json", "lock"
-_PUSHES = "pushes"
+__all__ = ["ROWS"]
+
+_LOCK = "lock"
 _PATIENCE_S = 10.0
 
 
@@ -98,18 +101,20 @@ class Push:
 
 
 def publish(layout: TableLayout, entry: OpenReplacement) -> None:
-    """Open a replacement. One atomic write makes it visible."""
+    """Open a replacement. One atomic write makes it visible. ConflictError when another home writes the warehouse."""
+    require_writable(layout)
     folder = layout.plan(entry.id)
     durable.make_folder(folder.parent)
     folder.mkdir()
     durable.sync(folder.parent)
-    _write(folder / _ENTRY, vars(entry))
+    _write(folder / REPLACEMENT_FILE, vars(entry))
+    publish_plans(layout)
 
 
 def find_replacement(layout: TableLayout, entry_id: str) -> OpenReplacement | None:
     """The opened replacement with that id; None when there is none."""
     paths_by_id = {
-        path.parent.name: path for path in layout.plans.glob(f"*/{_ENTRY}")
+        path.parent.name: path for path in layout.plans.glob(f"*/{REPLACEMENT_FILE}")
     }  # an id must not be used as a path
     return _entry(paths_by_id[entry_id]) if entry_id in paths_by_id else None
 
@@ -124,7 +129,7 @@ def known_replacement(layout: TableLayout, entry_id: str) -> OpenReplacement:
 
 def open_replacements(layout: TableLayout) -> list[OpenReplacement]:
     """Every replacement that was opened, ended or not; oldest first."""
-    replacements = [_entry(path) for path in layout.plans.glob(f"*/{_ENTRY}")]
+    replacements = [_entry(path) for path in layout.plans.glob(f"*/{REPLACEMENT_FILE}")]
     return sorted(replacements, key=lambda entry: (entry.created_at, entry.id))
 
 
@@ -136,7 +141,7 @@ def in_progress(layout: TableLayout) -> list[OpenReplacement]:
 def state_of(layout: TableLayout, entry_id: str) -> PushState:
     """The state of a replacement."""
     with suppress(FileNotFoundError):
-        return PushState(json.loads((layout.plan(entry_id) / _CLOSED).read_text(encoding="utf-8"))["state"])
+        return PushState(json.loads((layout.plan(entry_id) / CLOSED_FILE).read_text(encoding="utf-8"))["state"])
     done = is_committed(open_half(layout.half(Half.OFFLINE)), entry_id)
     return PushState.COMPLETED if done else PushState.IN_PROGRESS
 
@@ -170,11 +175,12 @@ def next_number(layout: TableLayout, entry_id: str) -> int:
 
 def add_push(layout: TableLayout, entry_id: str, staged: Path, push: Push) -> None:
     """Turn the folder with the staged rows into a push. Call it under `changing`."""
-    _write(staged / _PUSH, {**vars(push), "segments": [vars(segment) for segment in push.segments]})
+    _write(staged / PUSH_FILE, {**vars(push), "segments": [vars(segment) for segment in push.segments]})
     place = _folder(layout, entry_id, push.number)
     durable.make_folder(place.parent)
     durable.sync_tree(staged)
     durable.rename(staged, place)
+    publish_plans(layout)
 
 
 def pushed(layout: TableLayout, entry_id: str) -> dict[str, tuple[Push, PushedSegment]]:
@@ -194,12 +200,12 @@ def rows_folder(layout: TableLayout, entry_id: str, push: Push) -> Path:
 
 def staged_bytes(layout: TableLayout, entry_id: str) -> int:
     """The size of all pushes on disk, including pushes that a later one of the same segment overrides."""
-    return bytes_in(layout.plan(entry_id) / _PUSHES)
+    return bytes_in(layout.plan(entry_id) / PUSHES)
 
 
 def left_behind(layout: TableLayout) -> list[tuple[OpenReplacement, PushState]]:
     """Ended replacements that still have staged rows: a crash came between closing and removing them."""
-    with_pushes = [entry for entry in open_replacements(layout) if (layout.plan(entry.id) / _PUSHES).exists()]
+    with_pushes = [entry for entry in open_replacements(layout) if (layout.plan(entry.id) / PUSHES).exists()]
     states = [(entry, state_of(layout, entry.id)) for entry in with_pushes]
     return [(entry, state) for entry, state in states if state is not PushState.IN_PROGRESS]
 
@@ -212,9 +218,11 @@ def remove_left(layout: TableLayout, entry_id: str, state: PushState) -> None:
 
 def close(layout: TableLayout, entry_id: str, state: PushState) -> None:
     """Record how a replacement ended and remove its pushed rows. Call it under `changing`."""
-    _write(layout.plan(entry_id) / _CLOSED, {"state": state})
-    shutil.rmtree(layout.plan(entry_id) / _PUSHES, ignore_errors=True)
+    require_writable(layout)
+    _write(layout.plan(entry_id) / CLOSED_FILE, {"state": state})
+    shutil.rmtree(layout.plan(entry_id) / PUSHES, ignore_errors=True)
     durable.sync(layout.plan(entry_id))
+    remove_staged(layout, entry_id)
 
 
 @contextmanager
@@ -226,12 +234,12 @@ def _held(path: Path, taken: str, timeout_s: float) -> Iterator[None]:
 
 
 def _folder(layout: TableLayout, entry_id: str, number: int) -> Path:
-    return layout.plan(entry_id) / _PUSHES / str(number)
+    return layout.plan(entry_id) / PUSHES / str(number)
 
 
 def _pushes(layout: TableLayout, entry_id: str) -> Sequence[Push]:
     """The pushes of a replacement, oldest first."""
-    paths = (layout.plan(entry_id) / _PUSHES).glob(f"*/{_PUSH}")
+    paths = (layout.plan(entry_id) / PUSHES).glob(f"*/{PUSH_FILE}")
     return sorted((_push(path) for path in paths), key=lambda push: push.number)
 
 

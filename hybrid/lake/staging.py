@@ -48,6 +48,11 @@ def sweep(folder: Path) -> list[Path]:
         return _sweep(folder)
 
 
+def owned_names(folder: Path) -> list[str]:
+    """The names of the folders in `folder` whose operations are running."""
+    return [path.name.removesuffix(_OWNED) for path in folder.glob(f"*{_OWNED}") if is_locked(path)]
+
+
 def bytes_in(folder: Path) -> int:
     """The total length of the files below a folder; 0 without any. Files may disappear meanwhile."""
     size = 0

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from hybrid.config.table_config import Half
-from hybrid.errors import ConflictError, HybridError, NotFoundError
+from hybrid.errors import ConflictError, HybridError, NotFoundError, StoreError
 from hybrid.lake import plans
 from hybrid.lake.log import open_half
 from hybrid.lake.plans import DesiredState, DesiredStateRecord
@@ -71,10 +71,11 @@ class Backfills:
                 report = self._run_plan(table, plan, options)
                 if report.stopped is DesiredState.CANCEL:
                     self._settle(table, plan, ended=True)
-                if report.buckets_done == report.buckets_total:
-                    self._wish(table, plan, DesiredState.ENDED)
-                if report.stopped is not DesiredState.PAUSE:
-                    plans.discard_rows(table.layout, plan.id)
+                with suppress(StoreError):  # what is done is done: the log has it, and the next state listed says so
+                    if report.buckets_done == report.buckets_total:
+                        self._wish(table, plan, DesiredState.ENDED)
+                    if report.stopped is not DesiredState.PAUSE:
+                        plans.discard_rows(table.layout, plan.id)
                 return report
 
         return self._home.run_recorded(table.name, "backfill", work)
@@ -90,7 +91,8 @@ class Backfills:
             raise
         except HybridError as error:
             wish = plans.desired_state_of(table.layout, plan.id).wish  # keeps a pause or cancel requested meanwhile
-            self._wish(table, plan, wish, error=error.words)
+            with suppress(HybridError):  # a store that does not answer, or a warehouse that is another's now
+                self._wish(table, plan, wish, error=error.words)
             if wish is DesiredState.CANCEL:
                 self._settle(table, plan, ended=True)
                 plans.discard_rows(table.layout, plan.id)

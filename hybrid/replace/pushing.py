@@ -14,6 +14,7 @@ from hybrid.config.table_config import TableSpec
 from hybrid.errors import ConflictError
 from hybrid.lake import pushes
 from hybrid.lake.layout import TableLayout, quoted
+from hybrid.lake.plan_store import upload_push
 from hybrid.lake.pushes import OpenReplacement, Push, PushedSegment, PushState
 from hybrid.lake.table_context import TableContext
 from hybrid.replace.opening import closed
@@ -63,6 +64,7 @@ def stage_push(table: TableContext, staged: StagedRows, targets: Sequence[Target
 
 def publish_push(layout: TableLayout, entry: OpenReplacement, push: Push, folder: Path) -> None:
     """Adds a push to the replacement as its newest. ConflictError when the replacement has ended by now."""
+    upload_push(layout, entry.id, folder)
     with pushes.changing(layout, entry.id):
         state = pushes.state_of(layout, entry.id)
         if state is not PushState.IN_PROGRESS:

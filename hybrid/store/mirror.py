@@ -6,6 +6,7 @@ What the store has, decides. The mirror may lack what nobody has acknowledged ye
 <prefix>/<table>/definition.json             the definition, with the folders of its halves
 <prefix>/<table>/<HALF>-<8 hex digits>/...   a Delta table as it is; other engines can read it there
 <prefix>/<table>/<HALF>-<8 hex digits>.acts  the half's archive of operations
+<prefix>/<table>/OFFLINE-<8 hex digits>.plans/...  plans: see `hybrid.store.published_plans`
 <prefix>/.schemas/<name>.json                a schema that is stored on its own
 
 A half that is created gets a folder of its own on the store, whose name the file <table>/<HALF>.key holds locally. So a
@@ -171,7 +172,8 @@ class Mirror:
         """Delete all objects of a dropped table's halves, by the names of their folders."""
         self.require_writable(is_recent_enough=False)
         for key in keys:
-            for_all(lambda item: self.client.delete(item.key), self.client.list_below(f"{table}/{key}"))
+            for folder in (f"{table}/{key}", f"{table}/{key}.plans"):
+                for_all(lambda item: self.client.delete(item.key), self.client.list_below(folder))
             self.client.delete(f"{table}/{key}.acts")
 
     def fetch(self, key: str, path: Path, size: int | None = None) -> bool:

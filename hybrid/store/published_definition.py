@@ -2,7 +2,10 @@
 
 The home that writes the warehouse writes its own file first. Its next commit to the table publishes the file if it was
 killed in between, so no commit is acknowledged for a table that the store does not list. A dropped table leaves a
-tombstone: the object is only ever replaced, on the condition that nobody else has replaced it.
+tombstone: the object is only ever replaced, on the condition that nobody else has replaced it. It is read before
+everything that it is made of, and before the look at who writes: what was read later than that look may be newer.
+
+It also names the list of the table's plans: see `hybrid.store.published_plans`.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ import json
 import os
 import uuid
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,8 +22,10 @@ from typing import Any
 from hybrid.errors import ConflictError, DataError, StoreError
 from hybrid.store.conditional_put import ObjectContent, PutOutcome
 from hybrid.store.mirror import DEFINITION_FILE, Mirror, half_keys
+from hybrid.store.published_plans import HALVES, PLANS, PlanState, listed_plans, put_list, remove_list
 
-_HALVES, _PUT, _DROPPED = "halves", "put", "dropped"
+_PUT, _DROPPED = "put", "dropped"
+_ATTEMPTS = 20
 
 # What file of each table's definition this process knows to be on the store.
 _PUBLISHED: dict[tuple[str, Path], tuple[int, int]] = {}
@@ -27,12 +33,13 @@ _PUBLISHED: dict[tuple[str, Path], tuple[int, int]] = {}
 
 @dataclass(frozen=True)
 class PublishedTable:
-    """A table as the store lists it: its definition, and the names of its halves' folders by half."""
+    """A table as the store lists it: its definition, the names of its halves' folders by half, its list of plans."""
 
     name: str
     document: Mapping[str, Any]
     halves: Mapping[str, str]
     damage: str = ""  # why it cannot be read; it has no document and no halves then
+    plans: str | None = None
 
 
 def definition_key(table: str) -> str:
@@ -40,30 +47,54 @@ def definition_key(table: str) -> str:
     return f"{table}/{DEFINITION_FILE}"
 
 
-def publish_definition(mirror: Mirror, table: Path) -> None:
+def publish_definition(mirror: Mirror, table: Path, *, with_plans: bool = False) -> None:
     """Put a table's definition on the store, unless it is there as it is here. Nothing for a table without one.
 
-    ConflictError when another home writes the warehouse.
+    `with_plans`: its plans, too. ConflictError when another home writes the warehouse.
     """
-    path = table / DEFINITION_FILE
+    path, refused = table / DEFINITION_FILE, dict[str, Any]()
+    for _ in range(_ATTEMPTS):
+        try:
+            status = os.stat(path)
+        except FileNotFoundError:
+            return
+        stamp = status.st_ino, status.st_mtime_ns
+        if not with_plans and _PUBLISHED.get((mirror.url, table)) == stamp:
+            return
+        content = mirror.client.get(definition_key(table.name))
+        there = {} if content is None else _without_put(_parsed(mirror, table.name, content))
+        mirror.require_writable(is_recent_enough=False)
+        _remove_list(mirror, table.name, refused, there)  # its condition can no longer hold
+        document = _document(mirror, table, there, with_plans=with_plans)
+        if document is None:
+            return
+        if document == there or _try_replace(mirror, table.name, document, content):
+            _PUBLISHED[mirror.url, table] = stamp
+            _remove_list(mirror, table.name, there, document)
+            return
+        refused = document
+    raise _contended(mirror, definition_key(table.name))
+
+
+def _remove_list(mirror: Mirror, table: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Remove the list of plans that a definition named, unless the one that is on the store now does."""
+    if before.get(PLANS) not in (None, now.get(PLANS)):
+        with suppress(StoreError):  # `hybrid warehouse sync` removes it
+            remove_list(mirror, table, before)
+
+
+def _document(mirror: Mirror, table: Path, there: Mapping[str, Any], *, with_plans: bool) -> dict[str, Any] | None:
+    """What a table's definition on the store has to be; `there` is what it is. None for a table dropped just now."""
+    path, halves = table / DEFINITION_FILE, half_keys(table)
     try:
-        status = os.stat(path)
+        document = {**json.loads(path.read_text(encoding="utf-8")), HALVES: halves}
     except FileNotFoundError:
-        return
-    stamp = status.st_ino, status.st_mtime_ns
-    if _PUBLISHED.get((mirror.url, table)) == stamp:
-        return
-    mirror.require_writable(is_recent_enough=False)
-    try:
-        document = {**json.loads(path.read_text(encoding="utf-8")), _HALVES: half_keys(table)}
-    except FileNotFoundError:  # dropped just now
-        return
+        return None
     except (ValueError, TypeError) as error:
         raise DataError(f"{path} is damaged: {error}", hint="hybrid doctor") from error
-    content = mirror.client.get(definition_key(table.name))
-    if content is None or _without_put(_parsed(mirror, table.name, content)) != document:
-        _replace(mirror, table.name, document, content)
-    _PUBLISHED[mirror.url, table] = stamp
+    listed = there.get(PLANS) if there.get(HALVES) == halves else None
+    plans = put_list(mirror, table, there) if with_plans else listed
+    return document if plans is None else {**document, PLANS: plans}
 
 
 def withdraw_definition(mirror: Mirror, table: str, halves: Mapping[str, str]) -> bool:
@@ -71,13 +102,13 @@ def withdraw_definition(mirror: Mirror, table: str, halves: Mapping[str, str]) -
 
     False when the store does not list a table of this name with these folders of halves.
     """
-    mirror.require_writable(is_recent_enough=False)
     _PUBLISHED.pop((mirror.url, mirror.folder / table), None)
     content = mirror.client.get(definition_key(table))
+    mirror.require_writable(is_recent_enough=False)
     document = {} if content is None else _parsed(mirror, table, content)
-    if content is None or document.get(_DROPPED) or document.get(_HALVES) != dict(halves):
+    if content is None or document.get(_DROPPED) or document.get(HALVES) != dict(halves):
         return False
-    _replace(mirror, table, {_DROPPED: True, _HALVES: dict(halves)}, content)
+    _replace(mirror, table, {_DROPPED: True, HALVES: dict(halves)}, content)
     return True
 
 
@@ -96,8 +127,24 @@ def published_table(mirror: Mirror, name: str) -> PublishedTable | None:
     document = _without_put(_parsed(mirror, name, content))
     if document.get(_DROPPED):
         return None
-    halves = document.pop(_HALVES, {})
-    return PublishedTable(name, document, halves)
+    halves, plans = document.pop(HALVES, {}), document.pop(PLANS, None)
+    return PublishedTable(name, document, halves, plans=plans)
+
+
+def published_plans(mirror: Mirror, table: PublishedTable) -> Mapping[str, PlanState]:
+    """The plans of a table that the store lists, by id. DataError when their list is missing or damaged."""
+    for _ in range(_ATTEMPTS):
+        plans = listed_plans(mirror, table.name, {HALVES: table.halves, PLANS: table.plans})
+        if plans is not None:
+            return plans
+        newer = published_table(mirror, table.name)
+        if newer is None or newer.plans == table.plans:
+            break
+        table = newer  # another list took its place just now
+    raise DataError(
+        f"{mirror.url}: the list of the plans of '{table.name}' is missing.",
+        hint="hybrid warehouse sync, at the home that writes",
+    )
 
 
 def published_tables(mirror: Mirror) -> list[PublishedTable]:
@@ -115,13 +162,23 @@ def published_tables(mirror: Mirror) -> list[PublishedTable]:
 
 
 def _replace(mirror: Mirror, table: str, document: Mapping[str, Any], content: ObjectContent | None) -> None:
+    """Write a definition in the place of `content`. ConflictError when somebody else has written it since."""
+    if not _try_replace(mirror, table, document, content):
+        raise _contended(mirror, definition_key(table))
+
+
+def _try_replace(mirror: Mirror, table: str, document: Mapping[str, Any], content: ObjectContent | None) -> bool:
+    """As `_replace`; False when somebody else has written it since."""
     data = json.dumps({**document, _PUT: uuid.uuid4().hex}, indent=1).encode()
     key = definition_key(table)
     result = mirror.client.create(key, data) if content is None else mirror.client.replace(key, data, content.etag)
     if result.outcome is PutOutcome.UNKNOWN:
         raise StoreError(f"{mirror.url}: the store did not say whether it wrote {key}: {result.cause}.")
-    if result.outcome is not PutOutcome.MADE:
-        raise ConflictError(f"{mirror.url}: somebody else writes {key} just now.", hint="Run it again.")
+    return result.outcome is PutOutcome.MADE
+
+
+def _contended(mirror: Mirror, key: str) -> ConflictError:
+    return ConflictError(f"{mirror.url}: somebody else writes {key} just now.", hint="Run it again.")
 
 
 def _parsed(mirror: Mirror, table: str, content: ObjectContent) -> dict[str, Any]:

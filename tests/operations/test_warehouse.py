@@ -15,6 +15,7 @@ import pytest
 from hybrid.config.table_config import Half
 from hybrid.errors import ConflictError, DataError, OvertakenError, SpecError
 from hybrid.home.home import Home
+from hybrid.lake.lineage_archive import keep_acts, kept_acts, store_archive
 from hybrid.lake.log import open_half
 from hybrid.lake.log_entries import newest_entry
 from hybrid.lake.store_log import align
@@ -27,7 +28,9 @@ from hybrid.operations.warehouse.pull import pull_warehouse
 from hybrid.operations.warehouse.push import push_warehouse
 from hybrid.operations.warehouse.sync import sync_warehouse, warehouse_status
 from hybrid.store import published_definition
-from hybrid.store.mirror import mirror_at, read_mark
+from hybrid.store.mirror import Mirror, mirror_at, read_mark
+from hybrid.store.store_client import StoreClient
+from hybrid.table.state import Act
 from tests.operations.warehouse_homes import (
     DATA,
     Killed,
@@ -35,6 +38,7 @@ from tests.operations.warehouse_homes import (
     create,
     dying,
     findings,
+    frozen_at,
     keys,
     open_home,
     segments,
@@ -86,7 +90,7 @@ def test_a_push_after_which_a_table_is_not_listed_yet(
     create(open_home(with_store=False))
     home = open_home()
     with monkeypatch.context() as patch, pytest.raises(Killed):
-        patch.setattr(type(home.definitions), "publish", lambda *_: (_ for _ in ()).throw(Killed))
+        patch.setattr(type(home.definitions), "publish", lambda *_, **__: (_ for _ in ()).throw(Killed))
         push_warehouse(home)
     assert "orders/definition.json" not in keys(home)
     add(open_home(), "orders", "c")
@@ -260,7 +264,7 @@ def test_an_undrop_is_seen_by_processes_that_knew_the_table_before(
     published = dict(published_definition._PUBLISHED)
     drop_table(home, "orders")
     with monkeypatch.context() as patch, pytest.raises(Killed):
-        patch.setattr(type(home.definitions), "publish", lambda *_: (_ for _ in ()).throw(Killed))
+        patch.setattr(type(home.definitions), "publish", lambda *_, **__: (_ for _ in ()).throw(Killed))
         undrop_table(home, "orders")
     published_definition._PUBLISHED.update(published)
     add(home, "orders", "c")
@@ -351,3 +355,49 @@ def test_the_doctor_compares_home_and_store(
     assert findings(other) == [("warning", "hybrid warehouse pull --take-over")]
     (error,) = findings(open_home(with_store=False))
     assert error[0] == "error" and error[1] is not None and error[1].startswith("Set warehouse = ")
+
+
+def acts_of(home: Home) -> list[str]:
+    """The operations in the archive of OFFLINE on the store."""
+    (key,) = [key for key in keys(home) if key.endswith(".acts")]
+    mirror = mirror_at(home.settings.warehouse)
+    content = mirror.client.get(key) if mirror is not None else None
+    assert content is not None
+    return [json.loads(line)["act"]["id"] for line in content.data.decode().split("\n")]
+
+
+def archive(home: Home, version: int) -> None:
+    half = home.layout("orders").half(Half.OFFLINE)
+    keep_acts(half, "an id", [(version, Act(f"act-{version}", version, "replace", "x", {"by": home.folder.name}))])
+    store_archive(half)
+
+
+@pytest.mark.parametrize("at", [(StoreClient, "get"), (Mirror, "require_writable"), (StoreClient, "replace")])
+def test_a_home_that_was_frozen_takes_nothing_from_the_archive(
+    open_home: Callable[..., Home], monkeypatch: pytest.MonkeyPatch, at: tuple[type, str]
+) -> None:
+    home, other = open_home(), open_home("b")
+    create(home)
+    archive(home, 1)
+
+    def meanwhile() -> None:
+        pull_warehouse(other, take_over=True)
+        archive(other, 3)
+
+    with frozen_at(monkeypatch, *at, meanwhile), pytest.raises(ConflictError, match="another home"):
+        archive(home, 2)
+    assert acts_of(other) == ["act-1", "act-3"]
+    third = open_home("c")
+    pull_warehouse(third)
+    kept = kept_acts(third.layout("orders").half(Half.OFFLINE))
+    assert [version for version, _ in kept] == [3, 1]
+
+
+def test_an_older_archive_of_a_restored_home_is_joined(open_home: Callable[..., Home], tmp_path: Path) -> None:
+    home = open_home()
+    create(home)
+    archive(home, 1)
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+    archive(home, 2)
+    archive(open_home("b"), 3)
+    assert acts_of(home) == ["act-1", "act-2", "act-3"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -124,6 +125,21 @@ def dying(monkeypatch: pytest.MonkeyPatch, module: Any, name: str, at: int = 0) 
         return real(*args, **options)
 
     monkeypatch.setattr(module, name, call)
+
+
+@contextmanager
+def frozen_at(patch: pytest.MonkeyPatch, owner: Any, name: str, meanwhile: Callable[[], object]) -> Iterator[None]:
+    """`meanwhile` happens before the next call of a function: for its caller no time passes."""
+    real = getattr(owner, name)
+
+    def call(*args: Any, **options: Any) -> Any:
+        patch.setattr(owner, name, real)
+        meanwhile()
+        return real(*args, **options)
+
+    patch.setattr(owner, name, call)
+    yield
+    assert getattr(owner, name) is real, f"{name} was not called"
 
 
 def soon(follower: WarehouseFollower) -> int:

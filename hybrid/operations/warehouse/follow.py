@@ -3,7 +3,8 @@
 Each look asks for the next version of REALTIME's log, of OFFLINE's, and of REALTIME's again: if that has not changed,
 both halves were so at one moment (R4). Files are brought first, then OFFLINE's entries and REALTIME's, one right behind
 the other. That is three requests a table and look, and one for each new file and entry. The tables are listed, and each
-one's definition read, every `TABLES_S`. Once a day everything is listed, and what the store no longer has is removed.
+one's definition read, every `TABLES_S`: it says whether the table's plans have changed. Once a day everything is
+listed, and what the store no longer has is removed.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from hybrid.lake.log_entries import newest_entry
 from hybrid.lake.store_log import entry_of, fetch_added, has_entry_on_store, link_brought
 from hybrid.logs import Lasting
 from hybrid.operations.warehouse.home_mirror import halves_of, require_mirror
+from hybrid.operations.warehouse.mirrored_plans import bring_plans
 from hybrid.operations.warehouse.mirrored_tables import (
     bring_definition,
     bring_hint,
@@ -29,7 +31,7 @@ from hybrid.operations.warehouse.mirrored_tables import (
     set_aside_dropped,
 )
 from hybrid.operations.warehouse.pull import pull_warehouse
-from hybrid.store.published_definition import published_tables
+from hybrid.store.published_definition import PublishedTable, published_tables
 
 if TYPE_CHECKING:
     from hybrid.home.home import Home
@@ -47,6 +49,7 @@ class WarehouseFollower:
         self._home, self._mirror = home, require_mirror(home)
         self._newest: dict[Path, int] = {}
         self._checkpoint: dict[Path, int] = {}
+        self._plans: dict[str, str | None] = {}  # the list of plans of each table that is here
         self._pulled_at = self._listed_at = -WHOLE_S
         self._complaints = Lasting()
 
@@ -88,10 +91,16 @@ class WarehouseFollower:
                 continue
             if is_there(self._mirror, table) and self._is_reachable(self._mirror.folder / table.name):
                 bring_definition(self._mirror, table)
+                self._each(table.name, partial(self._follow_plans, table))
                 continue
             self._each(table.name, partial(pull_table, self._home, self._mirror, table, trims=True))
             self._newest.clear()
         set_aside_dropped(self._home, self._mirror, [table.name for table in published])
+
+    def _follow_plans(self, table: PublishedTable) -> None:
+        if self._plans.get(table.name) != table.plans:
+            bring_plans(self._mirror, table)
+            self._plans[table.name] = table.plans
 
     def _is_reachable(self, table: Path) -> bool:
         """Whether the store still has the version that the mirror ends with: its log may be cleaned beyond it."""

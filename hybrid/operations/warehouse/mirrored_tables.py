@@ -1,8 +1,8 @@
 """The tables of a mirror as the store has them: brought whole, and set aside when they were dropped there.
 
 A half's log is listed before its data files, and REALTIME's before OFFLINE's: what a listed entry needs is there then.
-Files come before the entries that name them, OFFLINE before REALTIME, and a table's definition comes last. So a pull
-that is killed leaves nothing that a query would answer from in part, and the next one continues.
+Files come before the entries that name them, OFFLINE before REALTIME, and a table's definition behind them, then its
+plans. So a pull that is killed leaves nothing that a query would answer from in part, and the next one continues.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from hybrid.lake.log_entries import entry_path, newest_entry
 from hybrid.lake.store_log import entry_of, link_brought, versions_after
 from hybrid.operations.tables.drop import folder_aside
 from hybrid.operations.warehouse.home_mirror import halves_of, locked
+from hybrid.operations.warehouse.mirrored_plans import bring_plans
 from hybrid.progress import counted
 from hybrid.runtime import durable
 from hybrid.store.mirror import DEFINITION_FILE, Mirror, for_all, half_keys, key_file
@@ -56,8 +57,13 @@ class HalfListing:
         return {int(match[1]): item for item in self.log if (match := _ENTRY.search(item.key))}
 
 
-def pull_table(home: Home, mirror: Mirror, table: PublishedTable, *, trims: bool = False) -> list[ListedObject]:
-    """Bring one table; what was downloaded of it. `trims`: remove what the store no longer has."""
+def pull_table(
+    home: Home, mirror: Mirror, table: PublishedTable, *, trims: bool = False, keeps_plans: bool = False
+) -> list[ListedObject]:
+    """Bring one table; what was downloaded of it. `trims`: remove what the store no longer has.
+
+    `keeps_plans`: as `bring_plans`.
+    """
     keys, folder = table.halves, mirror.folder / table.name
     if table.damage:
         raise DataError(table.damage, hint="hybrid warehouse sync, at the home that writes")
@@ -77,7 +83,8 @@ def pull_table(home: Home, mirror: Mirror, table: PublishedTable, *, trims: bool
             if trims:
                 trim_half(mirror, pulled.listing)
     bring_definition(mirror, table)
-    return [item for pulled in pulls for item in pulled.fetched]
+    plans = bring_plans(mirror, table, keeps_plans=keeps_plans)  # a table does without them, if they are damaged
+    return [*(item for pulled in pulls for item in pulled.fetched), *plans]
 
 
 def _listings(mirror: Mirror, halves: Sequence[Path]) -> list[HalfListing]:

@@ -57,7 +57,7 @@ def pull_warehouse(home: Home, *, take_over: bool = False, beside_server: bool =
         return take_over_warehouse(home, beside_server=beside_server)
     mark(mirror.folder, mirror.url, is_pulling=is_pulled_in_part(mirror.folder))
     published = published_tables(mirror)
-    files, errors = _pull_tables(home, mirror, published, trims=not is_mine)
+    files, errors = _pull_tables(home, mirror, published, trims=not is_mine, keeps_plans=is_mine)
     if errors:
         raise errors[0]
     # What the home that writes has and the store does not list is new, not dropped: see `sync`.
@@ -78,7 +78,7 @@ def take_over_warehouse(
     """Let this home write the warehouse from now on, with what the store has. Otherwise as `pull_warehouse`.
 
     `expected`: only if the warehouse is still as this claim says. `claimed` is called right after the claim. A table
-    that cannot be brought is logged and left out.
+    or plans that cannot be brought are logged and left out.
     """
     mirror, claim = _begin(home, beside_server=beside_server)
     mark(mirror.folder, mirror.url, is_pulling=True)
@@ -86,11 +86,12 @@ def take_over_warehouse(
         take_up_pauses(home, mirror, claim)  # first: nothing must be ingested that was paused
     before = mirror.ownership.take_over(expected or claim)
     claimed()
-    published = published_tables(mirror)
-    for_all(lambda table: rewrite_definition(mirror, table.name), [table for table in published if not table.damage])
+    fenced = [table for table in published_tables(mirror) if not table.damage]
+    for_all(lambda table: rewrite_definition(mirror, table.name), fenced)
+    published = published_tables(mirror)  # what the home before has written until then, and nothing after it
     files, errors = _pull_tables(home, mirror, published, trims=False)
     for error in errors:
-        logging.getLogger(__name__).error("A table is left out of the take-over: %s", error)
+        logging.getLogger(__name__).error("The take-over lacks a table, or its plans: %s", error)
     gone = set_aside_dropped(home, mirror, [table.name for table in published])
     for table in published:
         if not table.damage and is_there(mirror, table):
@@ -133,13 +134,13 @@ def _report(
 
 
 def _pull_tables(
-    home: Home, mirror: Mirror, published: Sequence[PublishedTable], *, trims: bool
+    home: Home, mirror: Mirror, published: Sequence[PublishedTable], *, trims: bool, keeps_plans: bool = False
 ) -> tuple[list[ListedObject], list[HybridError]]:
     """Bring tables and schemas; what was downloaded, and the errors of tables that could not be brought."""
     files, errors = list[ListedObject](), list[HybridError]()
     for table in published:
         try:
-            files += pull_table(home, mirror, table, trims=trims)
+            files += pull_table(home, mirror, table, trims=trims, keeps_plans=keeps_plans)
         except HybridError as error:
             errors.append(error)
     _pull_schemas(mirror, trims=trims)

@@ -4,7 +4,8 @@ The order, and what a crash after each step leaves (the next push continues):
   claim the empty prefix              a warehouse without tables
   data files, checkpoints, entries    objects that no definition names
   the mark of the mirror              the store decides from now on
-  definitions                         `hybrid warehouse sync`, or the next commit to a table, publishes the rest
+  plans and definitions               `hybrid warehouse sync`, or the next commit to a table, publishes the rest;
+                                      plans are published by the former
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def push_warehouse(home: Home) -> WarehouseReport:
         push_schemas(mirror)
         mark(mirror.folder, mirror.url)
         for table in tables:
-            home.definitions.publish(table)
+            home.definitions.publish(table, with_plans=True)
     size = sum(path.stat().st_size for path in files)
     sentence = (
         f"{mirror.url} has {counted(len(tables), 'table')} now: {counted(len(files), 'file')}, {size} bytes. "

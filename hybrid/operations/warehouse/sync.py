@@ -12,13 +12,14 @@ from hybrid.lake.log_entries import newest_entry
 from hybrid.lake.store_log import align, staged_entry, versions_after
 from hybrid.operations.tables.drop import dropped_copies, withdraw_dropped
 from hybrid.operations.warehouse.home_mirror import WarehouseReport, halves_of, locked, require_mirror
+from hybrid.operations.warehouse.mirrored_plans import bring_plans, remove_unneeded
 from hybrid.operations.warehouse.mirrored_tables import pull_table
 from hybrid.operations.warehouse.push import push_half, push_schemas
 from hybrid.progress import counted
 from hybrid.runtime.sentence_repr import shown_as
 from hybrid.store.mirror import Mirror, half_keys, key_file
 from hybrid.store.ownership import Claim
-from hybrid.store.published_definition import published_tables
+from hybrid.store.published_definition import PublishedTable, published_tables
 
 if TYPE_CHECKING:
     from hybrid.home.home import Home
@@ -98,7 +99,7 @@ def _half_mirror(mirror: Mirror, half: Path) -> HalfMirror:
 
 
 def sync_warehouse(home: Home) -> WarehouseReport:
-    """Bring both together: commits, files and definitions that one of them lacks, drops that a crash cut short.
+    """Bring both together: commits, files, definitions and plans that one of them lacks, drops that a crash cut short.
 
     ConflictError when another home writes the warehouse.
     """
@@ -110,17 +111,19 @@ def sync_warehouse(home: Home) -> WarehouseReport:
             for half in halves_of(mirror.folder / table):
                 brought, lost = _sync_half(home, mirror, half)
                 commits, files = commits + brought, files + lost
-            home.definitions.publish(table)
+            home.definitions.publish(table, with_plans=True)
         except HybridError as error:  # the others are brought together all the same
             errors.append(error)
     push_schemas(mirror)
-    ended, pulled = list[str](), list[str]()
-    for published in published_tables(mirror):
-        if published.damage or home.definitions.find(published.name) is not None:
-            continue
-        copies = {path: half_keys(path) for path in dropped_copies(home, published.name)}
-        copy = next((path for path, keys in copies.items() if keys == published.halves), None)
-        if copy is None:
+    ended, pulled, plan_files, unneeded = list[str](), list[str](), 0, 0
+    for published in (table for table in published_tables(mirror) if not table.damage):
+        if home.definitions.find(published.name) is not None:
+            try:
+                plan_files += len(bring_plans(mirror, published, keeps_plans=True))
+                unneeded += remove_unneeded(home, mirror, published)
+            except HybridError as error:
+                errors.append(error)
+        elif (copy := _dropped_copy(home, published)) is None:
             pull_table(home, mirror, published)
             pulled.append(published.name)
         elif withdraw_dropped(home, published.name, copy):
@@ -130,11 +133,19 @@ def sync_warehouse(home: Home) -> WarehouseReport:
     deeds = [
         *([f"brought {counted(commits, 'commit')} of the store"] if commits else []),
         *([f"brought {counted(files, 'file')} that the mirror had lost"] if files else []),
+        *([f"brought {counted(plan_files, 'file')} of plans"] if plan_files else []),
+        *([f"removed {counted(unneeded, 'object')} of plans that nothing needed"] if unneeded else []),
         *([f"ended the drop of {', '.join(ended)}"] if ended else []),
         *([f"brought the tables {', '.join(pulled)}"] if pulled else []),
     ]
     sentence = f"{mirror.folder} and {mirror.url} are the same" + (f": {'; '.join(deeds)}." if deeds else " already.")
     return WarehouseReport(tuple(tables), commits + files, 0, sentence, bool(deeds))
+
+
+def _dropped_copy(home: Home, published: PublishedTable) -> Path | None:
+    """The folder of the dropped table that the store lists still; None when it lists another one."""
+    copies = {path: half_keys(path) for path in dropped_copies(home, published.name)}
+    return next((path for path, keys in copies.items() if keys == published.halves), None)
 
 
 def _sync_half(home: Home, mirror: Mirror, half: Path) -> tuple[int, int]:

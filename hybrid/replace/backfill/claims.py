@@ -28,12 +28,12 @@ from hybrid.lake.commit import commit_act
 from hybrid.lake.commit_context import new_act_id
 from hybrid.lake.layout import TableLayout, physical_columns, quoted
 from hybrid.lake.log import HalfSnapshot, open_half
+from hybrid.lake.plan_store import publish_plans
 from hybrid.lake.rejected import MESSAGE, rejected_rows
 from hybrid.lake.table_context import TableContext
 from hybrid.progress import counted
 from hybrid.replace.backfill.base import BUCKET, WHOLE, Base
 from hybrid.replace.lineage import EntryState, ReplacementEntry, entries_of
-from hybrid.store.mirror import mirror_at
 from hybrid.table import columns
 from hybrid.table.plans import Plan, Unit
 from hybrid.table.state import next_act
@@ -69,12 +69,7 @@ def claim(table: TableContext, plan: Plan, units: Sequence[Unit]) -> None:
     expected = _count(folder, _buckets(plan, units)) if folder is not None else 0
     if folder is None or not expected:
         return
-    if mirror_at(table.layout.root) is not None:
-        raise ConflictError(
-            f"Backfill '{plan.id}' of '{table.name}' cannot claim rejected rows in a warehouse on an object store: "
-            "its plan is in this home only, and would be lost with it. Nothing was changed.",
-            hint="Replay them: hybrid rejected replay",
-        )
+    publish_plans(table.layout)  # rows that are claimed by a plan that is lost would be nobody's
     with table.lock(Half.REALTIME):
         current = table.half(Half.REALTIME)
         rows = _rows(table, current, folder, _buckets(plan, units))
