@@ -29,12 +29,12 @@ from tests.soak.harness import JVM_OPTIONS
 # corrects their rows, and of tables that files fill.
 STREAM_VERBS = {"ingest": "ingest", "seal": "seal", "move": "move", "boundary": "boundary", "evolve": "evolve",
                 "start": "ingest", "reset": "reset", "create": "create"}  # fmt: skip
-CORRECTION_VERBS = {"replace": "correct", "revert": "revert", "replay": "replay"}
+CORRECTION_VERBS = {"replace": "correct", "revert": "revert", "replay": "replay", "claim": "claim",
+                    "release": "release"}  # fmt: skip
 FILE_VERBS = {"history": "ingest", "retention": "retention", "merge": "merge", "backfill": "backfill", "flow": "flow",
               "refresh": "refresh"}  # fmt: skip
-# Kinds that a warehouse on a store does not have, with the verb that is refused. Rows are given back (`release`) only
-# after they were claimed.
-REFUSED_VERBS = {"purge": "purge", "claim": "claim", "release": "claim"}
+# Kinds that a warehouse on a store does not have, with the verb that is refused.
+REFUSED_VERBS = {"purge": "purge"}
 ANSWER_S = 120.0
 
 
@@ -151,7 +151,7 @@ class Homes:
 
 def is_done_at(failpoint: str) -> bool:
     """Whether the store has the commit at this point."""
-    return failpoint.endswith("after") or failpoint.startswith(("store.put", "store.linked"))
+    return failpoint.endswith("after") or failpoint.startswith(("store.put", "store.linked", "plan.removed"))
 
 
 def failpoints_of(kinds: Iterable[str]) -> list[str]:

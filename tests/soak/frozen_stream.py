@@ -52,6 +52,10 @@ class Stream:
         event = self.sent[self._big[name]]
         self.sent[self._big[name]] = replace(event, row=json.loads(event.payload))
 
+    def is_rejected_again(self, name: str) -> None:
+        """That row is a rejected message again."""
+        self.sent[self._big[name]] = replace(self.sent[self._big[name]], row=None)
+
     def check(self, worker: FrozenWorker, table: str, sent: int | None = None) -> None:
         """Each row of the first `sent` events, or of all, is visible once."""
         events = self.sent[:sent]

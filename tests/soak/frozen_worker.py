@@ -59,7 +59,9 @@ def do(home: Path, verb: str, table: str, files: Path) -> None:
             case "backfill":
                 correct(hy, table, BackfillChange(update="rev = rev + 1"))
             case "claim":
-                correct(hy, table, BackfillChange(from_rejected=True))
+                bring_rejected(hy, table)
+            case "release":
+                give_back(hy, table)
             case "flow" | "refresh":
                 run_flows(hy, files / f"{table}.py", is_refresh=verb == "refresh")
             case "purge":
@@ -72,6 +74,22 @@ def correct(hy: Hybrid, table: str, change: BackfillChange) -> None:
     """Plans a backfill and runs it, in the place of those that were not ended."""
     cancel_backfills(hy, table)
     hy.backfills.run(hy.backfills.plan(table, change).id, BackfillOptions())
+
+
+def bring_rejected(hy: Hybrid, table: str) -> None:
+    """Runs the backfill of rejected rows that was not ended, or plans one."""
+    begun = [found.id for found in hy.backfills.statuses(table) if found.state not in ENDED]
+    plan_id = begun[0] if begun else hy.backfills.plan(table, BackfillChange(from_rejected=True)).id
+    hy.backfills.run(plan_id, BackfillOptions())
+
+
+def give_back(hy: Hybrid, table: str) -> None:
+    """Reverts the newest backfill, which makes its rejected rows rejected again; or only the latter, if it was done."""
+    newest = hy.backfills.statuses(table)[0]
+    if newest.state == "DONE":
+        hy.backfills.revert(newest.id)
+    else:
+        hy.backfills.release(newest.id)
 
 
 def cancel_backfills(hy: Hybrid, table: str) -> None:

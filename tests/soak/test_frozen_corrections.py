@@ -1,7 +1,7 @@
 """A home that corrects rows of a warehouse on a store is frozen at each point of a commit; another home takes over.
 
-As `test_frozen_writers.py`, for replacements, reverts and replays of a table with a stream. What a store does not have
-is refused.
+As `test_frozen_writers.py`, for replacements, reverts, replays and backfills of rejected rows of a table with a stream.
+What a store does not have is refused.
 """
 
 from pathlib import Path
@@ -32,6 +32,9 @@ def test_a_corrector_that_is_frozen_anywhere_commits_nothing_after_a_take_over(
             write_files(tmp_path, broker, TABLE, TABLE, WIDENED[:number])
             freeze_replay(homes, stream, position)
         write_files(tmp_path, broker, TABLE, TABLE, WIDENED)
+        homes.writer.do("evolve", TABLE)
+        for position in POSITIONS:
+            freeze_claim(homes, stream, position)
         refuse_others(homes, stream)
         homes.check_logs()
         check_acts(homes)
@@ -54,9 +57,18 @@ def freeze_replay(homes: Homes, stream: Stream, position: str) -> None:
     stream.check(homes.writer, TABLE)
 
 
+def freeze_claim(homes: Homes, stream: Stream, position: str) -> None:
+    """A backfill claims the message that converts by now and brings it; a revert of the backfill gives it back."""
+    stream.fits_now("claim")
+    homes.freeze(TABLE, f"claim.commit.{position}")
+    stream.check(homes.writer, TABLE)
+    stream.is_rejected_again("claim")
+    homes.freeze(TABLE, f"release.commit.{position}")
+    stream.check(homes.writer, TABLE)
+
+
 def refuse_others(homes: Homes, stream: Stream) -> None:
     """What a store does not have is refused with what helps."""
-    homes.writer.do("evolve", TABLE)
     for verb in dict.fromkeys(REFUSED_VERBS.values()):
         answer = homes.writer.ask(verb, TABLE)
         assert "on an object store" in answer["error"] and answer["hint"], answer
@@ -66,5 +78,7 @@ def refuse_others(homes: Homes, stream: Stream) -> None:
 def check_acts(homes: Homes) -> None:
     """Each operation is there as often as it was done: by the other home, and by the first one if it was before."""
     acts, times = homes.count_acts(TABLE), len(POSITIONS)
-    assert (acts["replace"], acts["revert"], acts["replay"]) == (times + 1, times + 1, times), acts
+    # A revert of a backfill is a revert, too.
+    assert (acts["replace"], acts["revert"], acts["replay"]) == (times + 1, 2 * times + 1, times), acts
+    assert (acts["claim"], acts["backfill"], acts["release"]) == (times, times, times), acts
     assert not acts.keys() & REFUSED_VERBS.keys(), acts

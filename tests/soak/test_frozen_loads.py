@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import hybrid
-from hybrid.lake.failpoints import POSITIONS
+from hybrid.lake.failpoints import PLAN_STEPS, POSITIONS
 from tests.s3_server import needs_s3
 from tests.soak.freezing import FILE_VERBS, FrozenWorker, Homes, failpoints_of, homes_on_a_store
 
@@ -87,9 +87,10 @@ def test_a_loader_that_is_frozen_anywhere_commits_nothing_after_a_take_over(
             files.add()
             freeze_loads(homes, files, position)
             freeze_flows(homes, files, position)
+        freeze_plans(homes, files)
         homes.check_logs()
         check_acts(homes)
-    assert set(failpoints_of(FILE_VERBS)) == set(homes.frozen_at)
+    assert {*failpoints_of(FILE_VERBS), *PLAN_STEPS} == set(homes.frozen_at)
 
 
 def freeze_loads(homes: Homes, files: Files, position: str) -> None:
@@ -103,6 +104,14 @@ def freeze_loads(homes: Homes, files: Files, position: str) -> None:
         files.check_loaded(homes.writer)
 
 
+def freeze_plans(homes: Homes, files: Files) -> None:
+    """A backfill's plan is brought to the store; after the backfill its staged rows are removed there."""
+    for step in PLAN_STEPS:
+        homes.freeze(LOADED, step, "backfill")
+        files.correct(2 if step == "plan.removed" else 1)
+        files.check_loaded(homes.writer)
+
+
 def freeze_flows(homes: Homes, files: Files, position: str) -> None:
     """The file is read; then all files are read again."""
     for kind in ("flow", "refresh"):
@@ -113,8 +122,10 @@ def freeze_flows(homes: Homes, files: Files, position: str) -> None:
 def check_acts(homes: Homes) -> None:
     """Each operation is there as often as it was needed: nothing was done twice, nothing was left out."""
     loaded, flowed, times = homes.count_acts(LOADED), homes.count_acts(FLOWED), len(POSITIONS)
+    # Two homes did one of the backfills at each of these: after the commit, and after the removal of its rows.
+    backfills = times + 1 + len(PLAN_STEPS) + 1
     assert loaded == {
-        "create": 2, "history": 1 + times, "retention": times, "merge": times, "backfill": times + 1
+        "create": 2, "history": 1 + times, "retention": times, "merge": times, "backfill": backfills,
     }  # fmt: skip
     # A refresh is a commit to each half. After the first of a frozen home, the next home begins one of its own.
     assert flowed == {"create": 2, "flow": 1 + 2 * times, "refresh": 2 * times + 1}
