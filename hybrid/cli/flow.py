@@ -53,6 +53,8 @@ def run(cli: Cli, file: Path, variables: tuple[str, ...], refresh: str | None, y
         for warning in report.warnings:
             cli.say(f"warning: {report.flow}: {warning}")
         cli.say(f"{'error: ' if report.state == 'FAILED' else ''}{report.flow}: {report.sentence}")
+        if report.hint is not None:
+            cli.say(f"hint: {report.hint}")
     if cli.is_machine_read:
         cli.emit([report.to_json() for report in reports])
     return 1 if any(report.state == "FAILED" for report in reports) else 0

@@ -43,7 +43,10 @@ _ATTEMPTS = 5
 @shown_as_sentence
 @dataclass(frozen=True)
 class FlowReport:
-    """The result of a flow's run. `state` is DONE, NOTHING or FAILED; counts are of this run; `sentence` sums it up."""
+    """The result of a flow's run. `state` is DONE, NOTHING or FAILED; counts are of this run; `sentence` sums it up.
+
+    `hint` says what to do about a failure, where something is known.
+    """
 
     target: str
     flow: str
@@ -55,6 +58,7 @@ class FlowReport:
     batches: int = 0
     sentence: str = ""
     warnings: tuple[str, ...] = ()
+    hint: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The report in its printed form."""
@@ -242,7 +246,7 @@ def refuse_other_kind(flow: Flow, found: FlowState) -> None:
 
 def failed(flow: Flow, error: HybridError) -> FlowReport:
     """The report of a failed flow."""
-    return FlowReport(flow.target, flow.name, flow.kind, "FAILED", sentence=error.words)
+    return FlowReport(flow.target, flow.name, flow.kind, "FAILED", sentence=error.words, hint=error.hint)
 
 
 def _schema(progress: FlowProgress | None) -> StructType | None:

@@ -267,6 +267,18 @@ def test_mistakes_are_told_and_stop_no_other_flow(spark_home):
     assert listed == {"bad": "FAILED", "good": "COMPLETED"}
 
 
+def test_what_to_do_about_a_failure_stands_below_it(spark_home, capsys):
+    spark_home.write("1.json", {"id": 1})
+    body = f"return flows.read_files('{spark_home.root}', format='json').load()"
+    text = "from hybrid import flows\nflows.create_streaming_table('events')\n\n" + (
+        f"@flows.append_flow(target='events', name='bad')\ndef bad():\n    {body}\n"
+    )
+    assert main.run(["--home", str(spark_home.folder / "home"), "flow", "run", str(spark_home.file(text))]) == 1
+    error, hint = capsys.readouterr().err.splitlines()[-2:]
+    assert error.startswith("error: bad: Flow 'bad' is not once and reads no stream")
+    assert hint.startswith("hint: Use read_files_stream (")
+
+
 def test_targets(spark_home, stream_file):
     spark_home.write("1.json", {"id": 1})
     nobody = stream_file().replace('target="events"', 'target="evnts"')
