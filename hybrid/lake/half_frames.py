@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from hybrid.lake.layout import quoted
-from hybrid.lake.log import HalfSnapshot
+from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.log_entries import DataFile
 from hybrid.lake.spark_paths import has_pattern
 from hybrid.table.columns import SEGMENT
@@ -38,6 +39,11 @@ def stored_rows(spark: SparkSession, half: HalfSnapshot, files: Sequence[DataFil
     return reader.parquet(*(file.path for file in chosen)).select(*(quoted(name) for name in schema.names))
 
 
+def newest_rows(spark: SparkSession, path: Path) -> DataFrame:
+    """All stored rows of the newest version of the half at `path`, as of this call."""
+    return stored_rows(spark, open_half(path))
+
+
 def rows_by_delta(spark: SparkSession, half: HalfSnapshot) -> DataFrame:
     """All stored rows of the half's version, as Delta reads them. It refuses one beyond the retention."""
     return spark.read.format("delta").option("versionAsOf", half.version).load(str(half.path))
@@ -47,6 +53,11 @@ def rows_in(spark: SparkSession, half: HalfSnapshot, segments: Collection[str]) 
     """The stored rows of some segments of the half's version."""
     rows = stored_rows(spark, half, [file for file in half.files if file.segment in segments])
     return rows.where(quoted(SEGMENT).isin(list(segments)))
+
+
+def no_rows(spark: SparkSession, half: HalfSnapshot) -> DataFrame:
+    """None of the half's rows, with its columns."""
+    return stored_rows(spark, half, ())
 
 
 def _is_plain(half: HalfSnapshot, files: Sequence[DataFile]) -> bool:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hybrid.config.table_config import Half, TableSpec
+from hybrid.lake.half_frames import rows_in
 from hybrid.lake.layout import ddl_of, physical_columns, quoted
 from hybrid.records.decode import Decoder
 from hybrid.records.messages import unpack
@@ -80,9 +81,8 @@ def rejected_rows(bench: CommitContext, spec: TableSpec, realtime: HalfSnapshot)
     """The rejected rows of a REALTIME half. An operation checks for changes since `realtime` under the half's lock."""
     from pyspark.sql import functions as F
 
-    stored = bench.spark.read.format("delta").load(str(realtime.path))
     stored_columns = [quoted(name) for name, _ in physical_columns(spec, Half.REALTIME)]
-    frame = stored.where(quoted(columns.SEGMENT) == columns.rejected_segment(spec.name)).select(*stored_columns)
+    frame = rows_in(bench.spark, realtime, [columns.rejected_segment(spec.name)]).select(*stored_columns)
     # The state holds the topic's id for streams only.
     topic = F.concat(quoted(columns.CONNECTOR), F.lit("/"), quoted(columns.TOPIC))
     is_stream = topic.isin(sorted(realtime.realtime.topic_ids))

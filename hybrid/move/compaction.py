@@ -18,6 +18,7 @@ from hybrid.config.compaction_json import COMPACTION_TASK
 from hybrid.config.table_config import BucketConfig, CompactionConfig, Half, TableSpec
 from hybrid.errors import SpecError
 from hybrid.lake.commit_context import CommitContext, new_act_id
+from hybrid.lake.half_frames import newest_rows
 from hybrid.lake.layout import quoted
 from hybrid.lake.log import HalfSnapshot, lineage_acts, open_half, texts
 from hybrid.lake.log_entries import acts_between, foreign_between
@@ -269,7 +270,7 @@ def _without(rows: DataFrame, superseded: DataFrame, spec: TableSpec) -> DataFra
 
 def _rows(bench: CommitContext, half: HalfSnapshot) -> DataFrame:
     """The rows of the newest version. `holds` checks under the lock that the winners are still there."""
-    return bench.spark.read.format("delta").load(str(half.path))
+    return newest_rows(bench.spark, half.path)
 
 
 def _groups(config: CompactionConfig, segments: Sequence[Aged], counts: Mapping[str, int]) -> list[Group]:

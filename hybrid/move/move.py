@@ -19,7 +19,7 @@ from hybrid.config.table_config import BoundaryMode, Half, MergeType, MoveConfig
 from hybrid.errors import DataError, OvertakenError, SpecError
 from hybrid.lake.commit import FileAct, Written, commit_files
 from hybrid.lake.commit_context import new_act_id
-from hybrid.lake.half_frames import rows_by_delta
+from hybrid.lake.half_frames import stored_rows
 from hybrid.lake.log import HalfSnapshot, open_half, segments_in_lineage
 from hybrid.lake.log_entries import DataFile, acts_between
 from hybrid.lake.table_context import TableContext
@@ -190,7 +190,7 @@ def _write(
         return write_directly(workers, rows, spec, config, staging, to_move.cuts, plan.rows_of_buckets)
     spark = table.bench.spark
     realtime = to_move.realtime
-    frame = rows_by_delta(spark, realtime)
+    frame = stored_rows(spark, realtime, rows.files)
     covered = frame.where(columns.rows_sql(spec.name)).where(rows.where)
     read = plan.rows + plan.late_rows
     merged = merge(covered, spec, config, ceil(read / TASK_ROWS), realtime.added)

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 from hybrid.config.table_config import Half
 from hybrid.errors import ConflictError
-from hybrid.lake.half_frames import rows_in
+from hybrid.lake.half_frames import newest_rows, rows_in
 from hybrid.lake.layout import quoted
 from hybrid.lake.log import HalfSnapshot
 from hybrid.lake.table_context import TableContext
-from hybrid.replace.swap import newest_rows, unmoved_rows
+from hybrid.replace.swap import unmoved_rows
 from hybrid.table import columns
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def refuse_swallowing(table: TableContext, base: HalfSnapshot, replaced: Sequenc
     realtime = table.half(Half.REALTIME)
     if not realtime.realtime.deletes and not base.offline.deletes:
         return
-    stored, users = newest_rows(table.bench, base), [quoted(name) for name in table.spec.schema.column_names]
+    stored, users = newest_rows(table.bench.spark, base.path), [quoted(name) for name in table.spec.schema.column_names]
     gone = quoted(columns.SEGMENT).isin(list(replaced))
     live = unmoved_rows(table, realtime, base)
     compared = [*users, quoted(columns.OP)]

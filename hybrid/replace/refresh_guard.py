@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from hybrid.errors import ConflictError, DataError
 from hybrid.lake.commit_context import CommitContext
+from hybrid.lake.half_frames import rows_by_delta
 from hybrid.lake.layout import quoted
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.replace.lineage import ReplacementEntry
-from hybrid.replace.swap import rows_as_of
 from hybrid.table import columns
 from hybrid.table.lineage import MERGE
 
@@ -69,7 +69,7 @@ def _stale_then(
     from pyspark.errors import PySparkException
 
     try:
-        then = rows_as_of(bench, open_half(base.path, older.lineage.version_before))
+        then = rows_by_delta(bench.spark, open_half(base.path, older.lineage.version_before))
         return _stale(then.where(quoted(columns.SEGMENT).isin(sorted(segments))), refreshes)
     except (PySparkException, DataError) as error:
         raise ConflictError(

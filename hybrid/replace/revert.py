@@ -11,6 +11,7 @@ from hybrid.config.compaction_json import COMPACTION_TASK
 from hybrid.config.table_config import Half
 from hybrid.errors import ConflictError, DataError, NotFoundError
 from hybrid.lake.commit_context import new_act_id
+from hybrid.lake.half_frames import newest_rows, rows_by_delta
 from hybrid.lake.layout import physical_columns, physical_ddl, quoted
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.log_entries import acts_between, has_entry, read_commit
@@ -21,7 +22,7 @@ from hybrid.replace.lineage import EntryState, ReplacementEntry, entries_of, fin
 from hybrid.replace.net_delete_guard import refuse_swallowing
 from hybrid.replace.refresh_guard import refreshes_of, refuse_refreshed
 from hybrid.replace.report import JobReport, numbers, report_of, shown
-from hybrid.replace.swap import Swap, commit_swap, newest_rows, require_offline, rows_as_of
+from hybrid.replace.swap import Swap, commit_swap, require_offline
 from hybrid.table import columns
 from hybrid.table.state import PURGE
 
@@ -140,7 +141,7 @@ def _revert(
         refuse_refreshed(table.bench, base, entry, entries, restored)
         _refuse_if_written_anew(entry, entries, base)
     refuse_swallowing(table, base, names[0], restored)
-    diff = difference(table.spec, _of(newest_rows(table.bench, base), names[0]), restored)
+    diff = difference(table.spec, _of(newest_rows(table.bench.spark, base.path), names[0]), restored)
     sentence = _sentence(taken, diff, asked.dry_run)
     if asked.dry_run:
         return report_of(table.name, names, diff, sentence, dry_run=True)
@@ -251,7 +252,7 @@ def _old_rows(table: TableContext, path: Path, taken: _Taken) -> DataFrame:
     if missing:
         raise _expired(taken, f"data file {missing[0]} has been removed")
     try:
-        rows = _of(rows_as_of(table.bench, old), names)
+        rows = _of(rows_by_delta(table.bench.spark, old), names)
         existing = set(rows.columns)  # a column may have been added or widened since
         return rows.select(
             *(

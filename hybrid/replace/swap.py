@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from hybrid.config.table_config import Half, TableSpec
 from hybrid.errors import OvertakenError, SpecError
 from hybrid.lake.commit import commit_act
-from hybrid.lake.commit_context import CommitContext
-from hybrid.lake.half_frames import rows_by_delta
+from hybrid.lake.half_frames import newest_rows
 from hybrid.lake.layout import in_files, physical_columns, quoted
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.table_context import TableContext
@@ -103,22 +102,9 @@ def require_offline(spec: TableSpec) -> None:
         )
 
 
-def newest_rows(bench: CommitContext, half: HalfSnapshot) -> DataFrame:
-    """All stored rows of a half. If it is newer than `half` by now, the check before the commit notices.
-
-    Without a version Delta uses its cached snapshot, which saves seconds.
-    """
-    return bench.spark.read.format("delta").load(str(half.path))
-
-
-def rows_as_of(bench: CommitContext, half: HalfSnapshot) -> DataFrame:
-    """All stored rows of an old version. Delta refuses one beyond the retention."""
-    return rows_by_delta(bench.spark, half)
-
-
 def good_realtime_rows(table: TableContext, realtime: HalfSnapshot) -> DataFrame:
     """The rows of REALTIME that are not rejected."""
-    return newest_rows(table.bench, realtime).where(columns.rows_sql(table.name))
+    return newest_rows(table.bench.spark, realtime.path).where(columns.rows_sql(table.name))
 
 
 def unmoved_rows(table: TableContext, realtime: HalfSnapshot, offline: HalfSnapshot) -> DataFrame:
@@ -141,7 +127,7 @@ def rows_that_stay(
     goes = quoted(columns.SEGMENT).isin(list(replaced))
     if table.spec.folds:
         goes &= quoted(columns.OP) == columns.OP_ROW
-    stay = newest_rows(table.bench, offline).where(~goes)
+    stay = newest_rows(table.bench.spark, offline.path).where(~goes)
     if realtime is None:
         return stay.select(*wanted)
     shown = offline.effective_boundary(table.spec.boundary_lag_ms)

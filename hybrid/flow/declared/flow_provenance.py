@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from hybrid.errors import ConflictError
 from hybrid.lake.commit_context import CommitContext
+from hybrid.lake.half_frames import stored_rows
 from hybrid.lake.layout import quoted
 from hybrid.lake.log import HalfSnapshot, lineage_acts, texts
 from hybrid.table import columns
@@ -51,7 +52,7 @@ def brought_by(bench: CommitContext, offline: HalfSnapshot, flows: Mapping[str, 
 
     ConflictError when a replacement covers rows of theirs and of others.
     """
-    rows = bench.spark.read.format("delta").load(str(offline.path))
+    rows = stored_rows(bench.spark, offline)
     pairs = {(row[0], row[1]) for row in rows.select(columns.SEGMENT, columns.CONNECTOR).distinct().collect()}
     own = {segment for segment, connector in pairs if connector in flows}
     corrected = {segment for segment, connector in pairs if connector == REPLACEMENT_CONNECTOR}

@@ -30,6 +30,7 @@ from hybrid.flow.declared.stage import StagedStream, laid_out
 from hybrid.flow.segment_layout import named_segments, segment_layout_of
 from hybrid.lake.commit import commit_act
 from hybrid.lake.commit_context import new_act_id
+from hybrid.lake.half_frames import rows_in
 from hybrid.lake.layout import in_files, physical_columns, quoted
 from hybrid.lake.log import open_half
 from hybrid.lake.table_context import TableContext
@@ -157,6 +158,5 @@ def _hidden(load: Load) -> dict[str, Column | str | int | None]:
 
 def _stored(table: TableContext, half: Half, names: Sequence[str]) -> DataFrame:
     """The stored rows of some segments."""
-    rows = table.bench.spark.read.format("delta").load(str(table.layout.half(half)))
     stored_columns = [quoted(name) for name, _ in physical_columns(table.spec, half)]
-    return rows.where(quoted(columns.SEGMENT).isin(list(names))).select(*stored_columns)
+    return rows_in(table.bench.spark, table.half(half), names).select(*stored_columns)

@@ -21,6 +21,7 @@ from hybrid.flow.declared.flow_provenance import brought_by
 from hybrid.flow.declared.progress import INCREMENTAL, FlowProgress, all_progress, with_offline, with_realtime
 from hybrid.lake.commit import commit_act
 from hybrid.lake.commit_context import new_act_id
+from hybrid.lake.half_frames import rows_in, stored_rows
 from hybrid.lake.layout import in_files, physical_columns, quoted
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.table_context import TableContext
@@ -60,7 +61,7 @@ def _renumbered(state: RealtimeState, kinds: Mapping[str, str]) -> RealtimeState
 
 def _without(table: TableContext, realtime: HalfSnapshot, flows: set[str]) -> tuple[list[str], DataFrame]:
     """The partitions of REALTIME that hold rows of the flows, and the rows in them that stay."""
-    stored = table.bench.spark.read.format("delta").load(str(realtime.path))
+    stored = stored_rows(table.bench.spark, realtime)
     pairs = {(row[0], row[1]) for row in stored.select(columns.SEGMENT, columns.CONNECTOR).distinct().collect()}
     places = sorted({segment for segment, connector in pairs if connector in flows})
     stored_columns = [quoted(name) for name, _ in physical_columns(table.spec, Half.REALTIME)]
@@ -96,8 +97,7 @@ def clear_moved(table: TableContext) -> list[str]:
         progress = all_progress(realtime)
         old = brought_by(table.bench, current, {name: progress[name].refresh for name in flows})
         # All stored columns: others' rows may have some that this definition does not have yet.
-        stored = table.bench.spark.read.format("delta").load(str(path))
-        remaining = old.kept(stored.where(quoted(columns.SEGMENT).isin(list(old.segments))))
+        remaining = old.kept(rows_in(table.bench.spark, current, old.segments))
         detail = {"flows": flows, "segments_from": list(old.segments), "replaced": list(old.replaced)}
         act = next_act(state, new_act_id("refresh"), "refresh", table.bench.now_iso(), detail)
         after = replace(state, act=act)

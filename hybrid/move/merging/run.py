@@ -21,7 +21,7 @@ from hybrid.config.rollup_json import AGGREGATION_SUFFIX
 from hybrid.config.table_config import Half, MergeLevel, MergeType, MoveConfig, TableSpec
 from hybrid.errors import DataError, OvertakenError, SpecError
 from hybrid.lake.commit_context import new_act_id
-from hybrid.lake.layout import quoted
+from hybrid.lake.half_frames import rows_in
 from hybrid.lake.log import HalfSnapshot, lineage_acts, open_half, texts
 from hybrid.lake.table_context import TableContext
 from hybrid.move.merge import merge
@@ -32,7 +32,6 @@ from hybrid.move.merging.rewrite import Rewrite
 from hybrid.move.segments import by_age
 from hybrid.move.task_splits import TASK_ROWS
 from hybrid.progress import counted
-from hybrid.table import columns
 from hybrid.table.lineage import MERGE
 from hybrid.table.rollup_rules import refuse_rolled_otherwise
 from hybrid.table.state import Act
@@ -124,8 +123,7 @@ class _Run:
         self._table.bench.progress.say(f"Merging {what} of '{spec.name}' ({how}).")
         overtaken: list[OvertakenError] = []
         with self._table.staging(new_act_id(MERGE)) as folder:
-            stored = self._table.bench.spark.read.format("delta").load(str(self._half))
-            segments = stored.where(quoted(columns.SEGMENT).isin(names))
+            segments = rows_in(self._table.bench.spark, open_half(self._half), names)
             rows = merge(segments, spec, level, ceil(read / TASK_ROWS), base.added)
             try:
                 parts = rewrite.stage(batch, rows, folder)

@@ -20,6 +20,7 @@ from hybrid.config.table_config import BoundaryMode, Half, TableSpec
 from hybrid.errors import ConflictError, OvertakenError, SpecError
 from hybrid.lake.commit import commit_act
 from hybrid.lake.commit_context import new_act_id
+from hybrid.lake.half_frames import newest_rows, no_rows
 from hybrid.lake.layout import in_files, quoted
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.log_entries import acts_between, foreign_between
@@ -311,7 +312,7 @@ class _Run:
     def _frame(self, half: Half, markers: Markers | None, names: Iterable[str]) -> DataFrame:
         """The markers in the segments `names`, each segment in one sorted file."""
         if markers is None or not any(markers.counts.get(name) for name in names):
-            return self._load(half).limit(0)
+            return no_rows(self._table.bench.spark, self._table.half(half))
         rows = markers.frame.where(quoted(columns.SEGMENT).isin(list(names)))
         return in_files(self._table.spec, rows)
 
@@ -335,12 +336,9 @@ class _Run:
         """Whether the limit depends on rows that other operations may remove."""
         return offline is not None and offline.offline.boundary.mode is BoundaryMode.PINOT
 
-    def _load(self, half: Half) -> DataFrame:
-        return self._table.bench.spark.read.format("delta").load(str(self._table.layout.half(half)))
-
     def _rows(self, half: Half) -> DataFrame:
         """The table's rows in the newest version of a half. The commits check that it holds what the plan saw."""
-        rows = self._load(half)
+        rows = newest_rows(self._table.bench.spark, self._table.layout.half(half))
         return rows.where(columns.rows_sql(self._table.name)) if half is Half.REALTIME else rows
 
     def _keep(self, half: Half, names: Sequence[str], why: str) -> None:

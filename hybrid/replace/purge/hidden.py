@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING
 
 from hybrid.config.table_config import Half
 from hybrid.lake.exact_decimals import with_exact_decimals
+from hybrid.lake.half_frames import rows_by_delta
 from hybrid.lake.layout import quoted
 from hybrid.lake.log import HalfSnapshot
 from hybrid.lake.spark_upsert_order import beats, best, key_struct
 from hybrid.replace.diff import order_of
 from hybrid.replace.purge.request import PurgeScope
 from hybrid.replace.purge.scan import CONDEMNED, with_condemned
-from hybrid.replace.swap import rows_as_of
 from hybrid.table import columns
 from hybrid.table.coverage_sql import visible_offline_sql, visible_realtime_sql
 from hybrid.table.effective import EffectiveBoundary
@@ -75,7 +75,7 @@ class Hidden:
         for half, names in matching.items():
             if not names:
                 continue
-            stored = rows_as_of(self._scene.table.bench, self._halves[half])
+            stored = rows_by_delta(self._scene.table.bench.spark, self._halves[half])
             rows = self.decided(half, stored.where(quoted(columns.SEGMENT).isin(list(names)))).where(
                 F.col(_MATCH) | F.col(GOES)
             )
@@ -155,7 +155,9 @@ class Hidden:
         """All stored versions of a half, and whether the boundary shows them."""
         from pyspark.sql import functions as F
 
-        rows = rows_as_of(self._scene.table.bench, self._halves[half]).where(columns.rows_sql(self._scene.table.name))
+        rows = rows_by_delta(self._scene.table.bench.spark, self._halves[half]).where(
+            columns.rows_sql(self._scene.table.name)
+        )
         is_offline = half is Half.OFFLINE
         shown = visible_offline_sql(self._effective) if is_offline else visible_realtime_sql(self._effective)
         key, order = key_struct(self._scene.table.spec).alias(_KEY), self._order.alias(_ORDER)

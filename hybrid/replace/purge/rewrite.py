@@ -15,12 +15,12 @@ from hybrid.config.table_config import BoundaryMode, Half
 from hybrid.errors import ConflictError, OvertakenError
 from hybrid.lake.commit import commit_act
 from hybrid.lake.commit_context import new_act_id
+from hybrid.lake.half_frames import newest_rows, no_rows
 from hybrid.lake.layout import in_files, quoted
 from hybrid.lake.log import HalfSnapshot
 from hybrid.lake.log_entries import acts_between
 from hybrid.replace.purge.hidden import GOES, HIDDEN, Hidden, HiddenSegment
 from hybrid.replace.purge.request import PurgeScope
-from hybrid.replace.swap import newest_rows
 from hybrid.table import columns
 from hybrid.table.state import PURGE, Act, HalfState, OfflineState, RealtimeState, next_act
 
@@ -42,7 +42,7 @@ def write_anew(scene: PurgeScope, half: Half, planned: Halves, hidden: Hidden, f
 
     names = [segment.name for segment in found]
     with _held(scene, planned) as current:
-        stored = newest_rows(scene.table.bench, current[half]).where(quoted(columns.SEGMENT).isin(names))
+        stored = newest_rows(scene.table.bench.spark, current[half].path).where(quoted(columns.SEGMENT).isin(names))
         rows = hidden.decided(half, stored)
         last = (F.max(F.when(F.col(HIDDEN), quoted(columns.TIME))), F.max(columns.TIME))
         going, hidden_ms, last_ms = rows.where(GOES).agg(F.count("*"), *last).collect()[0]
@@ -63,7 +63,7 @@ def tell(scene: PurgeScope, half: Half, removed: Mapping[str, object]) -> None:
     """
     with scene.table.lock(half):
         current = scene.table.half(half)
-        _commit(scene, current, current.state, newest_rows(scene.table.bench, current).limit(0), removed, ())
+        _commit(scene, current, current.state, no_rows(scene.table.bench.spark, current), removed, ())
 
 
 @contextmanager
@@ -126,7 +126,7 @@ def _raise_floor(scene: PurgeScope, current: Halves, half: Half, hidden_ms: int 
     if floor is None or (boundary.floor_ms is not None and boundary.floor_ms >= floor):
         return False
     state = replace(offline.offline, boundary=boundary.with_floor(floor))
-    nothing = newest_rows(scene.table.bench, offline).limit(0)
+    nothing = no_rows(scene.table.bench.spark, offline)
     _commit(scene, offline, state, nothing, {"floor_ms": floor}, ())
     return True
 
