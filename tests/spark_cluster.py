@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import signal
 import socket
 import subprocess
@@ -15,29 +14,14 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 
-import pytest
-
 from hybrid.jvm.java import find_java
+from tests.hidden_process import start_apart, without_folders
 
 _START_S = 60.0
 # What Spark's own scripts give its Java.
 JAVA_OPENED = [
     f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in ("java.lang", "java.nio", "sun.nio.ch", "java.util")
 ]
-
-
-def may_hide_folders() -> bool:
-    """Whether this user may mount over folders for a process alone."""
-    words = ["unshare", "-m", "sh", "-c", "mount -t tmpfs tmpfs /mnt"]
-    try:
-        return subprocess.run(words, capture_output=True, timeout=10, check=False).returncode == 0
-    except FileNotFoundError:
-        return False
-
-
-needs_hidden_folders = pytest.mark.skipif(
-    not may_hide_folders(), reason="`unshare -m` and mounting are not permitted, so workers would see the home"
-)
 
 
 @dataclass
@@ -80,9 +64,7 @@ class SparkCluster:
         words = _java("worker.Worker", "--cores", "1", "--memory", "600m", "--work-dir", str(folder), self.master)
         if cores is not None:
             words = ["taskset", "-c", ",".join(map(str, cores)), *words]
-        if self.hidden:
-            mounts = "".join(f"mount -t tmpfs tmpfs {shlex.quote(str(path))} && " for path in self.hidden)
-            words = ["unshare", "-m", "sh", "-c", f"{mounts}exec {shlex.join(words)}"]
+        words = without_folders(words, self.hidden)
         process = self._start(words, f"{name}.log", SPARK_LOCAL_DIRS=str(folder / "local"))
         return SparkWorker(process, folder)
 
@@ -91,20 +73,8 @@ class SparkCluster:
             _await_text(worker.folder.with_suffix(".log"), "Successfully registered with master")
 
     def _start(self, words: Sequence[str], log: str, **environment: str) -> subprocess.Popen[bytes]:
-        # As on a host of their own: nothing of this process's store, Python or Spark.
-        names = ("PATH", "HOME", "LANG")
-        environ = {name: os.environ[name] for name in names if name in os.environ}
-        environ |= {"SPARK_HOME": str(spark_home()), "SPARK_SCALA_VERSION": "2.13", **environment}
-        with (self.folder / log).open("ab") as output:
-            process = subprocess.Popen(
-                words,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                cwd=self.folder,
-                start_new_session=True,
-                env={**environ, "JAVA_HOME": str(find_java().home)},
-            )
+        known = {"SPARK_HOME": str(spark_home()), "SPARK_SCALA_VERSION": "2.13", "JAVA_HOME": str(find_java().home)}
+        process = start_apart(words, self.folder / log, {**known, **environment})
         self.processes.append(process)
         return process
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import signal
 import socket
 import subprocess
@@ -15,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hybrid.jvm.java import find_java
+from tests.hidden_process import start_apart, without_folders
 from tests.spark_cluster import JAVA_OPENED, spark_home
 
 _START_S = 60.0
@@ -49,25 +49,10 @@ class SparkConnectServer:
         """Start it, and wait until it answers."""
         for name in ("local", "events"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
-        words = self._words()
-        if self.hidden:
-            mounts = "".join(f"mount -t tmpfs tmpfs {shlex.quote(str(path))} && " for path in self.hidden)
-            words = ["unshare", "-m", "sh", "-c", f"{mounts}exec {shlex.join(words)}"]
-        # As on a host of its own: nothing of this process's store, Python or Spark.
-        names = ("PATH", "HOME", "LANG")
-        environ = {name: os.environ[name] for name in names if name in os.environ}
-        environ |= {"SPARK_HOME": str(spark_home()), "SPARK_LOCAL_DIRS": str(self.folder / "local")}
         log = self.folder / "server.log"
-        with log.open("ab") as output:
-            self.process = subprocess.Popen(
-                words,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                cwd=self.folder,
-                start_new_session=True,
-                env={**environ, "PYSPARK_PYTHON": self.python, "JAVA_HOME": str(find_java().home)},
-            )
+        known = {"SPARK_HOME": str(spark_home()), "SPARK_LOCAL_DIRS": str(self.folder / "local")}
+        known |= {"PYSPARK_PYTHON": self.python, "JAVA_HOME": str(find_java().home)}
+        self.process = start_apart(without_folders(self._words(), self.hidden), log, known)
         end = time.monotonic() + _START_S
         while not _listens(self.port):
             assert self.process.poll() is None and time.monotonic() < end, log.read_text(errors="replace")[-4000:]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import signal
 import socket
 import subprocess
@@ -21,6 +20,7 @@ from hybrid.errors import MachineError
 from hybrid.jvm.jars import ensure_jars
 from hybrid.jvm.java import find_java
 from hybrid.progress import Silent
+from tests.hidden_process import start_apart, without_folders
 from tests.spark_cluster import JAVA_OPENED, spark_home
 
 _START_S = 60.0
@@ -126,23 +126,10 @@ class YarnCluster:
         name = role.partition(".")[2]
         words = [str(find_java().executable), "-Xmx256m", *JAVA_OPENED, "-cp", class_path]
         words.append(f"org.apache.hadoop.yarn.server.{role}")
-        if hidden:
-            mounts = "".join(f"mount -t tmpfs tmpfs {shlex.quote(str(path))} && " for path in hidden)
-            words = ["unshare", "-m", "sh", "-c", f"{mounts}exec {shlex.join(words)}"]
-        # As on a host of its own: nothing of this process's store, Python, Spark or Java.
-        names = ("PATH", "HOME", "LANG", "JAVA_TOOL_OPTIONS")
-        environ = {name: os.environ[name] for name in names if name in os.environ}
         log = self.folder / f"{name}.log"
-        with log.open("ab") as output:
-            self.daemons[name] = subprocess.Popen(
-                words,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                cwd=self.folder,
-                start_new_session=True,
-                env=environ,
-            )
+        # No JAVA_HOME: the settings say where containers find it.
+        known = {key: os.environ[key] for key in ("JAVA_TOOL_OPTIONS",) if key in os.environ}
+        self.daemons[name] = start_apart(without_folders(words, hidden), log, known)
         return log
 
     def _configure(self) -> None:

@@ -19,9 +19,9 @@ from hybrid.lake.spark_connect import ConnectServer, is_remote
 from hybrid.lake.spark_workers import WorkerSide, require_workers
 from hybrid.progress import Silent
 from hybrid.serve.ingester import Ingester, SharedLooks
+from tests.hidden_process import needs_hidden_folders
 from tests.lake.elsewhere import ROOT, ROWS, Elsewhere, create_orders, fill, holding
 from tests.s3_server import S3Server, needs_s3, s3_server
-from tests.spark_cluster import needs_hidden_folders
 from tests.spark_connect_server import SparkConnectServer, spark_connect_server
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.timeout(300), needs_s3, needs_hidden_folders]

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
+from tests.hidden_process import needs_hidden_folders
 from tests.lake.elsewhere import ROOT, ROWS, Elsewhere, create_orders, fill, holding
 from tests.s3_server import S3Server, needs_s3, s3_server
-from tests.spark_cluster import SparkCluster, needs_hidden_folders, spark_cluster
+from tests.spark_cluster import SparkCluster, spark_cluster
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.timeout(400), needs_s3, needs_hidden_folders]
 

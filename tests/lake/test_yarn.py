@@ -10,9 +10,9 @@ import pytest
 from deltalake import DeltaTable
 
 from hybrid.kafka.topics import TopicRecord, produce
+from tests.hidden_process import needs_hidden_folders
 from tests.lake.elsewhere import ROOT, ROWS, Elsewhere, create_orders, fill, holding
 from tests.s3_server import S3Server, needs_s3, s3_server
-from tests.spark_cluster import needs_hidden_folders
 from tests.yarn_cluster import YarnCluster, kill_container, yarn_cluster
 
 pytestmark = [
