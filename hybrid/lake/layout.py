@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from hybrid.config.table_config import Half, TableSpec
 from hybrid.runtime.sentence_repr import shown_as
-from hybrid.store.published_plans import PLANS_FOLDER
+from hybrid.store.plan_files import PLANS_FOLDER
 from hybrid.table.columns import ARRIVAL, HIDDEN, REJECTED_ONLY, SEGMENT, TIME
 
 if TYPE_CHECKING:

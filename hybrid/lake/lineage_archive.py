@@ -13,7 +13,6 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from hybrid.errors import ConflictError, StoreError
 from hybrid.runtime import durable
 from hybrid.runtime.json_values import without_samples
 from hybrid.store.mirror import mirror_at
@@ -55,8 +54,6 @@ def store_archive(half: Path) -> None:
     mirror = mirror_at(half)
     if mirror is None or not archive_file(half).exists():
         return
-    from hybrid.store.conditional_put import PutOutcome
-
     key = f"{mirror.key_of(half)}{ARCHIVE_ENDING}"
     for _ in range(_ATTEMPTS):
         content = mirror.client.get(key)
@@ -65,12 +62,9 @@ def store_archive(half: Path) -> None:
         data = _joined(there, archive_file(half).read_text(encoding="utf-8")).encode()
         if content is not None and data == content.data:
             return
-        put = mirror.client.create(key, data) if content is None else mirror.client.replace(key, data, content.etag)
-        if put.outcome is PutOutcome.MADE:
+        if mirror.try_put(key, data, content):
             return
-        if put.outcome is PutOutcome.UNKNOWN:
-            raise StoreError(f"{mirror.url}: the store did not say whether it wrote {key}: {put.cause}.")
-    raise ConflictError(f"{mirror.url}: somebody else writes {key} just now.", hint="Run it again.")
+    raise mirror.contended(key)
 
 
 def _joined(there: str, here: str) -> str:

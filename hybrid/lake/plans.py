@@ -29,11 +29,9 @@ from hybrid.lake.staging import bytes_in
 from hybrid.runtime import durable
 from hybrid.runtime.file_lock import is_locked, try_lock
 from hybrid.runtime.json_values import without_samples
-from hybrid.store.published_plans import CLAIMS, PLAN_FILE, ROWS, WANTED_FILE
+from hybrid.store.plan_files import CLAIMS, PLAN_FILE, ROWS, WANTED_FILE
 from hybrid.table.columns import TIME
 from hybrid.table.plans import Plan, Span, Unit
-
-__all__ = ["CLAIMS", "ROWS"]
 
 _PATIENCE_S = 0.5  # a reader holds the lock only for a moment
 _RUNNING = "running"

@@ -30,10 +30,8 @@ from hybrid.lake.staging import bytes_in
 from hybrid.runtime import durable
 from hybrid.runtime.file_lock import try_lock
 from hybrid.runtime.sentence_repr import shown_as
-from hybrid.store.published_plans import CLOSED_FILE, PUSH_FILE, PUSHES, REPLACEMENT_FILE, ROWS
+from hybrid.store.plan_files import CLOSED_FILE, PUSH_FILE, PUSHES, REPLACEMENT_FILE, ROWS
 from hybrid.table.names import segment_folder as folder_of
-
-__all__ = ["ROWS"]
 
 _LOCK = "lock"
 _PATIENCE_S = 10.0

@@ -22,6 +22,7 @@ from hybrid.replace.plan import under_names
 from hybrid.replace.report import shown
 from hybrid.replace.stage import StagedRows
 from hybrid.replace.targets import Target
+from hybrid.store.plan_files import ROWS
 from hybrid.table import columns
 
 
@@ -58,7 +59,7 @@ def stage_push(table: TableContext, staged: StagedRows, targets: Sequence[Target
     own = [quoted(name) for name in (columns.SEGMENT, columns.OFFSET, columns.OP, columns.TIME)]
     user = [quoted(name) for name in table.spec.schema.column_names]
     rows = under_names(table.bench, staged, targets).select(*own, *user)
-    rows.write.partitionBy(columns.SEGMENT).parquet(str(folder / pushes.ROWS))
+    rows.write.partitionBy(columns.SEGMENT).parquet(str(folder / ROWS))
     return Push(0, "", user_columns(table.spec), tuple(_segment(staged, target) for target in targets))
 
 

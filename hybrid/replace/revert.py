@@ -11,7 +11,7 @@ from hybrid.config.compaction_json import COMPACTION_TASK
 from hybrid.config.table_config import Half
 from hybrid.errors import ConflictError, DataError, NotFoundError
 from hybrid.lake.commit_context import new_act_id
-from hybrid.lake.half_frames import newest_rows, rows_by_delta
+from hybrid.lake.half_frames import rows_by_delta, rows_in
 from hybrid.lake.layout import physical_columns, physical_ddl, quoted
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.log_entries import acts_between, has_entry, read_commit
@@ -141,7 +141,7 @@ def _revert(
         refuse_refreshed(table.bench, base, entry, entries, restored)
         _refuse_if_written_anew(entry, entries, base)
     refuse_swallowing(table, base, names[0], restored)
-    diff = difference(table.spec, _of(newest_rows(table.bench.spark, base.path), names[0]), restored)
+    diff = difference(table.spec, rows_in(table.bench.spark, open_half(base.path), names[0]), restored)
     sentence = _sentence(taken, diff, asked.dry_run)
     if asked.dry_run:
         return report_of(table.name, names, diff, sentence, dry_run=True)

@@ -15,6 +15,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TypeVar
 
+from hybrid.errors import StoreError
 from hybrid.runtime.backoff import Backoff
 from hybrid.store.store_faults import Fault, StoreFailure
 
@@ -70,6 +71,12 @@ class PutResult:
     present: ObjectContent | None = None
     cause: str = ""
     was_silent: bool = False
+
+
+def refuse_silence(result: PutResult, url: str, key: str) -> None:
+    """StoreError when the store has not said whether it carried out the write of a key."""
+    if result.outcome is PutOutcome.UNKNOWN:
+        raise StoreError(f"{url}: the store did not say whether it wrote {key}: {result.cause}.")
 
 
 class RequestFailedError(Exception):

@@ -31,6 +31,7 @@ from hybrid.runtime.folder_setting import FolderSetting
 from hybrid.store.store_location import parse_location
 
 if TYPE_CHECKING:  # a home without a store must not pay for these imports
+    from hybrid.store.conditional_put import ObjectContent
     from hybrid.store.ownership import Ownership, WarehouseOwner
     from hybrid.store.store_backend import StoreTuning
     from hybrid.store.store_client import StoreClient
@@ -106,6 +107,21 @@ class Mirror:
             )
         self.ownership.claim()
         mark(self.folder, self.url)
+
+    def try_put(self, key: str, data: bytes, before: ObjectContent | None) -> bool:
+        """Write an object in the place of `before`; None: where there is none. False when somebody else has written it.
+
+        StoreError when the store does not say whether it wrote it.
+        """
+        from hybrid.store.conditional_put import PutOutcome, refuse_silence
+
+        result = self.client.create(key, data) if before is None else self.client.replace(key, data, before.etag)
+        refuse_silence(result, self.url, key)
+        return result.outcome is PutOutcome.MADE
+
+    def contended(self, key: str) -> ConflictError:
+        """The error for an object that others write again and again."""
+        return ConflictError(f"{self.url}: somebody else writes {key} just now.", hint="Run it again.")
 
     def half_key(self, half: Path) -> str:
         """The name of a half's folder on the store, below its table's. DataError without one."""

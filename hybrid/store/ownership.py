@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 
 from hybrid.errors import ConflictError, DataError, StoreError
-from hybrid.store.conditional_put import ObjectContent, PutOutcome, PutResult
+from hybrid.store.conditional_put import ObjectContent, PutOutcome, PutResult, refuse_silence
 from hybrid.store.store_client import StoreClient
 
 OWNER_KEY = ".warehouse.json"  # no table can have this name
@@ -155,8 +155,7 @@ class Ownership:
     def _settle(self, result: PutResult) -> None:
         if result.outcome is PutOutcome.MADE:
             return
-        if result.outcome is PutOutcome.UNKNOWN:
-            raise StoreError(f"{self._url}: the store did not say whether it wrote {OWNER_KEY}: {result.cause}.")
+        refuse_silence(result, self._url, OWNER_KEY)
         raise ConflictError(f"Another home claims {self._url} just now.", hint="hybrid warehouse show")
 
     def _document(self, epoch: int) -> bytes:

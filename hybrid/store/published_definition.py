@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hybrid.errors import ConflictError, DataError, StoreError
-from hybrid.store.conditional_put import ObjectContent, PutOutcome
+from hybrid.errors import DataError, StoreError
+from hybrid.store.conditional_put import ObjectContent
 from hybrid.store.mirror import DEFINITION_FILE, Mirror, half_keys
 from hybrid.store.published_plans import HALVES, PLANS, PlanState, listed_plans, put_list, remove_list
 
@@ -73,7 +73,7 @@ def publish_definition(mirror: Mirror, table: Path, *, with_plans: bool = False)
             _remove_list(mirror, table.name, there, document)
             return
         refused = document
-    raise _contended(mirror, definition_key(table.name))
+    raise mirror.contended(definition_key(table.name))
 
 
 def _remove_list(mirror: Mirror, table: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
@@ -164,21 +164,13 @@ def published_tables(mirror: Mirror) -> list[PublishedTable]:
 def _replace(mirror: Mirror, table: str, document: Mapping[str, Any], content: ObjectContent | None) -> None:
     """Write a definition in the place of `content`. ConflictError when somebody else has written it since."""
     if not _try_replace(mirror, table, document, content):
-        raise _contended(mirror, definition_key(table))
+        raise mirror.contended(definition_key(table))
 
 
 def _try_replace(mirror: Mirror, table: str, document: Mapping[str, Any], content: ObjectContent | None) -> bool:
     """As `_replace`; False when somebody else has written it since."""
     data = json.dumps({**document, _PUT: uuid.uuid4().hex}, indent=1).encode()
-    key = definition_key(table)
-    result = mirror.client.create(key, data) if content is None else mirror.client.replace(key, data, content.etag)
-    if result.outcome is PutOutcome.UNKNOWN:
-        raise StoreError(f"{mirror.url}: the store did not say whether it wrote {key}: {result.cause}.")
-    return result.outcome is PutOutcome.MADE
-
-
-def _contended(mirror: Mirror, key: str) -> ConflictError:
-    return ConflictError(f"{mirror.url}: somebody else writes {key} just now.", hint="Run it again.")
+    return mirror.try_put(definition_key(table), data, content)
 
 
 def _parsed(mirror: Mirror, table: str, content: ObjectContent) -> dict[str, Any]:

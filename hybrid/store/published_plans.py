@@ -22,14 +22,20 @@ from typing import Any
 from hybrid.errors import DataError
 from hybrid.runtime import durable
 from hybrid.store.mirror import Mirror, for_all, half_keys
+from hybrid.store.plan_files import (
+    CLAIMS,
+    CLOSED_FILE,
+    PLAN_FILE,
+    PLANS_FOLDER,
+    PUSH_FILE,
+    PUSH_KEY,
+    PUSHES,
+    REPLACEMENT_FILE,
+    ROWS,
+    WANTED_FILE,
+)
 
 HALVES, PLANS = "halves", "plans"  # in a definition on the store: the folders of halves, the name of the list
-PLANS_FOLDER = "plans"
-# A plan exists once its document does, and so does a push.
-PLAN_FILE, REPLACEMENT_FILE, PUSH_FILE = "plan.json", "replacement.json", "push.json"
-# The state of a backfill, and of a replacement; without one it is new.
-WANTED_FILE, CLOSED_FILE = "wanted.json", "closed.json"
-ROWS, CLAIMS, PUSHES, PUSH_KEY = "rows", "claims", "pushes", "push.key"
 LIST_ENDING = ".list"
 _HALF = "OFFLINE"
 _ENDS = {"cancel", "ended"}

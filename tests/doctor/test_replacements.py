@@ -12,6 +12,7 @@ from hybrid.doctor.findings import Severity
 from hybrid.lake import pushes
 from hybrid.lake.pushes import OpenReplacement, Push, PushedSegment, PushState
 from hybrid.replace.opening import open_replacement
+from hybrid.store.plan_files import ROWS
 from tests.doctor.conftest import Patient
 
 LONG_AGO = "2021-11-21T10:38:00.000+00:00"
@@ -25,8 +26,8 @@ def start(patient: Patient, *segments: str, since: str = LONG_AGO) -> OpenReplac
 def push(patient: Patient, entry: OpenReplacement, segment: str, rows: int) -> None:
     """What a job brings, without Spark."""
     folder = patient.layout.staging(f"push-{segment}")
-    (folder / pushes.ROWS / f"_hy_segment={segment}").mkdir(parents=True)
-    (folder / pushes.ROWS / f"_hy_segment={segment}" / "part-0.parquet").write_bytes(b"x" * 100)
+    (folder / ROWS / f"_hy_segment={segment}").mkdir(parents=True)
+    (folder / ROWS / f"_hy_segment={segment}" / "part-0.parquet").write_bytes(b"x" * 100)
     number = pushes.next_number(patient.layout, entry.id)
     segments = (PushedSegment(segment, rows, 0, None, None),)
     pushes.add_push(patient.layout, entry.id, folder, Push(number, "job.yml", (), segments))

@@ -8,6 +8,7 @@ from hybrid.errors import ConflictError, NotFoundError
 from hybrid.lake import pushes
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.pushes import OpenReplacement, Push, PushedSegment, PushState
+from hybrid.store.plan_files import ROWS
 from tests.query.halves import Halves, orders_spec
 
 
@@ -26,7 +27,7 @@ def opened(layout: TableLayout, number: int = 1) -> OpenReplacement:
 
 def add(layout: TableLayout, entry: OpenReplacement, *names: str) -> Push:
     staged = layout.root / "staged"
-    (staged / pushes.ROWS).mkdir(parents=True)
+    (staged / ROWS).mkdir(parents=True)
     segments = tuple(PushedSegment(name, 1, 0, 1, 2) for name in names)
     push = Push(pushes.next_number(layout, entry.id), "spec", (("order_id", "int"),), segments, ({"path": "p"},))
     pushes.add_push(layout, entry.id, staged, push)

@@ -13,6 +13,7 @@ from hybrid.lake.pushes import OpenReplacement, Push, PushedSegment
 from hybrid.progress import Silent
 from hybrid.replace.opening import open_replacement
 from hybrid.replace.pushing import publish_push
+from hybrid.store.plan_files import ROWS
 from hybrid.table.plans import Plan
 
 NOW = "2021-11-21T10:38:00.000+00:00"
@@ -48,7 +49,7 @@ def push(home: Home, entry: OpenReplacement, segment: str, job: str = "replace-j
     """What a job brings, without Spark."""
     layout = home.layout("orders")
     with home.bench.staging(layout, job) as folder:
-        rows = folder / "push" / pushes.ROWS / f"_hy_segment={segment}"
+        rows = folder / "push" / ROWS / f"_hy_segment={segment}"
         rows.mkdir(parents=True)
         (rows / f"part-{job}.parquet").write_bytes(f"{job} {segment}".encode())
         pushed = Push(0, "job.yml", (), (PushedSegment(segment, 1, 0, None, None),))

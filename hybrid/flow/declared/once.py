@@ -32,7 +32,7 @@ from hybrid.lake.commit import commit_act
 from hybrid.lake.commit_context import new_act_id
 from hybrid.lake.half_frames import rows_in
 from hybrid.lake.layout import in_files, physical_columns, quoted
-from hybrid.lake.log import open_half
+from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.table_context import TableContext
 from hybrid.table import columns
 from hybrid.table.state import OfflineState, RealtimeState, next_act
@@ -81,7 +81,7 @@ def commit_rejected(table: TableContext, load: Load) -> None:
         hidden = {**_hidden(load), columns.SEGMENT: name, columns.TIME: None}
         frame = laid_out(table.spec, Half.REALTIME, staged.bad, hidden, bare=True)
         if tried:
-            others = _stored(table, Half.REALTIME, [name]).where(quoted(columns.CONNECTOR) != load.flow)
+            others = _stored(table, current, [name]).where(quoted(columns.CONNECTOR) != load.flow)
             frame = union_all([others, frame])
         commit_act(frame.coalesce(1), path, after, planned=current.version, replacing=[name] if tried else ())
 
@@ -103,7 +103,7 @@ def commit_load(table: TableContext, load: Load) -> list[str]:
         rows, names = named_segments(table, current, laying)
         frame = in_files(table.spec, laid_out(table.spec, Half.OFFLINE, rows, _hidden(load)))
         if old.segments:
-            remaining = old.kept(_stored(table, Half.OFFLINE, old.segments))
+            remaining = old.kept(_stored(table, current, old.segments))
             frame = in_files(table.spec, union_all([remaining, frame]))
         now = table.bench.now_iso()
         progress = FlowProgress(
@@ -156,7 +156,7 @@ def _hidden(load: Load) -> dict[str, Column | str | int | None]:
     }
 
 
-def _stored(table: TableContext, half: Half, names: Sequence[str]) -> DataFrame:
+def _stored(table: TableContext, half: HalfSnapshot, names: Sequence[str]) -> DataFrame:
     """The stored rows of some segments."""
-    stored_columns = [quoted(name) for name, _ in physical_columns(table.spec, half)]
-    return rows_in(table.bench.spark, table.half(half), names).select(*stored_columns)
+    stored_columns = [quoted(name) for name, _ in physical_columns(table.spec, Half(half.path.name))]
+    return rows_in(table.bench.spark, half, names).select(*stored_columns)

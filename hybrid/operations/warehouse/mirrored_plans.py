@@ -16,11 +16,9 @@ from hybrid.lake.staging import owned_names
 from hybrid.operations.warehouse.home_mirror import require_mirror
 from hybrid.runtime import durable
 from hybrid.store.mirror import Mirror, for_all
-from hybrid.store.published_definition import PublishedTable, published_plans, published_table, rewrite_definition
-from hybrid.store.published_plans import (
+from hybrid.store.plan_files import (
     CLAIMS,
     CLOSED_FILE,
-    LIST_ENDING,
     PLAN_FILE,
     PLANS_FOLDER,
     PUSH_FILE,
@@ -29,12 +27,9 @@ from hybrid.store.published_plans import (
     REPLACEMENT_FILE,
     ROWS,
     WANTED_FILE,
-    PlanState,
-    merged,
-    needed_when_over,
-    plans_here,
-    plans_key,
 )
+from hybrid.store.published_definition import PublishedTable, published_plans, published_table, rewrite_definition
+from hybrid.store.published_plans import LIST_ENDING, PlanState, merged, needed_when_over, plans_here, plans_key
 from hybrid.store.store_client import ListedObject
 
 if TYPE_CHECKING:

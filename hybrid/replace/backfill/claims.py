@@ -34,6 +34,7 @@ from hybrid.lake.table_context import TableContext
 from hybrid.progress import counted
 from hybrid.replace.backfill.base import BUCKET, WHOLE, Base
 from hybrid.replace.lineage import EntryState, ReplacementEntry, entries_of
+from hybrid.store.plan_files import CLAIMS
 from hybrid.table import columns
 from hybrid.table.plans import Plan, Unit
 from hybrid.table.state import next_act
@@ -57,7 +58,7 @@ def stage_claims(base: Base, rows: DataFrame) -> None:
 
     claims = rows.groupBy(*(quoted(name) for name in MESSAGE))
     counts = claims.agg(F.min(BUCKET).alias(BUCKET), F.count("*").alias(ROWS))
-    counts.coalesce(1).write.parquet(str(base.folder / plans.CLAIMS))
+    counts.coalesce(1).write.parquet(str(base.folder / CLAIMS))
 
 
 def claim(table: TableContext, plan: Plan, units: Sequence[Unit]) -> None:

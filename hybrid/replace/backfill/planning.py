@@ -32,6 +32,7 @@ from hybrid.replace.job_checks import check_staged, notices, watched
 from hybrid.replace.lineage import EntryState, entries_of
 from hybrid.replace.report import numbers
 from hybrid.replace.stage import stage
+from hybrid.store.plan_files import ROWS
 from hybrid.table.lineage import MERGE
 from hybrid.table.plans import (
     BucketState,
@@ -63,7 +64,7 @@ def plan_backfill(
         what = f"'{plan.change}' cannot be computed for every row of '{plan.table}'"
         with spark_errors(what, hint="Leave such rows out: hybrid backfill plan TABLE ... --where CONDITION"):
             correction = _correct(base, request, folder)
-            units = stage_units(base, correction, folder / plans.ROWS)
+            units = stage_units(base, correction, folder / ROWS)
         failed = _failed_before(table.layout, offline)
         result = _with_checks(request, correction, _fill(base, correction, units, plan, failed))
         result = replace(result, seconds=round(time.monotonic() - started, 3), sentence=_sentence(result))

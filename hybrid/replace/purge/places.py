@@ -11,6 +11,7 @@ from hybrid.lake import plans, pushes
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.plans import DesiredState
+from hybrid.store.plan_files import CLAIMS
 from hybrid.table.columns import SEGMENT, files_segment, rejected_segment
 
 STAGED = "staged"
@@ -42,7 +43,7 @@ def places(layout: TableLayout, halves: Iterable[tuple[Half, HalfSnapshot]]) -> 
         current = {Path(file.path) for file in snapshot.files}
         result.append(Place(half.value, True, tuple(sorted(current))))
         result.append(Place(half.value, False, tuple(sorted(files_in(layout.half(half)) - current))))
-    staged = (path for path in files_in(layout.plans) if plans.CLAIMS not in path.relative_to(layout.plans).parts)
+    staged = (path for path in files_in(layout.plans) if CLAIMS not in path.relative_to(layout.plans).parts)
     result.append(Place(STAGED, False, tuple(sorted(staged))))
     return result
 

@@ -15,7 +15,7 @@ from hybrid.config.table_config import BoundaryMode, Half
 from hybrid.errors import ConflictError, OvertakenError
 from hybrid.lake.commit import commit_act
 from hybrid.lake.commit_context import new_act_id
-from hybrid.lake.half_frames import newest_rows, no_rows
+from hybrid.lake.half_frames import no_rows, rows_in
 from hybrid.lake.layout import in_files, quoted
 from hybrid.lake.log import HalfSnapshot
 from hybrid.lake.log_entries import acts_between
@@ -42,7 +42,7 @@ def write_anew(scene: PurgeScope, half: Half, planned: Halves, hidden: Hidden, f
 
     names = [segment.name for segment in found]
     with _held(scene, planned) as current:
-        stored = newest_rows(scene.table.bench.spark, current[half].path).where(quoted(columns.SEGMENT).isin(names))
+        stored = rows_in(scene.table.bench.spark, current[half], names)
         rows = hidden.decided(half, stored)
         last = (F.max(F.when(F.col(HIDDEN), quoted(columns.TIME))), F.max(columns.TIME))
         going, hidden_ms, last_ms = rows.where(GOES).agg(F.count("*"), *last).collect()[0]
