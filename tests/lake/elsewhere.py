@@ -7,14 +7,20 @@ import os
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+from deltalake import DeltaTable
 
 from hybrid.kafka.topics import TopicRecord, create_topic, produce
 from tests.mirrors import new_url
 from tests.s3_server import S3Server
 
 ROOT = Path(__file__).resolve().parents[2]
+T = TypeVar("T")
+
 PARTITIONS, ROWS = 4, 60_000
 _MAIN = "from hybrid.cli.main import main; main()"
 
@@ -42,6 +48,14 @@ class Elsewhere:
         )
         self.processes.append(process)
         return process
+
+    @classmethod
+    def with_events(cls, folder: Path, spark: str, server: S3Server, broker: str) -> Elsewhere:
+        """A home whose workers write to the store, and whose Spark logs its events, where no key may be."""
+        log = f'"eventLog.enabled" = true\n"eventLog.compress" = false\n"eventLog.dir" = "file://{folder}/events"\n'
+        home = cls(folder, f'{spark}worker_files = "store"\n{log}', server, broker)
+        (folder / "events").mkdir()
+        return home
 
     def close(self) -> None:
         """Ends commands that a failed test has left, with their JVMs."""
@@ -87,3 +101,24 @@ def holding(text: str, *folders: Path) -> list[Path]:
     paths = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
     assert any("events" in str(path.parent) for path in paths), "there is an event log"
     return [path for path in paths if text.encode() in path.read_bytes()]
+
+
+def once_writing(ingestion: subprocess.Popen[str], writers: Callable[[], Sequence[T]]) -> Sequence[T]:
+    """Who writes a file, as soon as somebody does."""
+    end = time.monotonic() + 200
+    while not (busy := writers()):
+        assert ingestion.poll() is None and time.monotonic() < end, ingestion.communicate()
+        time.sleep(0.01)
+    return busy
+
+
+def check_each_once(home: Elsewhere, server: S3Server, *folders: Path) -> None:
+    """Each order is there once, here and on the store; the store's secret is in no file of the home or of `folders`."""
+    (counts,) = home.run("query", "select count(*) as n, count(distinct order_id) as ids from orders")
+    assert (counts["n"], counts["ids"]) == (ROWS, ROWS)
+    halves = {half["half"]: half for half in home.run("warehouse", "show")["halves"]}
+    assert {half["state"] for half in halves.values()} == {"SAME"}
+    table = DeltaTable(str(halves["REALTIME"]["url"]), storage_options=server.options)
+    ids = table.to_pyarrow_table().column("order_id").to_pylist()
+    assert len(set(ids)) == len(ids) == ROWS
+    assert holding(server.environment["AWS_SECRET_ACCESS_KEY"], home.folder, *folders) == []

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,6 @@ import yaml
 
 from hybrid.api.hybrid import Hybrid
 from hybrid.errors import ConflictError
-from hybrid.lake import failpoints
 from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.pushes import PushState
 from hybrid.operations.backfill_change import BackfillChange
@@ -22,6 +20,7 @@ from hybrid.operations.warehouse.push import push_warehouse
 from hybrid.operations.warehouse.sync import sync_warehouse
 from hybrid.replace.backfill import plan_run
 from hybrid.replace.backfill.options import BackfillOptions
+from tests.early_death import ends_at
 from tests.operations.erasure_home import HOUR, new_table, open_home
 from tests.operations.warehouse_homes import server, url
 from tests.query.halves import Halves
@@ -32,23 +31,6 @@ __all__ = ["server", "url"]  # fixtures
 pytestmark = [pytest.mark.spark, pytest.mark.slow, needs_s3]
 Open = Callable[[str], Hybrid]
 BUCKETS = 3
-
-
-class Death(BaseException):
-    """What a killed process leaves: nothing after it runs."""
-
-
-@contextmanager
-def dying_at(point: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    def die() -> None:
-        raise Death
-
-    with monkeypatch.context() as patch:
-        patch.setenv("HYBRID_FAILPOINT", point)
-        patch.setattr(failpoints, "_die", die)
-        patch.setattr(failpoints, "_passed", {})
-        with pytest.raises(Death):
-            yield
 
 
 def message(order_id: int, ts: int) -> Mapping[str, object]:
@@ -102,7 +84,7 @@ def test_a_backfill_that_a_lost_home_had_half_run_is_run_to_its_end(
     home = opened("a")
     plan = home.backfills.plan("orders", BackfillChange(update="amount = amount + 10"))
     assert len(plan.units) == BUCKETS
-    with dying_at("backfill.commit.before@2", monkeypatch):
+    with ends_at("backfill.commit.before@2", monkeypatch):
         home.backfills.run(plan.id, BackfillOptions())
     other = take_over(opened("b"))
     status = other.backfills.status(plan.id)
@@ -128,7 +110,7 @@ def test_rejected_rows_that_a_lost_home_had_claimed_come_once(
 ) -> None:
     home = opened("a")
     plan = home.backfills.plan("orders", BackfillChange(from_rejected=True))
-    with dying_at(point, monkeypatch):
+    with ends_at(point, monkeypatch):
         home.backfills.run(plan.id, BackfillOptions())
     other = take_over(opened("b"))
     done = 1 if point.startswith("backfill") else 0
@@ -150,7 +132,7 @@ def test_rejected_rows_that_a_lost_home_had_claimed_come_once(
 def test_what_a_lost_home_had_claimed_is_given_back(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     home = opened("a")
     plan = home.backfills.plan("orders", BackfillChange(from_rejected=True))
-    with dying_at("backfill.commit.before@2", monkeypatch):
+    with ends_at("backfill.commit.before@2", monkeypatch):
         home.backfills.run(plan.id, BackfillOptions())
     home.backfills.cancel(plan.id)  # and it is lost before it gives back what it has claimed
     other = take_over(opened("b"))
@@ -213,7 +195,7 @@ def test_a_replacement_that_a_lost_home_had_begun_is_ended(
     with pytest.raises(ConflictError, match="has not been pushed"):
         other.table("orders").replacing.end(entry.id)
     other.run_job(_job(tmp_path / "two", 71, "second"), {})
-    with dying_at("replace.commit.after", monkeypatch):
+    with ends_at("replace.commit.after", monkeypatch):
         other.table("orders").replacing.end(entry.id)
     third = take_over(opened("c"))
     assert third.table("orders").replacing.state(entry.id) is PushState.COMPLETED and ids(third) == [1, 2, 70, 71]

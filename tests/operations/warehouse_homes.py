@@ -25,9 +25,10 @@ from hybrid.lake.log import open_half
 from hybrid.lake.transaction import LogTransaction
 from hybrid.operations.tables.create import create_table
 from hybrid.operations.warehouse.follow import WarehouseFollower
+from hybrid.operations.warehouse.pull import pull_warehouse
 from hybrid.operations.warehouse.sync import warehouse_status
 from hybrid.progress import Silent
-from hybrid.store.mirror import mirror_at
+from hybrid.store.mirror import Mirror, mirror_at
 from hybrid.table.columns import SEGMENT
 from hybrid.table.state import next_act
 from tests.mirrors import new_url
@@ -105,9 +106,25 @@ def segments(home: Home, name: str = "orders") -> list[str]:
 
 
 def keys(home: Home) -> list[str]:
+    return [item.key for item in mirror_of(home).client.list_below()]
+
+
+def mirror_of(home: Home) -> Mirror:
     mirror = mirror_at(home.settings.warehouse)
     assert mirror is not None
-    return [item.key for item in mirror.client.list_below()]
+    return mirror
+
+
+def on_store(home: Home) -> list[str]:
+    """The keys of plans on the store, below the table's folder of them; lists by their ending alone."""
+    names = [key.partition(".plans/")[2] for key in keys(home) if ".plans/" in key]
+    return sorted("LIST" if name.endswith(".list") else name for name in names)
+
+
+def taken_over(open_home: Callable[..., Home], name: str = "b") -> Home:
+    other = open_home(name)
+    pull_warehouse(other, take_over=True)
+    return other
 
 
 def states(home: Home) -> set[str]:

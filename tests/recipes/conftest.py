@@ -1,8 +1,8 @@
 """A recipe in a home of its own, driven by the command line in this process."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import pytest
 
 from hybrid.cli.main import run
 from hybrid.kafka.topics import create_topic
-from hybrid.lake import failpoints
+from tests.early_death import ends_at
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -41,10 +41,6 @@ class RecipeHome:
         return [one["name"] for one in self.run("segment", "list", "orders") if one["half"] == half]
 
 
-class Death(BaseException):
-    """What a killed process leaves: nothing after it runs."""
-
-
 @pytest.fixture
 def dies(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], AbstractContextManager[None]]:
     """`dies("flow.commit.after@2")`: a command ends there, and the next one finds what it left.
@@ -52,19 +48,7 @@ def dies(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], AbstractContextMana
     It costs no process and no JVM. One kill -9 of each kind of commit is a process of its own.
     """
 
-    def die() -> None:
-        raise Death
-
-    @contextmanager
-    def at(point: str) -> Iterator[None]:
-        with monkeypatch.context() as patch:
-            patch.setenv("HYBRID_FAILPOINT", point)
-            patch.setattr(failpoints, "_die", die)
-            patch.setattr(failpoints, "_passed", {})
-            with pytest.raises(Death):
-                yield
-
-    return at
+    return lambda point: ends_at(point, monkeypatch)
 
 
 @pytest.fixture
