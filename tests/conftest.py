@@ -32,8 +32,9 @@ from tests.unit_queue import FileQueue
 os.environ.setdefault("HYBRID_PIPELINE_NICENESS", "0")
 
 # For whoever starts this process's session; the processes of the product that tests start have its own settings.
-# Each test has tables of its own: the session need not keep the logs and snapshots of a thousand others.
-_SESSION = {**INTERPRETED, "spark.databricks.delta.delta.log.cacheSize": "50"}
+# Each test has tables of its own: the session need not keep the logs and snapshots of a thousand others. It plans so
+# many statements that in a small heap a tenth of its time is garbage collection.
+_SESSION = {**INTERPRETED, "spark.databricks.delta.delta.log.cacheSize": "20", "spark.driver.memory": "2g"}
 _product_configuration = lake_spark._configuration
 lake_spark._configuration = lambda settings: {**_product_configuration(settings), **_SESSION}
 
@@ -117,7 +118,7 @@ def _java_options() -> tuple[str, ...]:
     except MachineError:  # most tests need no Java
         return ()
     # One compiler alone would get a small code cache, which many tests fill, and which the JVM then keeps sweeping.
-    return ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m", "-XX:+UseSerialGC", *archive)
+    return ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m", "-XX:+UseSerialGC", "-XX:NewRatio=1", *archive)
 
 
 def _refuse_process(event: str, arguments: Sequence[object]) -> None:
@@ -245,7 +246,7 @@ def workbench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommitContex
 
     logs = tmp_path_factory.mktemp("spark")
     bench = CommitContext(
-        lambda: spark_session(SparkSettings(spark_jars(), logs, driver_memory="1g")),
+        lambda: spark_session(SparkSettings(spark_jars(), logs)),
         wall_clock_ms,
         Silent(),
     )
