@@ -170,11 +170,7 @@ class Home:
         """The definitions of all tables of the warehouse, by name: those of this home, and remote ones."""
         remote = [self.remote.find(name) for name in self.remote.names()]
         there = {definition.name: self.spec_of(definition) for definition in remote if definition is not None}
-        here = (
-            {name: self.spec(name) for name in self.table_names()}
-            if not there
-            else {name: self.spec(name) for name in self.definitions.names()}
-        )
+        here = {name: self.spec(name) for name in (self.definitions.names() if there else self.table_names())}
         return [spec for _, spec in sorted({**there, **here}.items())]
 
     def listed_names(self) -> list[str]:
@@ -202,7 +198,20 @@ class Home:
         for table_name in self.table_names():  # DDL table names are case-insensitive
             if table_name.lower() == name.lower() and self.spec(table_name).ignores_case:
                 return self.spec(table_name)
-        raise NotFoundError.named("Table", name, self.table_names())
+        raise self.unknown_table(name)
+
+    def unknown_table(self, name: str) -> NotFoundError:
+        """The error for a table that is not in this home. It names the servers that hold a remote one."""
+        if name not in self.remote.names():
+            return NotFoundError.named("Table", name, self.listed_names())
+        pinning = self.settings.pinning
+        if pinning is None or pinning.is_here(name):
+            return NotFoundError(f"Table '{name}' is not in this home yet.", hint="hybrid warehouse pull")
+        holders = pinning.holders(name)
+        return NotFoundError(
+            f"Table '{name}' is not in this home: it is pinned to {', '.join(holders)}.",
+            hint=f"Ask a server: hybrid --server {holders[0]}",
+        )
 
     def spec_of(self, definition: Definition) -> TableSpec:
         """The parsed form of a definition, stored or not."""

@@ -28,8 +28,7 @@ def answer_from_definitions(home: Home, sql: str) -> QueryResult | None:
     if match is None:
         return None
     if match["tables"]:
-        specs = [home.spec(name) for name in home.table_names()]
-        rows = [(spec.name, ", ".join(spec.half_names)) for spec in specs]
+        rows = [(spec.name, ", ".join(spec.half_names)) for spec in home.listed_specs()]
         return QueryResult(("table", "halves"), ("STRING", "STRING"), rows)
     try:
         spec = _spec(home, match["quoted"] or match["plain"])
@@ -43,6 +42,12 @@ def answer_from_definitions(home: Home, sql: str) -> QueryResult | None:
             for field in spec.schema.fields
         ],
     )
+
+
+def described_table(sql: str) -> str | None:
+    """The name in SHOW COLUMNS or DESCRIBE, as it is written; None for any other statement."""
+    match = _STATEMENT.fullmatch(sql) if len(sql) <= 1000 else None
+    return None if match is None else match["quoted"] or match["plain"]
 
 
 def _spec(home: Home, name: str) -> TableSpec:

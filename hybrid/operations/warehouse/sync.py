@@ -60,6 +60,10 @@ class PinnedTable:
     is_here: bool
     servers: tuple[str, ...]
 
+    def to_json(self) -> dict[str, object]:
+        """The table as a JSON value."""
+        return {**vars(self), "servers": list(self.servers)}
+
 
 @shown_as("{0.url}: {0.words}")
 @dataclass(frozen=True)
@@ -88,7 +92,7 @@ class WarehouseStatus:
             "since": self.claim.since if self.claim else None,
             "is_mine": self.is_mine,
             "halves": [half.to_json() for half in self.halves],
-            "pinned": [{**vars(table), "servers": list(table.servers)} for table in self.pinned],
+            "pinned": [table.to_json() for table in self.pinned],
         }
 
 
@@ -105,8 +109,10 @@ def warehouse_status(home: Home) -> WarehouseStatus:
 def _pinned_tables(home: Home) -> tuple[PinnedTable, ...]:
     """Where each table is pinned; none without the setting."""
     pinning, remote = home.settings.pinning, home.remote.names()
-    names = home.listed_names() if pinning is not None else ()
-    return tuple(PinnedTable(name, name not in remote, pinning.holders(name)) for name in names if pinning is not None)
+    if pinning is None:
+        return ()
+    names = sorted({*home.definitions.names(), *remote})
+    return tuple(PinnedTable(name, name not in remote, pinning.holders(name)) for name in names)
 
 
 def _half_mirror(mirror: Mirror, half: Path) -> HalfMirror:
