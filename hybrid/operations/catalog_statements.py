@@ -33,7 +33,8 @@ def answer_from_definitions(home: Home, sql: str) -> QueryResult | None:
     try:
         spec = _spec(home, match["quoted"] or match["plain"])
     except NotFoundError as error:
-        raise QueryError(str(error), pinot_code=error.pinot_code, hint="SHOW TABLES lists them.") from error
+        hint = error.hint or "SHOW TABLES lists them."
+        raise QueryError(str(error), pinot_code=error.pinot_code, hint=hint) from error
     return QueryResult(
         ("column", "type", "role"),
         ("STRING", "STRING", "STRING"),

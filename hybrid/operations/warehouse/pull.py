@@ -68,8 +68,9 @@ def pull_warehouse(home: Home, *, take_over: bool = False, beside_server: bool =
     gone = [] if is_mine else set_aside_dropped(home, mirror, [table.name for table in published])
     pinned.end()
     mark(mirror.folder, mirror.url)
-    elsewhere = len(published) - len(here)
-    words = f" {counted(elsewhere, 'table')} more are pinned to other servers." if elsewhere else ""
+    remote = len(published) - len(here)
+    are = "is" if remote == 1 else "are"
+    words = f" {counted(remote, 'table')} {are} pinned to other servers." if remote else ""
     copy = "" if is_mine else " Another home writes it: this is a copy to read."
     return _report(mirror, here, files, gone, f"{words}{copy}")
 
