@@ -28,11 +28,14 @@ class PeerSilent(Exception):
 
 @dataclass(frozen=True)
 class PeerTuning:
-    """Times, seconds: to connect; until a server that has not responded is probed, and then each time; for a probe."""
+    """Times, seconds: to connect; until a server that has not responded is probed, and then each time; for a probe.
+
+    A server with much to do must not be taken for dead: the next one would get its work, too.
+    """
 
     connect_s: float = 2.0
-    probe_every_s: float = 2.0
-    probe_s: float = 2.0
+    probe_every_s: float = 5.0
+    probe_s: float = 5.0
 
 
 @dataclass(frozen=True)
