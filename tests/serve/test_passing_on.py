@@ -213,6 +213,8 @@ def test_lists_have_all_tables(cluster: Cluster) -> None:
             assert app.get(f"/tables/{name}/instances")["tableName"] == name
         page = ask(app, "GET", "/", headers={"Accept": "text/html"}).body.decode()
         assert all(f'href="/ui/tables/{name}"' in page for name in names)
+        (remote,) = app.ok("POST", "/verbs/status", {})["remote"]
+        assert "On other servers:" in page and remote in names
     assert "2 tables, 1 on other servers" in str(cluster.apps[0].call("GET", "/readyz")[1])
 
 

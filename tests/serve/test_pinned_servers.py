@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from hybrid.api.hybrid import Hybrid
+from hybrid.cli.main import run
 from hybrid.config.settings import load_settings
 from hybrid.home.home import Home
 from hybrid.operations.warehouse.writer_sign import SignGiver
@@ -179,3 +180,9 @@ def test_one_copy_and_a_group(writer: Home, tmp_path: Path) -> None:
         status, answer = second.call("POST", "/query/sql", {"sql": f"select count(*) from {grouped}"})
         assert status == 503 and a in answer["error"], answer
         assert counts(second, [there]) == [2]
+
+
+def test_a_server_with_wrong_settings_does_not_start(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "hybrid.toml").write_text('[pinning]\nservers = ["http://q1:8099"]\nself = "http://q1:8099"\n')
+    assert run(["--home", str(tmp_path), "serve", "--port", "0"]) == 1
+    assert "pinning.servers: is set, but the tables of this home are on no store" in capsys.readouterr().err

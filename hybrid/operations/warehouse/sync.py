@@ -53,7 +53,7 @@ class HalfMirror:
 
 @shown_as("{0.table}: {0.servers}")
 @dataclass(frozen=True)
-class PinnedTable:
+class TablePlacement:
     """The servers that hold a table, in the order in which they are asked; `is_here`: whether this home has it."""
 
     table: str
@@ -74,7 +74,7 @@ class WarehouseStatus:
     claim: Claim | None
     is_mine: bool
     halves: tuple[HalfMirror, ...]
-    pinned: tuple[PinnedTable, ...] = ()
+    pinned: tuple[TablePlacement, ...] = ()
 
     @property
     def words(self) -> str:
@@ -103,16 +103,16 @@ def warehouse_status(home: Home) -> WarehouseStatus:
     halves = [half for table in home.definitions.names() for half in halves_of(mirror.folder / table)]
     shown = tuple(_half_mirror(mirror, half) for half in halves)
     is_mine = claim is not None and mirror.ownership.is_mine(claim)
-    return WarehouseStatus(mirror.url, claim, is_mine, shown, _pinned_tables(home))
+    return WarehouseStatus(mirror.url, claim, is_mine, shown, placements(home))
 
 
-def _pinned_tables(home: Home) -> tuple[PinnedTable, ...]:
+def placements(home: Home) -> tuple[TablePlacement, ...]:
     """Where each table is pinned; none without the setting."""
     pinning, remote = home.settings.pinning, home.remote.names()
     if pinning is None:
         return ()
     names = sorted({*home.definitions.names(), *remote})
-    return tuple(PinnedTable(name, name not in remote, pinning.holders(name)) for name in names)
+    return tuple(TablePlacement(name, name not in remote, pinning.holders(name)) for name in names)
 
 
 def _half_mirror(mirror: Mirror, half: Path) -> HalfMirror:
