@@ -9,7 +9,6 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from hybrid.config.table_config import Half
-from hybrid.errors import QueryError
 from hybrid.operations.catalog_statements import described_table
 
 if TYPE_CHECKING:
@@ -40,27 +39,24 @@ def _spellings(tables: frozenset[str]) -> frozenset[str]:
 
 
 def tables_of_statement(sql: str, params: Parameters | None, tables: Collection[str]) -> StatementTables:
-    """The tables of a statement among `tables`; none of one that cannot be parsed, or that names another table.
-
-    Whoever runs such a statement reports why.
-    """
+    """The tables of a statement among `tables`. QueryError when it cannot be parsed, or names another table (190)."""
     from hybrid.sql.parameters import bind
     from hybrid.sql.statement import parse_statement
     from hybrid.sql.tables import resolve_tables, table_and_half
 
-    try:
-        described = described_table(sql)
-        if described is not None:
-            return StatementTables((table_and_half(described, tables)[0],))
-        statement = parse_statement(sql, bind(sql, params))
-        refs = resolve_tables(statement.tree, tables)
-    except QueryError:
-        return StatementTables()
+    described = described_table(sql)
+    if described is not None:
+        return StatementTables((table_and_half(described, tables)[0],))
+    statement = parse_statement(sql, bind(sql, params))
+    refs = resolve_tables(statement.tree, tables)
     return StatementTables(tuple(dict.fromkeys(ref.table for ref in refs)), statement.options)
 
 
 def refuse_remote(home: Home, sql: str, params: Parameters | None) -> None:
-    """NotFoundError that names the servers of a remote table, if a statement names one."""
+    """NotFoundError that names the servers of a remote table, if a statement names one.
+
+    QueryError (190) when it names a table that no server has.
+    """
     remote = home.remote.names()
     if remote and may_name(sql, remote):
         for name in tables_of_statement(sql, params, home.listed_names()).names:

@@ -86,7 +86,7 @@ class Application(FastAPI):
         self.state.context = context
         self.state.authentication = authentication
         audit = Audit(lambda: context.home.settings.logs)
-        self._passing_on = PassingOn.of(context, RIGHTS, _ELSEWHERE)
+        self._passing_on = PassingOn.of(context, authentication, RIGHTS, _ELSEWHERE)
         self._middleware = Middleware(
             self._answered, context.limits, context.metrics, hosts, authentication, RIGHTS, audit
         )

@@ -25,7 +25,7 @@ from hybrid.config.pinning import Pinning
 from hybrid.errors import BusyError, ConflictError, HybridError, QueryError
 from hybrid.home.accounts import Right
 from hybrid.query.error_mapping import stopped
-from hybrid.serve.authentication import HOME_ACCOUNT
+from hybrid.serve.authentication import Authentication
 from hybrid.serve.authorization import RouteRights
 from hybrid.serve.console.page import accepts_json, error_page
 from hybrid.serve.context import ServerContext
@@ -89,6 +89,7 @@ class PassingOn:
 
     context: ServerContext
     pinning: Pinning
+    authentication: Authentication
     rights: RouteRights
     requests: TableRequests
     tuning: PeerTuning = field(default_factory=PeerTuning)
@@ -97,15 +98,18 @@ class PassingOn:
     _silent_until: dict[str, float] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, context: ServerContext, rights: RouteRights, routes: Sequence[BaseRoute]) -> PassingOn | None:
+    def of(
+        cls, context: ServerContext, authentication: Authentication, rights: RouteRights, routes: Sequence[BaseRoute]
+    ) -> PassingOn | None:
         """For a server; None for one that has all tables. SpecError when `[pinning]` cannot be honoured."""
         pinning = context.home.settings.pinning
-        return None if pinning is None else cls(context, pinning, rights, TableRequests(routes, context.limits))
+        requests = TableRequests(routes, context.limits)
+        return None if pinning is None else cls(context, pinning, authentication, rights, requests)
 
     async def answer(self, scope: Scope, receive: Receive, send: Send, app: ASGIApp) -> None:
         """Answer a request: pass it on if it is about remote tables, else let `app` answer it here."""
         remote = self.context.home.context.remote.names()
-        if not remote:  # no table yet, or the home that writes
+        if scope["type"] != "http" or not remote:  # no table yet, or the home that writes
             await app(scope, receive, send)
             return
         try:
@@ -136,9 +140,7 @@ class PassingOn:
         headers = dict(scope["headers"])
         if PASSED_ON in headers:
             raise NotHereError(f"This server does not have {_names(tables)}.", hint="Its [pinning] differs, or is new.")
-        at = (
-            f"{_names(tables)} {'is' if len(tables) == 1 else 'are'} not on this server, but on {self._places(tables)}."
-        )
+        at = f"This server does not hold {_names(tables)}, but {self._places(tables)}."
         if self.rights.right_for(scope["method"], scope["path"]) is not Right.READ:
             raise ConflictError(f"{at} Nothing was done.", hint="Ask the server of the home that writes the warehouse.")
         account = scope["state"].get("account")
@@ -159,7 +161,7 @@ class PassingOn:
         others = [server for server in holders if server != self.pinning.own]
         if not others:
             raise HoldersDownError(
-                f"{_names(tables)} is pinned to this server alone, which is still bringing it.", hint="Ask again later."
+                f"This server alone holds {_names(tables)}, and has not brought all of it yet.", hint="Ask again later."
             )
         now = time.monotonic()
         return sorted(others, key=lambda server: self._silent_until.get(server, now) > now)
@@ -232,12 +234,10 @@ class PassingOn:
 
     def _request(self, passing: _Passing) -> PeerRequest:
         scope = passing.scope
-        account = scope["state"].get("account")
-        is_home = account is not None and account.name == HOME_ACCOUNT  # its secret is for this machine only
         headers: list[Header] = [
             (name, value)
             for name, value in scope["headers"]
-            if name in _SENT and not (is_home and name == b"authorization")
+            if name in _SENT and not (name == b"authorization" and self.authentication.is_of_home(value))
         ]
         headers.append((b"x-request-id", scope["state"]["request_id"].encode()))
         headers.append((PASSED_ON, self.pinning.own.encode()))

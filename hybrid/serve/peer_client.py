@@ -60,7 +60,8 @@ class PeerResponse:
         self.headers: list[Header] = []
 
     async def read_head(self) -> None:
-        """Read status and headers. EOFError when the server closes the connection instead."""
+        """Send what is not sent yet, and read status and headers. EOFError when the server closes the connection."""
+        await self._writer.drain()
         while not self._has_head:
             if not await self._read():
                 raise EOFError
@@ -153,18 +154,10 @@ async def _sent(server: str, request: PeerRequest, connect_s: float) -> PeerResp
             reader, writer = await asyncio.open_connection(parts.hostname, parts.port, ssl=secure)
     except _FAILURES as error:
         raise PeerSilent(_words(error, "cannot be reached")) from error
-    response = PeerResponse(reader, writer)
     fixed = [(b"host", parts.netloc.encode()), (b"connection", b"close")]
     sized = [(b"content-length", str(len(request.body)).encode())] if request.body else []
-    try:
-        writer.write(_head(request, [*fixed, *request.headers, *sized]) + request.body)
-        await writer.drain()
-    except BaseException as error:
-        response.close()
-        if isinstance(error, _FAILURES):
-            raise PeerSilent(_words(error, "closed the connection")) from error
-        raise
-    return response
+    writer.write(_head(request, [*fixed, *request.headers, *sized]) + request.body)
+    return PeerResponse(reader, writer)
 
 
 def _head(request: PeerRequest, headers: Iterable[Header]) -> bytes:

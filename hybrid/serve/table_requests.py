@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -22,6 +21,7 @@ from hybrid.sql.tables import table_and_half
 
 _VERBS = "/verbs/"
 _EXPORTS = "/query/export"
+_SHORT = 16 * 1024  # bytes of a body that is searched on the event loop
 # The keys of a body, or the parameters of an address, are `sql` and, where there are any, `queryOptions` and `params`.
 _STATEMENTS = {
     "POST": frozenset({"/query/sql", "/query", "/sql", _EXPORTS, "/verbs/query", "/verbs/explain"}),
@@ -61,7 +61,11 @@ class TableRequests:
         method, path = scope["method"], scope["path"]
         if path in _STATEMENTS.get(method, ()) or (method == "POST" and path.startswith(_VERBS)):
             body = await _read(receive) if method == "POST" else b""
-            return await self._by_arguments(scope, body, remote, tables), _replayed(body, receive)
+            receive = _replayed(body, receive)
+            if method == "POST" and len(body) <= _SHORT and not _may_name(body, remote):
+                return None, receive  # most statements: their bodies are parsed once, by their route
+            # In a thread: reading and parsing a long statement takes long.
+            return await run_in_threadpool(self._by_arguments, scope, body, remote, tables), receive
         return self._by_path(scope, remote, tables), receive
 
     def _by_path(
@@ -77,13 +81,10 @@ class TableRequests:
                 return TableRequest((name,), b"", self._limits.query_timeout_ms or None)
         return None
 
-    async def _by_arguments(
+    def _by_arguments(
         self, scope: Scope, body: bytes, remote: frozenset[str], tables: Callable[[], Collection[str]]
     ) -> TableRequest | None:
-        text = body.decode("utf-8", "replace")
-        if scope["method"] == "POST" and "\\u" not in text and not may_name(text, remote):
-            return None  # most statements: their bodies are parsed once, by their route
-        arguments, path = _arguments(scope, text), scope["path"]
+        arguments, path = _arguments(scope, body), scope["path"]
         scope["route"] = self._routes.get(path) or self._routes.get("/verbs/{verb}")
         if path not in _STATEMENTS[scope["method"]]:
             table = arguments.get("table")
@@ -92,8 +93,10 @@ class TableRequests:
         sql = arguments.get("sql")
         if not isinstance(sql, str) or not may_name(sql, remote):
             return None
-        # In a thread: the parser takes long for a long statement.
-        found = await run_in_threadpool(partial(tables_of_statement, sql, arguments.get("params"), tables()))
+        try:
+            found = tables_of_statement(sql, arguments.get("params"), tables())
+        except QueryError:
+            return None  # whoever runs the statement says what is wrong
         return TableRequest(found.names, body, self._timeout_ms(path, arguments, found), sql)
 
     def _timeout_ms(self, path: str, arguments: Mapping[str, Any], found: StatementTables) -> int | None:
@@ -104,15 +107,20 @@ class TableRequests:
             timeout_ms = requested_timeout(requested_options(asked)) if isinstance(asked, str) else None
             return timeout_by(found.options, Limits(timeout_ms or most_ms, timeout_max_ms=most_ms))
         except QueryError:
-            return most_ms  # whoever runs the statement says what is wrong
+            return most_ms
 
 
-def _arguments(scope: Scope, text: str) -> dict[str, Any]:
+def _may_name(body: bytes, remote: frozenset[str]) -> bool:
+    """Whether a body may name one of these tables, also in a text with escaped letters."""
+    return b"\\u" in body or may_name(body.decode("utf-8", "replace"), remote)
+
+
+def _arguments(scope: Scope, body: bytes) -> dict[str, Any]:
     """The arguments of a body, or of an address; none where they cannot be read, which its route reports."""
     if scope["method"] == "GET":
         return {name: values[0] for name, values in parse_qs(scope["query_string"].decode("latin-1")).items()}
     try:
-        document = json.loads(text)
+        document = json.loads(body)
     except ValueError:
         return {}
     return document if isinstance(document, dict) else {}

@@ -112,7 +112,7 @@ def test_settings_of_a_file_and_of_variables(tmp_path: Path) -> None:
         ("copies = 1", 'copies = "two"', "pinning.copies: 'two' is not a number"),
         ('["a", "b"]', '["a", "orders"]', "pinning.together: orders is named twice"),
         ('["a", "b"]', '["a"]', "pinning.together: a stands alone"),
-        ('warehouse = "s3://bucket/prefix"', "", "pinning.servers: is set, but the tables of this home are on no store"),
+        ('warehouse = "s3://bucket/prefix"', "", "pinning.servers: is set, but the tables of this home are on"),
         ("[pinning]", "pinning = 1\n[others]", "pinning: must be a table"),
     ],
 )  # fmt: skip

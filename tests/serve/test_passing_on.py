@@ -21,6 +21,7 @@ from hybrid.config.settings import load_settings
 from hybrid.home.accounts import Accounts, Right
 from hybrid.operations.tables.create import _definition
 from hybrid.progress import Silent
+from hybrid.rpc.client import SERVER_FILE
 from hybrid.serve.context import ServerLimits
 from hybrid.serve.passing_on import PASSED_ON
 from hybrid.serve.peer_client import PeerTuning
@@ -259,7 +260,7 @@ def test_names_in_texts_and_of_ctes_are_no_tables(cluster: Cluster) -> None:
     code, message = failure(query(c, f"select from from {name}"))
     assert code == 150, message
     code, message = failure(query(c, f"select 1 from {name}, {name}_x"))
-    assert code == 190 and "does not exist" in message
+    assert code == 190 and f"Table '{name}_x' does not exist" in message
 
 
 def test_errors_and_parameters_pass_through(cluster: Cluster) -> None:
@@ -280,7 +281,7 @@ def test_what_would_change_a_table_is_not_passed_on(cluster: Cluster) -> None:
         ("POST", "/verbs/move", {"table": cluster.ab}),
     ):
         status, sentence = c.refused(method, path, body)
-        assert status == 409 and f"table '{cluster.ab}' is not on this server, but on {cluster.urls[0]}" in sentence
+        assert status == 409 and f"does not hold table '{cluster.ab}', but {', '.join(cluster.urls[:2])}" in sentence
 
 
 def test_a_request_is_passed_on_once(cluster: Cluster) -> None:
@@ -408,6 +409,23 @@ def test_accounts_are_those_of_the_callers(cluster: Cluster) -> None:
         time.sleep(1.1)
 
 
+def test_the_secret_of_a_home_stays_on_its_machine(cluster: Cluster) -> None:
+    """The command line of a home sends it to the home's server, which has no accounts here."""
+    c, sent = cluster.apps[2], list[tuple[str | None, str | None]]()
+
+    def note(request: BaseHTTPRequestHandler) -> None:
+        sent.append((request.headers["authorization"], request.headers[PASSED_ON.decode()]))
+        request.send_error(400)
+
+    with cluster.without(0), stub(cluster.ports[0], note):
+        (c.home.home / SERVER_FILE).write_text(json.dumps({"secret": "own"}))
+        for secret in ("own", "a-callers"):
+            headers = {"Authorization": f"Bearer {secret}"}
+            assert ask(c, "GET", f"/segments/{cluster.ab}", headers=headers).status == 400
+        (c.home.home / SERVER_FILE).unlink()
+    assert sent == [(None, cluster.urls[2]), ("Bearer a-callers", cluster.urls[2])]
+
+
 def test_a_table_that_is_not_brought_yet(tmp_path: Path, cluster: Cluster) -> None:
     """It is pinned to one server alone, which was started with a new list just now."""
     url = f"http://127.0.0.1:{free_ports(1)[0]}"
@@ -423,7 +441,7 @@ def test_a_table_that_is_not_brought_yet(tmp_path: Path, cluster: Cluster) -> No
     app = App(tmp_path / "q", environ=environ)
     try:
         answer = query(app, "select 1 from t")
-        assert answer.status == 503 and "which is still bringing it" in answer.json["error"]
+        assert answer.status == 503 and "has not brought all of it yet" in answer.json["error"]
         app.home.context.remote.remove("t")
         assert failure(query(app, "select 1 from t"))[0] == 190
     finally:

@@ -67,7 +67,7 @@ class WarehouseFollower:
         if now - self._pulled_at >= WHOLE_S:
             self._pulled_at = self._listed_at = now
             self._newest.clear()
-            self._each("the warehouse", lambda: _LOG.info(pull_warehouse(self._home, beside_server=True).sentence))
+            self._each("the warehouse", self._pull)
         elif now - self._listed_at >= TABLES_S:
             self._listed_at = now
             self._list_tables()
@@ -75,6 +75,9 @@ class WarehouseFollower:
         for name in self._home.definitions.names():
             count += self._each(name, partial(self._follow_table, self._mirror.folder / name)) or 0
         return count
+
+    def _pull(self) -> None:
+        _LOG.info(pull_warehouse(self._home, beside_server=True, has_all=self.has_all).sentence)
 
     @property
     def has_all(self) -> bool:

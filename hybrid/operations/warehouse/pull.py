@@ -46,8 +46,10 @@ if TYPE_CHECKING:
 _ATTEMPTS = 20
 
 
-def pull_warehouse(home: Home, *, take_over: bool = False, beside_server: bool = False) -> WarehouseReport:
-    """Bring what the store has into the home; if it follows, only the tables that are pinned to its server.
+def pull_warehouse(
+    home: Home, *, take_over: bool = False, beside_server: bool = False, has_all: bool = False
+) -> WarehouseReport:
+    """Bring what the store has into the home; if it follows, only the tables pinned to its server, unless `has_all`.
 
     `take_over`: as `take_over_warehouse`, with all tables. ConflictError for a home with tables of its own, and while a
     server of the home runs, unless it is that server (`beside_server`). The error of a table that cannot be brought
@@ -59,7 +61,7 @@ def pull_warehouse(home: Home, *, take_over: bool = False, beside_server: bool =
         return take_over_warehouse(home, beside_server=beside_server)
     mark(mirror.folder, mirror.url, is_pulling=is_pulled_in_part(mirror.folder))
     published = published_tables(mirror)
-    pinned = PinnedTables(home, mirror) if is_mine else PinnedTables.of(home, mirror)
+    pinned = PinnedTables(home, mirror) if is_mine or has_all else PinnedTables.of(home, mirror)
     here = pinned.begin(published)
     files, errors = _pull_tables(pinned, here, trims=not is_mine, keeps_plans=is_mine)
     if errors:
