@@ -175,11 +175,11 @@ def test_a_standby_brings_all_tables_before_it_takes_over(
         sign.give()
 
     sign.give()
-    turn_until(lambda: home.table_names() == [FIRST])
+    turn_until(lambda: home.definitions.names() == [FIRST])
     with monkeypatch.context() as patch:
         patch.setattr(follower, "bring_all", bring_while_the_sign_comes_back)
-        turn_until(lambda: home.table_names() == ALL)
-        turn_until(lambda: home.table_names() == [FIRST])
+        turn_until(lambda: home.definitions.names() == ALL)
+        turn_until(lambda: home.definitions.names() == [FIRST])
     assert home.remote.names() == {SECOND, THIRD} and not mirror_of(home).ownership.is_mine()
     with monkeypatch.context() as patch, pytest.raises(StoreError):
         patch.setattr(follow, "pull_table", lambda *_, **__: (_ for _ in ()).throw(StoreError("silent")))
