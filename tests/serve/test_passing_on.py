@@ -203,7 +203,8 @@ def without_times(answer: Answer) -> Any:
 def test_lists_have_all_tables(cluster: Cluster) -> None:
     names = sorted([cluster.ab, cluster.bc, cluster.ca])
     for app in cluster.apps:
-        assert app.get("/tables")["tables"] == app.get("/tableConfigs") == names
+        assert app.get("/tables")["tables"] == app.get("/tableConfigs") == app.get("/schemas") == names
+        assert all(app.get(f"/schemas/{name}")["schemaName"] == name for name in names)
         assert app.get("/tables?type=offline")["tables"] == [f"{name}_OFFLINE" for name in names]
         assert sorted(app.get("/v2/brokers/tables")) == sorted(app.get("/brokers/tables")) == names
         assert sorted(app.get("/tables/livebrokers")) == [f"{name}_OFFLINE" for name in names]
