@@ -129,6 +129,16 @@ def test_another_list_of_servers_moves_tables(writer: Home, url: str, tmp_path: 
     assert all(segments(home, name) == ["a", "b"] for name in ALL)
 
 
+def test_a_table_that_cannot_be_listed_as_remote_stays(writer: Home, url: str, tmp_path: Path) -> None:
+    whole = Home(replace(writer.settings, home=tmp_path / "q"), writer.progress)
+    pull_warehouse(whole)
+    mirror_of(writer).client.upload(f"{SECOND}/definition.json", b"{")
+    home = pinned_home(tmp_path / "q", url, 0)
+    WarehouseFollower(home).look()
+    assert home.table_names() == sorted([FIRST, SECOND]) and home.remote.names() == {THIRD}
+    assert segments(home, SECOND) == ["a", "b"]
+
+
 def test_a_take_over_brings_all_tables(writer: Home, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is killed behind the first table; the server of the home ends it, and writes all tables."""
     home = pinned_home(tmp_path / "q1", url, 0)

@@ -63,8 +63,11 @@ class PinnedTables:
         """Remove tables that are pinned here no more."""
         if self.pinning is None:
             return
+        remote = (
+            self.home.remote.names()
+        )  # without those whose definition on the store is damaged: they stay as they are
         for name in self.home.definitions.names():
-            if not self.is_here(name):
+            if name in remote and not self.is_here(name):
                 (self.mirror.folder / name / DEFINITION_FILE).unlink(missing_ok=True)  # nobody opens it from here on
         now = time.time()
         for folder in self.mirror.folder.glob("[!.]*"):
