@@ -33,6 +33,7 @@ def show(cli: Cli) -> None:
     cli.say(f"{status.url}: {status.words}.")
     cli.emit([half.to_json() for half in status.halves], _HALVES, empty="There is no table here.")
     if status.pinned:
+        cli.say("The servers that hold each table:")
         cli.emit([table.to_json() for table in status.pinned], _PINNED)
 
 
