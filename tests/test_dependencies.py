@@ -23,7 +23,6 @@ FOR_OLDER_PYTHONS = {"backports": ["backports.zstd"]}
 NOT_IMPORTED = {
     "delta-spark": "the version that must fit pyspark's; its jar is in jars.lock",
     "uvloop": "uvicorn finds it",
-    "httptools": "uvicorn finds it",
 }
 # Run by an interpreter of their own, or installed by `make fuzz` or by a benchmark.
 ELSEWHERE = ("tests/clients/", "tests/hostile/fuzz.py", "benchmarks/serving/chdb.py")

@@ -40,6 +40,7 @@ def serve(cli: Cli, host: str, port: int, broker_port: int, role: str, cache_byt
 
     refuse_server(cli, "hybrid serve", "Leave --server out: this is the server.", flag_only=True)
     require_right(cli, "admin", "'serve'")
+    _ = cli.settings.pinning  # wrong settings are reported here, and not by each process that reads them
     address = Address(host, port, broker_port)
     _has_accounts_if_needed(cli, address)
     if cache_bytes is not None:

@@ -64,6 +64,8 @@ def _show(cli: Cli, report: dict[str, Any]) -> int:
     disk = report.get("disk")
     if disk is not None:
         cli.say(f"disk: {_disk_words(disk)}")
+    if report.get("remote"):
+        cli.say(f"on other servers: {', '.join(report['remote'])}")
     if not report["tables"] and not cli.is_machine_read:
         cli.say("No tables yet. Try: hybrid demo orders, or hybrid table create --help")
         return 0

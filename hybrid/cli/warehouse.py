@@ -9,6 +9,7 @@ from hybrid.cli.command import Cli, HybridGroup, pass_cli
 from hybrid.cli.dispatch import confirm, dispatcher, refuse_server, tell
 
 _HALVES = View(("table", "half", "state", "version", "store_version", "url"))
+_PINNED = View(("table", "is_here", "servers"))
 _WHERE = "Run it on the machine of the home."
 
 
@@ -30,7 +31,10 @@ def show(cli: Cli) -> None:
         cli.emit(status.to_json())
         return
     cli.say(f"{status.url}: {status.words}.")
-    cli.emit([half.to_json() for half in status.halves], _HALVES, empty="There is no table.")
+    cli.emit([half.to_json() for half in status.halves], _HALVES, empty="There is no table here.")
+    if status.pinned:
+        cli.say("The servers that hold each table:")
+        cli.emit([table.to_json() for table in status.pinned], _PINNED)
 
 
 @warehouse.command()

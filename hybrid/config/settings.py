@@ -1,20 +1,21 @@
 """Resolves the home folder and every setting with its source: flag, `HYBRID_*`, `hybrid.toml` or default.
 
-`<home>/hybrid.toml` holds settings at its top level, and a `[spark]` table: `master`, `driver_memory`, `worker_python`
-and `worker_files` are settings, every other key there is passed through to Spark (`sql.shuffle.partitions = 8`, with or
-without `spark.` in front).
+`<home>/hybrid.toml` holds settings at its top level, and the tables `[pinning]` and `[spark]`. In the latter `master`,
+`driver_memory`, `worker_python` and `worker_files` are settings, every other key there is passed through to Spark
+(`sql.shuffle.partitions = 8`, with or without `spark.` in front).
 """
 
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hybrid.config.setting_keys import BY_NAME, EXPECTED, KEYS, SHARED_FILES, Key, Value
-from hybrid.errors import NotFoundError, SpecError, suggestion
+from hybrid.config.pinning import Pinning, parse_pinning
+from hybrid.config.setting_keys import EXPECTED, KEYS, SHARED_FILES, Key, Value
+from hybrid.config.settings_file import read_settings_file
+from hybrid.errors import NotFoundError, SpecError
 from hybrid.runtime.sentence_repr import shown_as
 
 HOME_NAME = ".hybrid"
@@ -72,6 +73,17 @@ class Settings:
     def take_over_after_s(self) -> float:
         """Seconds without a sign of life after which a following server takes the warehouse over; 0: never."""
         return float(self._value("take_over_after_s") or 0)
+
+    @property
+    def pinning(self) -> Pinning | None:
+        """Which query servers hold which tables; None: each has all. SpecError when `[pinning]` cannot be honoured."""
+        return parse_pinning(
+            self._text("pinning.servers"),
+            self._text("pinning.self"),
+            int(self._value("pinning.copies") or 0),
+            self._text("pinning.together"),
+            self.warehouse_url,
+        )
 
     @property
     def lock_timeout_s(self) -> float:
@@ -298,9 +310,9 @@ def load_settings(
     env = os.environ if environ is None else environ
     folder, source = find_home(home, env, cwd or Path.cwd())
     path = folder / FILE_NAME
-    written, passed, warnings = _read(path)
-    values = tuple(_resolve(key, flags or {}, env, written, path) for key in KEYS)
-    return Settings(folder, source, values, passed, warnings)
+    file = read_settings_file(path)
+    values = tuple(_resolve(key, flags or {}, env, file.values, path) for key in KEYS)
+    return Settings(folder, source, values, file.spark, file.warnings)
 
 
 def find_home(home: Path | None, environ: Mapping[str, str], cwd: Path) -> tuple[Path, str]:
@@ -332,41 +344,6 @@ def _search_home(home: Path | None, environ: Mapping[str, str], cwd: Path) -> tu
         if (folder / HOME_NAME).is_dir():
             return (folder / HOME_NAME).absolute(), "found"
     return (cwd / HOME_NAME).absolute(), "default"
-
-
-def _read(path: Path) -> tuple[dict[str, Value], dict[str, str], tuple[str, ...]]:
-    """The settings in the file, its keys for Spark, and a warning for each unknown key."""
-    try:
-        parsed = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}, {}, ()
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SpecError(f"{path} is not valid TOML: {error}") from error
-    except OSError as error:
-        raise SpecError(f"{path} cannot be read: {error.strerror}. Is {path.parent} a folder?") from error
-    spark = parsed.pop("spark", {})
-    if not isinstance(spark, dict):
-        raise SpecError.at(str(path), "spark", "must be a table: [spark]")
-    own = {f"spark.{name}": value for name, value in spark.items() if f"spark.{name}" in BY_NAME}
-    passed = _flat({name: value for name, value in spark.items() if f"spark.{name}" not in BY_NAME})
-    warnings = tuple(
-        f"{path}: '{name}' is not a setting and is not used.{suggestion(name, BY_NAME)}"
-        for name in parsed
-        if name not in BY_NAME
-    )
-    return {**parsed, **own}, passed, warnings
-
-
-def _flat(table: Mapping[str, object], prefix: str = "") -> dict[str, str]:
-    """Join nested tables to dotted keys: TOML reads an unquoted `spark.sql.x = 1` as nested tables."""
-    flat: dict[str, str] = {}
-    for name, value in table.items():
-        if isinstance(value, dict):
-            flat.update(_flat(value, f"{prefix}{name}."))
-        else:
-            full = f"{prefix}{name}" if f"{prefix}{name}".startswith("spark.") else f"spark.{prefix}{name}"
-            flat[full] = str(value).lower() if isinstance(value, bool) else str(value)
-    return flat
 
 
 def _resolve(

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from hybrid.catalog.definitions import Definition, Definitions, is_table_name
+from hybrid.catalog.remote_tables import RemoteTables
 from hybrid.clock import wall_clock_ms
 from hybrid.config.settings import Settings, missing_home
 from hybrid.config.table_config import TableSpec
@@ -128,6 +129,11 @@ class Home:
         return Definitions(self.settings.warehouse)
 
     @cached_property
+    def remote(self) -> RemoteTables:
+        """The tables of the warehouse that other query servers hold, and this home does not."""
+        return RemoteTables(self.settings.warehouse)
+
+    @cached_property
     def bench(self) -> CommitContext:
         """The commit context of this process; Spark starts at the first operation that needs it."""
         return CommitContext(
@@ -160,6 +166,18 @@ class Home:
             self.require_folder()
         return names
 
+    def listed_specs(self) -> list[TableSpec]:
+        """The definitions of all tables of the warehouse, by name: those of this home, and remote ones."""
+        remote = [self.remote.find(name) for name in self.remote.names()]
+        there = {definition.name: self.spec_of(definition) for definition in remote if definition is not None}
+        here = {name: self.spec(name) for name in (self.definitions.names() if there else self.table_names())}
+        return [spec for _, spec in sorted({**there, **here}.items())]
+
+    def listed_names(self) -> list[str]:
+        """The names of all tables of the warehouse, sorted. NotFoundError when the home does not exist."""
+        remote = self.remote.names()
+        return sorted({*self.definitions.names(), *remote}) if remote else self.table_names()
+
     def table(self, name: str) -> TableRef:
         """A table by its name; NotFoundError, with a suggestion, when there is none."""
         spec = self.spec(name)
@@ -180,7 +198,20 @@ class Home:
         for table_name in self.table_names():  # DDL table names are case-insensitive
             if table_name.lower() == name.lower() and self.spec(table_name).ignores_case:
                 return self.spec(table_name)
-        raise NotFoundError.named("Table", name, self.table_names())
+        raise self.unknown_table(name)
+
+    def unknown_table(self, name: str) -> NotFoundError:
+        """The error for a table that is not in this home. It names the servers that hold a remote one."""
+        if name not in self.remote.names():
+            return NotFoundError.named("Table", name, self.listed_names())
+        pinning = self.settings.pinning
+        if pinning is None or pinning.is_here(name):
+            return NotFoundError(f"Table '{name}' is not in this home yet.", hint="hybrid warehouse pull")
+        holders = pinning.holders(name)
+        return NotFoundError(
+            f"Table '{name}' is not in this home: it is pinned to {', '.join(holders)}.",
+            hint=f"Ask a server: hybrid --server {holders[0]}",
+        )
 
     def spec_of(self, definition: Definition) -> TableSpec:
         """The parsed form of a definition, stored or not."""

@@ -28,13 +28,13 @@ def answer_from_definitions(home: Home, sql: str) -> QueryResult | None:
     if match is None:
         return None
     if match["tables"]:
-        specs = [home.spec(name) for name in home.table_names()]
-        rows = [(spec.name, ", ".join(spec.half_names)) for spec in specs]
+        rows = [(spec.name, ", ".join(spec.half_names)) for spec in home.listed_specs()]
         return QueryResult(("table", "halves"), ("STRING", "STRING"), rows)
     try:
         spec = _spec(home, match["quoted"] or match["plain"])
     except NotFoundError as error:
-        raise QueryError(str(error), pinot_code=error.pinot_code, hint="SHOW TABLES lists them.") from error
+        hint = error.hint or "SHOW TABLES lists them."
+        raise QueryError(str(error), pinot_code=error.pinot_code, hint=hint) from error
     return QueryResult(
         ("column", "type", "role"),
         ("STRING", "STRING", "STRING"),
@@ -43,6 +43,12 @@ def answer_from_definitions(home: Home, sql: str) -> QueryResult | None:
             for field in spec.schema.fields
         ],
     )
+
+
+def described_table(sql: str) -> str | None:
+    """The name in SHOW COLUMNS or DESCRIBE, as it is written; None for any other statement."""
+    match = _STATEMENT.fullmatch(sql) if len(sql) <= 1000 else None
+    return None if match is None else match["quoted"] or match["plain"]
 
 
 def _spec(home: Home, name: str) -> TableSpec:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from hybrid.errors import NO_SUCH_TABLE, QueryError
 from hybrid.operations.catalog_statements import answer_from_definitions
+from hybrid.operations.statement_tables import refuse_remote
 
 if TYPE_CHECKING:
     from hybrid.config.connectors import Connector
@@ -61,7 +64,8 @@ class Queries:
             answer = answer_from_definitions(self._home, sql)
             if answer is not None:
                 return answer
-        return run(sql, _Source(self._home), replace(used_options, cache=self._cached, as_of=text))
+        with self._naming_remote(sql, used_options.params):
+            return run(sql, _Source(self._home), replace(used_options, cache=self._cached, as_of=text))
 
     def query_at_once(self, sql: str, options: QueryOptions) -> QueryResult | None:
         """Answer from the cache if that needs no waiting; None: use `query`."""
@@ -105,7 +109,18 @@ class Queries:
 
         text = None if as_of is None else str(as_of)
         used_options = replace(options or QueryOptions(params=params), as_of=text, cache=self._cached)
-        return explain(sql, _Source(self._home), used_options)
+        with self._naming_remote(sql, used_options.params):
+            return explain(sql, _Source(self._home), used_options)
+
+    @contextmanager
+    def _naming_remote(self, sql: str, params: Parameters | None) -> Iterator[None]:
+        """For the error of a table that does not exist: NotFoundError if it is remote, with its servers."""
+        try:
+            yield
+        except QueryError as error:
+            if error.pinot_code == NO_SUCH_TABLE:
+                refuse_remote(self._home, sql, params)
+            raise
 
 
 class _Source:

@@ -76,13 +76,15 @@ def table_undrop(home: Hybrid, *, table: str) -> Json:
 
 
 def table_list(home: Hybrid, *, sizes: bool = False) -> Json:
-    """All tables; with `sizes` the bytes of their data files too."""
-    listed = [views.table_view(home.spec(name)) for name in home.table_names()]
+    """All tables; with `sizes` the bytes of their data files too, None of remote tables."""
+    listed = [views.table_view(spec) for spec in home.context.listed_specs()]
     if not sizes:
         return listed
     from hybrid.operations.tables.status import stored_bytes
 
-    return [{**table, "bytes": stored_bytes(home.context, table["name"])} for table in listed]
+    remote = home.context.remote.names()
+    sizes_here = {name: stored_bytes(home.context, name) for name in home.table_names() if name not in remote}
+    return [{**table, "bytes": sizes_here.get(table["name"])} for table in listed]
 
 
 def table_dropped(home: Hybrid) -> Json:

@@ -130,7 +130,7 @@ def table_view(home: Hybrid, *, table: str, engine: str, as_of: str | None = Non
 
 
 def status(home: Hybrid) -> Json:
-    """Every table at a glance, and whether all are well."""
+    """Every table of the home at a glance, whether all are well, and the tables of other servers by name."""
     from hybrid.operations.disk_usage import disk_usage
 
     tables = home.status()
@@ -138,6 +138,7 @@ def status(home: Hybrid) -> Json:
         "home": str(home.home),
         "healthy": all(t.healthy for t in tables),
         "tables": [*map(views.status_view, tables)],
+        "remote": sorted(home.context.remote.names()),
         "disk": asdict(disk_usage(home.context)),
     }
 

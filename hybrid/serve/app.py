@@ -49,6 +49,7 @@ from hybrid.serve.context import ServerContext, ServerLimits
 from hybrid.serve.error_responses import add_error_answers, answer_of
 from hybrid.serve.metrics import Metrics
 from hybrid.serve.middleware import Middleware
+from hybrid.serve.passing_on import PassingOn
 
 _ROUTERS = tuple(
     noun.router
@@ -59,6 +60,13 @@ _ROUTERS = tuple(
     )
 ) + CONSOLE_ROUTERS  # fmt: skip
 RIGHTS = RouteRights(route for router in _ROUTERS for route in router.routes)
+# What is passed on to another server when its table is there.
+_ELSEWHERE = [
+    route
+    for router in _ROUTERS
+    for route in router.routes
+    if isinstance(route, APIRoute) and route.endpoint not in discovery.OF_ANY_TABLE
+]
 # Statements bypass the framework's layers, which take as long as a small statement.
 _DIRECT = {
     ("POST", route.path): route
@@ -78,13 +86,20 @@ class Application(FastAPI):
         self.state.context = context
         self.state.authentication = authentication
         audit = Audit(lambda: context.home.settings.logs)
+        self._passing_on = PassingOn.of(context, authentication, RIGHTS, _ELSEWHERE)
         self._middleware = Middleware(
-            self._routed, context.limits, context.metrics, hosts, authentication, RIGHTS, audit
+            self._answered, context.limits, context.metrics, hosts, authentication, RIGHTS, audit
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one ASGI scope: a request, or the server's start and end."""
         await self._middleware(scope, receive, send)
+
+    async def _answered(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._passing_on is None:
+            await self._routed(scope, receive, send)
+            return
+        await self._passing_on.answer(scope, receive, send, self._routed)
 
     async def _routed(self, scope: Scope, receive: Receive, send: Send) -> None:
         route = _DIRECT.get((scope.get("method", ""), scope.get("path", "")))

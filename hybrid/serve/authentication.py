@@ -69,6 +69,13 @@ class Authentication:
             raise AccessError("The home's own secret is for this machine only.", hint=_HINT)
         return account
 
+    def is_of_home(self, header: bytes) -> bool:
+        """Whether an Authorization header has the home's own secret, which is for this machine only."""
+        try:
+            return (self._known.get(header) or self._found(header)).name == HOME_ACCOUNT
+        except AccessError:
+            return False
+
     @property
     def needs_account(self) -> bool:
         """Whether requests need an account."""

@@ -16,7 +16,7 @@ from hybrid.config.table_config import Half
 from hybrid.errors import NotFoundError
 from hybrid.serve.context import context_of
 from hybrid.serve.openapi import shown
-from hybrid.serve.path_parameters import HalfType, TableName, path_table
+from hybrid.serve.path_parameters import HalfType, TableName, listed_halves, path_table
 
 router = APIRouter(tags=["brokers"])
 TENANT = "DefaultTenant"
@@ -73,13 +73,13 @@ def tenant_brokers_v2(request: Request, tenant: TenantName, state: State = None)
 @router.get("/v2/brokers/tables", summary="List the brokers by table", responses=shown({"orders": [_BROKER]}))
 def list_table_brokers_v2(request: Request, state: State = None) -> Any:
     """Returns the brokers of every table; `fromController` of the Java, Go and Ruby clients polls it."""
-    return dict.fromkeys(context_of(request).home.table_names(), _brokers(request, state))
+    return dict.fromkeys(context_of(request).home.context.listed_names(), _brokers(request, state))
 
 
 @router.get("/v2/brokers/tables/{table}", summary="List the brokers of a table", responses=shown([_BROKER]))
 def table_brokers_v2(request: Request, table: TableName, type_: HalfType = None, state: State = None) -> Any:
     """Returns the brokers of a table; 404 if it does not exist."""
-    path_table(context_of(request), table, type_)
+    listed_halves(context_of(request), table, type_)
     return _brokers(request, state)
 
 
@@ -105,13 +105,13 @@ def tenant_brokers(request: Request, tenant: TenantName, state: State = None) ->
 @router.get("/brokers/tables", summary="List the names of brokers by table", responses=shown({"orders": []}))
 def list_table_brokers(request: Request, state: State = None) -> Any:
     """Returns the names of brokers by table, without suffix."""
-    return dict.fromkeys(context_of(request).home.table_names(), _names(request, state))
+    return dict.fromkeys(context_of(request).home.context.listed_names(), _names(request, state))
 
 
 @router.get("/brokers/tables/{table}", summary="List the names of a table's brokers", responses=shown([]))
 def table_brokers(request: Request, table: TableName, type_: HalfType = None, state: State = None) -> Any:
     """Returns the names of a table's brokers; 404 if it does not exist."""
-    path_table(context_of(request), table, type_)
+    listed_halves(context_of(request), table, type_)
     return _names(request, state)
 
 
@@ -149,10 +149,8 @@ def list_live_brokers(
 ) -> Any:
     """Returns brokers by table name with suffix; the first request of the Java client's `fromController`."""
     context = context_of(request)
-    chosen = [path_table(context, name) for name in tables or context.home.table_names()]
-    return {
-        f"{target.table.name}_{half}": [address_of(request).broker()] for target in chosen for half in target.halves
-    }
+    chosen = [listed_halves(context, name) for name in tables or context.home.context.listed_names()]
+    return {f"{name}_{half}": [address_of(request).broker()] for name, halves in chosen for half in halves}
 
 
 @router.get("/tables/{table}/livebrokers", summary="List the live brokers of a table", responses=shown([]))
@@ -164,12 +162,12 @@ def live_brokers(request: Request, table: TableName) -> Any:
 @router.get("/tables/{table}/instances", summary="List the instances of a table", responses=shown({"brokers": []}))
 def table_instances(request: Request, table: TableName, type_: HalfType = None) -> Any:
     """Returns the instances of a table by half; Trino and Presto find brokers with it."""
-    target, address = path_table(context_of(request), table, type_), address_of(request)
+    (name, halves), address = listed_halves(context_of(request), table, type_), address_of(request)
 
     def of(role: str) -> list[dict[str, Any]]:
-        return [{"tableType": half.value, "instances": [address.name(role)]} for half in target.halves]
+        return [{"tableType": half.value, "instances": [address.name(role)]} for half in halves]
 
-    return {"tableName": target.table.name, "brokers": of("Broker"), "server": of("Server")}
+    return {"tableName": name, "brokers": of("Broker"), "server": of("Server")}
 
 
 @router.get("/debug/routingTable/{table}", summary="Show which server answers for a segment", responses=shown({}))
@@ -193,6 +191,10 @@ def list_tenants() -> Any:
 def list_databases() -> list[str]:
     """Returns the only database; a table name may be qualified with it: `default.orders`."""
     return [DATABASE]
+
+
+# Each server answers them for each table of the warehouse: it passes statements on.
+OF_ANY_TABLE = frozenset({table_brokers_v2, table_brokers, live_brokers, table_instances})
 
 
 def _brokers(request: Request, state: str | None) -> list[dict[str, Any]]:

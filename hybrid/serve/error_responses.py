@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 
-from hybrid.errors import VALIDATION, HybridError, error_document
+from hybrid.errors import EXECUTION, VALIDATION, HybridError, error_document
 
 _LOG = logging.getLogger(__name__)
 _PATH_MAX = 200
@@ -38,9 +38,11 @@ def error_answer(status: int, message: str, path: str = "", **more: object) -> J
 
 def for_pinot(status: int, document: Mapping[str, object]) -> dict[str, object]:
     """Return an error in the format of Pinot's broker; without its keys clients report a timeout of its servers."""
-    code = document.get("pinot_code") if status not in _PINOT_CODES else None
+    code = document.get("pinot_code")
+    if status in _PINOT_CODES and code in (None, EXECUTION):  # an error without a code of its own
+        code = _PINOT_CODES[status]
     text = f"{document['error']} {document['hint']}" if document.get("hint") else document["error"]
-    pinot_error = {"errorCode": code or _PINOT_CODES.get(status, VALIDATION), "message": text}
+    pinot_error = {"errorCode": code or VALIDATION, "message": text}
     return {**document, "exceptions": [pinot_error], "numServersQueried": 1, "numServersResponded": 1}
 
 

@@ -93,7 +93,9 @@ def _catalog(context: ServerContext) -> tuple[bool, str]:
 def _warehouse(context: ServerContext) -> tuple[bool, str]:
     folder = context.home.settings.warehouse
     durable.make_folder(folder)
-    return os.access(folder, os.W_OK), f"{folder}: {len(context.home.table_names())} tables"
+    remote = len(context.home.context.remote.names())
+    here = f"{folder}: {len(context.home.context.definitions.names())} tables"
+    return os.access(folder, os.W_OK), f"{here}, {remote} on other servers" if remote else here
 
 
 def _pipeline(context: ServerContext) -> tuple[bool, str]:

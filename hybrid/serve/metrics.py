@@ -64,6 +64,11 @@ class Metrics:
         )
         for state in ("DONE", "FAILED", "CANCELLED", "REFUSED"):  # a rate needs the 0 before the first
             self._ended(state)
+        self._passed_on = self._counter(
+            "hybrid_requests_passed_on",
+            "Requests about tables of other servers; kind: statement or other, outcome: answered, refused or silent.",
+            *("server", "kind", "outcome"),
+        )
         self._errors = self._counter(
             "hybrid_errors", "Errors answered: of kind http by status, of kind query by Pinot's code.", "kind", "code"
         )
@@ -90,6 +95,10 @@ class Metrics:
         self._ended(state).inc()
         if code is not None:
             self._errors("query", str(code)).inc()
+
+    def passed_on(self, server: str, kind: str, outcome: str) -> None:
+        """Count a request that was passed on to another server: once for each server that was asked."""
+        self._passed_on(server, kind, outcome).inc()
 
     def text(self) -> bytes:
         """Return all metrics in Prometheus' text format."""

@@ -82,6 +82,7 @@ class Middleware:
             peer = (scope.get("client") or (None,))[0]
             authorization, session = headers.get(b"authorization"), session_cookie(headers)
             seen.account = self._authentication.account(scope["path"], authorization, peer, session)
+            scope["state"]["account"] = seen.account
             if scope["path"] == "/readyz":
                 may_see = self._authentication.may_see_details(authorization, peer)
                 scope["state"]["may_see_details"] = may_see

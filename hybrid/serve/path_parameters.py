@@ -61,6 +61,22 @@ def path_table(context: ServerContext, name: str, type_: str | None = None) -> P
     return PathTable(table, half)
 
 
+def listed_halves(context: ServerContext, name: str, type_: str | None = None) -> tuple[str, list[Half]]:
+    """Return the name and the selected halves of a table that a path names, also of a remote one.
+
+    Errors as of `path_table`.
+    """
+    home, raw = context.home.context, raw_table_name(name)
+    definition = home.remote.find(raw)
+    if definition is None:
+        target = path_table(context, name, type_)
+        return target.table.name, target.halves
+    half = half_in(name) or half_type(type_)
+    return raw, [
+        one for one in (Half.OFFLINE, Half.REALTIME) if one in home.spec_of(definition).halves and half in (None, one)
+    ]
+
+
 def half_in(name: str) -> Half | None:
     """Return the half that a name's suffix names."""
     return next((half for half in Half if name.endswith(f"_{half}")), None)

@@ -36,7 +36,7 @@ Skipped = Annotated[str | None, Query(alias="validationTypesToSkip", description
 @router.get("/tableConfigs", summary="List the tables with configs", responses=shown(["events", "orders"]))
 def list_table_configs(request: Request) -> list[str]:
     """Returns table names without suffix."""
-    return list(context_of(request).home.table_names())
+    return list(context_of(request).home.context.listed_names())
 
 
 @router.get("/tableConfigs/{table}", summary="Show schema and configs", responses=shown(EXAMPLE))

@@ -76,9 +76,10 @@ def list_tables(
     """Returns table names without suffix; with `type` or `taskType` the names of halves, as in Pinot."""
     home, selected_half = context_of(request).home, half_type(type_)
     if selected_half is None and task is None:
-        return {"tables": home.table_names()}
-    specs = map(home.spec, home.table_names())
-    halves = [(spec, half) for spec in specs for half in spec.halves if selected_half in (None, half)]
+        return {"tables": home.context.listed_names()}
+    halves = [
+        (spec, half) for spec in home.context.listed_specs() for half in spec.halves if selected_half in (None, half)
+    ]
     return {
         "tables": sorted(
             f"{spec.name}_{half}" for spec, half in halves if task is None or task in _tasks(_document(spec, half))

@@ -2,7 +2,8 @@
 
 A server of the home that writes the warehouse brings mirror and store together once, as a crash may have left them
 apart, and gives a sign of life. A server of any other home follows the store; it ingests nothing and runs no schedule.
-With the setting `take_over_after_s` it stands by: it takes over when the sign of life stops.
+With the setting `take_over_after_s` it stands by: it takes over when the sign of life stops. One that has only the
+tables that are pinned to it brings the others first, while nobody writes, and looks for the sign again behind that.
 """
 
 from __future__ import annotations
@@ -137,17 +138,34 @@ class Standby(WarehouseKeeper):
         after_s = home.settings.take_over_after_s
         self._watch = SignWatch(mirror, after_s) if after_s else None
         self._watched_at = time.monotonic()
+        self._brought_all_at: int | None = None  # how many signs had been seen then
 
     def turn(self) -> None:
         """Follow, and look for the sign of life."""
         if self._watch is not None and time.monotonic() - self._watched_at >= self._watch.pause_s:
             self._watched_at = time.monotonic()
             claim = self._watch.silent_claim()
+            if claim is not None and not self._follower.has_all:
+                claim = self._bring_all(self._watch, claim)
             self.expects_take_over = self._watch.is_overdue
             if claim is not None:
                 self._take_over(claim)
                 return
+            if self._brought_all_at not in (None, self._watch.signs_seen):
+                self._brought_all_at = None
+                self._follower.keep_pinned()
         self._follower.look()
+
+    def _bring_all(self, watch: SignWatch, claim: Claim) -> Claim | None:
+        """Bring the tables of other servers, too; the claim of the home that is silent behind that still.
+
+        The home that writes has all tables. Bringing them may take long: a home that is complete wins meanwhile.
+        """
+        owner, url, signs_seen = claim.owner.words, self._mirror.url, watch.signs_seen
+        _LOG.warning("%s gives no sign of life. Bringing the tables of %s that other servers hold.", owner, url)
+        self._follower.bring_all()
+        self._brought_all_at = signs_seen
+        return watch.silent_claim()
 
     def _take_over(self, claim: Claim) -> None:
         self._follower.look()  # what cannot be brought now would be missing from a warehouse that is this home's

@@ -81,11 +81,17 @@ class App:
     """A running application. Requests answer status and body, which is parsed when it is JSON."""
 
     def __init__(
-        self, folder: Path, limits: ServerLimits | None = None, connections: ConnectionLimits | None = None
+        self,
+        folder: Path,
+        limits: ServerLimits | None = None,
+        connections: ConnectionLimits | None = None,
+        *,
+        environ: Mapping[str, str] | None = None,
+        port: int = 0,
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)  # as a server does when it starts
-        self.home = Hybrid(load_settings(home=folder), Silent())
-        listener = socket.create_server(("127.0.0.1", 0))
+        self.home = Hybrid(load_settings(home=folder, environ=environ), Silent())
+        listener = socket.create_server(("127.0.0.1", port))
         self.port = listener.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
         self.app = build_app(self.home, limits or ServerLimits(run_wait_s=60), self.url)

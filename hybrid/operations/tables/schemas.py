@@ -89,7 +89,8 @@ def users_of(home: Home, name: str) -> list[Definition]:
 
 
 def _definitions(home: Home) -> list[Definition]:
-    definitions = map(home.definitions.find, home.definitions.names())
+    here, remote = home.definitions, home.remote
+    definitions = [*map(here.find, here.names()), *map(remote.find, sorted(remote.names() - {*here.names()}))]
     return [definition for definition in definitions if definition is not None]
 
 

@@ -5,6 +5,9 @@ both halves were so at one moment (R4). Files are brought first, then OFFLINE's 
 the other. That is three requests a table and look, and one for each new file and entry. The tables are listed, and each
 one's definition read, every `TABLES_S`: it says whether the table's plans have changed. Once a day everything is
 listed, and what the store no longer has is removed.
+
+A server with pinned tables brings and follows only those (`hybrid.operations.warehouse.pinned_tables`), until it is
+about to take over.
 """
 
 from __future__ import annotations
@@ -30,6 +33,7 @@ from hybrid.operations.warehouse.mirrored_tables import (
     pull_table,
     set_aside_dropped,
 )
+from hybrid.operations.warehouse.pinned_tables import PinnedTables
 from hybrid.operations.warehouse.pull import pull_warehouse
 from hybrid.store.published_definition import PublishedTable, published_tables
 
@@ -47,6 +51,7 @@ class WarehouseFollower:
 
     def __init__(self, home: Home) -> None:
         self._home, self._mirror = home, require_mirror(home)
+        self._pinned = PinnedTables.of(home, self._mirror)
         self._newest: dict[Path, int] = {}
         self._checkpoint: dict[Path, int] = {}
         self._plans: dict[str, str | None] = {}  # the list of plans of each table that is here
@@ -62,7 +67,7 @@ class WarehouseFollower:
         if now - self._pulled_at >= WHOLE_S:
             self._pulled_at = self._listed_at = now
             self._newest.clear()
-            self._each("the warehouse", lambda: _LOG.info(pull_warehouse(self._home, beside_server=True).sentence))
+            self._each("the warehouse", self._pull)
         elif now - self._listed_at >= TABLES_S:
             self._listed_at = now
             self._list_tables()
@@ -70,6 +75,28 @@ class WarehouseFollower:
         for name in self._home.definitions.names():
             count += self._each(name, partial(self._follow_table, self._mirror.folder / name)) or 0
         return count
+
+    def _pull(self) -> None:
+        _LOG.info(pull_warehouse(self._home, beside_server=True, has_all=self.has_all).sentence)
+
+    @property
+    def has_all(self) -> bool:
+        """Whether all tables of the store are brought and followed, not only those that are pinned to this server."""
+        return self._pinned.pinning is None
+
+    def bring_all(self) -> None:
+        """Bring the other tables, too, and follow all from now on: this home may have to write. Errors as `look`."""
+        before, self._pinned = self._pinned, PinnedTables(self._home, self._mirror)
+        try:
+            self._list_tables()
+        except BaseException:
+            self._pinned = before
+            raise
+        self._listed_at = time.monotonic()
+
+    def keep_pinned(self) -> None:
+        """Follow only the tables that are pinned to this server, from the next list of the tables on."""
+        self._pinned = PinnedTables.of(self._home, self._mirror)
 
     def _each(self, name: str, work: Callable[[], T]) -> T | None:
         try:
@@ -85,7 +112,7 @@ class WarehouseFollower:
         if self._mirror.ownership.is_mine():
             raise ConflictError(f"This home writes {self._mirror.url} now.", hint="Start the server again.")
         published = published_tables(self._mirror)
-        for table in published:
+        for table in self._pinned.begin(published):
             if table.damage:
                 self._each(table.name, partial(pull_table, self._home, self._mirror, table))  # says why
                 continue
@@ -93,9 +120,14 @@ class WarehouseFollower:
                 bring_definition(self._mirror, table)
                 self._each(table.name, partial(self._follow_plans, table))
                 continue
-            self._each(table.name, partial(pull_table, self._home, self._mirror, table, trims=True))
+            self._each(table.name, partial(self._bring_table, table))
             self._newest.clear()
         set_aside_dropped(self._home, self._mirror, [table.name for table in published])
+        self._pinned.end()
+
+    def _bring_table(self, table: PublishedTable) -> None:
+        pull_table(self._home, self._mirror, table, trims=True)
+        self._pinned.brought(table.name)
 
     def _follow_plans(self, table: PublishedTable) -> None:
         if self._plans.get(table.name) != table.plans:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _LOG = "_delta_log/"
 _ENTRY = re.compile(r"_delta_log/(\d{20})\.json")
 # A query that began before a file went from the store may still read it here.
-_READ_S = 3600.0
+READ_S = 3600.0
 _ATTEMPTS = 10
 # Beside a half's log while it is brought as a whole. Vacuum leaves names that begin like this alone.
 _FRESH_LOG, _OLD_LOG = "_delta_log.fresh", "_delta_log.old"
@@ -125,7 +125,7 @@ def trim_half(mirror: Mirror, listing: HalfListing) -> None:
     now = time.time()
     for path in half.glob("*/*.parquet*"):  # also parts of downloads that were killed
         name = str(path.relative_to(half))
-        if not name.startswith(_LOG) and name not in there and now - path.stat().st_mtime > _READ_S:
+        if not name.startswith(_LOG) and name not in there and now - path.stat().st_mtime > READ_S:
             path.unlink(missing_ok=True)
     oldest, hinted = min(listing.entries, default=0), hinted_version(half)
     for path in sorted((half / _LOG).glob("[0-9]*")):

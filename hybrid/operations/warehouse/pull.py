@@ -29,6 +29,7 @@ from hybrid.operations.warehouse.home_mirror import (
     require_mirror,
 )
 from hybrid.operations.warehouse.mirrored_tables import is_there, pull_table, set_aside_dropped
+from hybrid.operations.warehouse.pinned_tables import PinnedTables
 from hybrid.operations.warehouse.writer_sign import take_up_pauses
 from hybrid.progress import counted
 from hybrid.runtime import durable
@@ -45,11 +46,14 @@ if TYPE_CHECKING:
 _ATTEMPTS = 20
 
 
-def pull_warehouse(home: Home, *, take_over: bool = False, beside_server: bool = False) -> WarehouseReport:
-    """Bring what the store has into the home. `take_over`: as `take_over_warehouse`.
+def pull_warehouse(
+    home: Home, *, take_over: bool = False, beside_server: bool = False, has_all: bool = False
+) -> WarehouseReport:
+    """Bring what the store has into the home; if it follows, only the tables pinned to its server, unless `has_all`.
 
-    ConflictError for a home with tables of its own, and while a server of the home runs, unless it is that server
-    (`beside_server`). The error of a table that cannot be brought comes after the others were.
+    `take_over`: as `take_over_warehouse`, with all tables. ConflictError for a home with tables of its own, and while a
+    server of the home runs, unless it is that server (`beside_server`). The error of a table that cannot be brought
+    comes after the others were.
     """
     mirror, claim = _begin(home, beside_server=beside_server)
     is_mine = mirror.ownership.is_mine(claim)
@@ -57,15 +61,20 @@ def pull_warehouse(home: Home, *, take_over: bool = False, beside_server: bool =
         return take_over_warehouse(home, beside_server=beside_server)
     mark(mirror.folder, mirror.url, is_pulling=is_pulled_in_part(mirror.folder))
     published = published_tables(mirror)
-    files, errors = _pull_tables(home, mirror, published, trims=not is_mine, keeps_plans=is_mine)
+    pinned = PinnedTables(home, mirror) if is_mine or has_all else PinnedTables.of(home, mirror)
+    here = pinned.begin(published)
+    files, errors = _pull_tables(pinned, here, trims=not is_mine, keeps_plans=is_mine)
     if errors:
         raise errors[0]
     # What the home that writes has and the store does not list is new, not dropped: see `sync`.
     gone = [] if is_mine else set_aside_dropped(home, mirror, [table.name for table in published])
+    pinned.end()
     mark(mirror.folder, mirror.url)
-    return _report(
-        mirror, published, files, gone, "" if is_mine else " Another home writes it: this is a copy to read."
-    )
+    remote = len(published) - len(here)
+    are = "is" if remote == 1 else "are"
+    words = f" {counted(remote, 'table')} {are} pinned to other servers." if remote else ""
+    copy = "" if is_mine else " Another home writes it: this is a copy to read."
+    return _report(mirror, here, files, gone, f"{words}{copy}")
 
 
 def take_over_warehouse(
@@ -89,7 +98,8 @@ def take_over_warehouse(
     fenced = [table for table in published_tables(mirror) if not table.damage]
     for_all(lambda table: rewrite_definition(mirror, table.name), fenced)
     published = published_tables(mirror)  # what the home before has written until then, and nothing after it
-    files, errors = _pull_tables(home, mirror, published, trims=False)
+    pinned = PinnedTables(home, mirror)  # all tables, whatever was pinned here
+    files, errors = _pull_tables(pinned, pinned.begin(published), trims=False)
     for error in errors:
         logging.getLogger(__name__).error("The take-over lacks a table, or its plans: %s", error)
     gone = set_aside_dropped(home, mirror, [table.name for table in published])
@@ -134,16 +144,17 @@ def _report(
 
 
 def _pull_tables(
-    home: Home, mirror: Mirror, published: Sequence[PublishedTable], *, trims: bool, keeps_plans: bool = False
+    pinned: PinnedTables, published: Sequence[PublishedTable], *, trims: bool, keeps_plans: bool = False
 ) -> tuple[list[ListedObject], list[HybridError]]:
     """Bring tables and schemas; what was downloaded, and the errors of tables that could not be brought."""
     files, errors = list[ListedObject](), list[HybridError]()
     for table in published:
         try:
-            files += pull_table(home, mirror, table, trims=trims, keeps_plans=keeps_plans)
+            files += pull_table(pinned.home, pinned.mirror, table, trims=trims, keeps_plans=keeps_plans)
+            pinned.brought(table.name)
         except HybridError as error:
             errors.append(error)
-    _pull_schemas(mirror, trims=trims)
+    _pull_schemas(pinned.mirror, trims=trims)
     return files, errors
 
 

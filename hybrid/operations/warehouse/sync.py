@@ -14,6 +14,7 @@ from hybrid.operations.tables.drop import dropped_copies, withdraw_dropped
 from hybrid.operations.warehouse.home_mirror import WarehouseReport, halves_of, locked, require_mirror
 from hybrid.operations.warehouse.mirrored_plans import bring_plans, remove_unneeded
 from hybrid.operations.warehouse.mirrored_tables import pull_table
+from hybrid.operations.warehouse.pinned_tables import PinnedTables
 from hybrid.operations.warehouse.push import push_half, push_schemas
 from hybrid.progress import counted
 from hybrid.runtime.sentence_repr import shown_as
@@ -50,15 +51,30 @@ class HalfMirror:
         return {**vars(self), "state": self.state}
 
 
+@shown_as("{0.table}: {0.servers}")
+@dataclass(frozen=True)
+class TablePlacement:
+    """The servers that hold a table, in the order in which they are asked; `is_here`: whether this home has it."""
+
+    table: str
+    is_here: bool
+    servers: tuple[str, ...]
+
+    def to_json(self) -> dict[str, object]:
+        """The table as a JSON value."""
+        return {**vars(self), "servers": list(self.servers)}
+
+
 @shown_as("{0.url}: {0.words}")
 @dataclass(frozen=True)
 class WarehouseStatus:
-    """A warehouse on a store: who writes it, and its halves here and there."""
+    """A warehouse on a store: who writes it, its halves here and there, and where its tables are pinned."""
 
     url: str
     claim: Claim | None
     is_mine: bool
     halves: tuple[HalfMirror, ...]
+    pinned: tuple[TablePlacement, ...] = ()
 
     @property
     def words(self) -> str:
@@ -76,6 +92,7 @@ class WarehouseStatus:
             "since": self.claim.since if self.claim else None,
             "is_mine": self.is_mine,
             "halves": [half.to_json() for half in self.halves],
+            "pinned": [table.to_json() for table in self.pinned],
         }
 
 
@@ -85,7 +102,17 @@ def warehouse_status(home: Home) -> WarehouseStatus:
     claim = mirror.ownership.look()
     halves = [half for table in home.definitions.names() for half in halves_of(mirror.folder / table)]
     shown = tuple(_half_mirror(mirror, half) for half in halves)
-    return WarehouseStatus(mirror.url, claim, claim is not None and mirror.ownership.is_mine(claim), shown)
+    is_mine = claim is not None and mirror.ownership.is_mine(claim)
+    return WarehouseStatus(mirror.url, claim, is_mine, shown, placements(home))
+
+
+def placements(home: Home) -> tuple[TablePlacement, ...]:
+    """Where each table is pinned; none without the setting."""
+    pinning, remote = home.settings.pinning, home.remote.names()
+    if pinning is None:
+        return ()
+    names = sorted({*home.definitions.names(), *remote})
+    return tuple(TablePlacement(name, name not in remote, pinning.holders(name)) for name in names)
 
 
 def _half_mirror(mirror: Mirror, half: Path) -> HalfMirror:
@@ -116,7 +143,8 @@ def sync_warehouse(home: Home) -> WarehouseReport:
             errors.append(error)
     push_schemas(mirror)
     ended, pulled, plan_files, unneeded = list[str](), list[str](), 0, 0
-    for published in (table for table in published_tables(mirror) if not table.damage):
+    there = published_tables(mirror)
+    for published in (table for table in there if not table.damage):
         if home.definitions.find(published.name) is not None:
             try:
                 plan_files += len(bring_plans(mirror, published, keeps_plans=True))
@@ -128,6 +156,7 @@ def sync_warehouse(home: Home) -> WarehouseReport:
             pulled.append(published.name)
         elif withdraw_dropped(home, published.name, copy):
             ended.append(published.name)
+    PinnedTables(home, mirror).begin(there)  # a home that writes has no remote tables
     if errors:
         raise errors[0]
     deeds = [

@@ -118,6 +118,8 @@ def take_up_pauses(home: Home, mirror: Mirror, claim: Claim) -> None:
 class SignWatch:
     """Watches for the sign of the home that writes: look when `pause_s` have passed since the last look.
 
+    `signs_seen` is how many different ones it has seen.
+
     `silent_s` after the last new one it is silent, and not before three signs were left out.
     """
 
@@ -125,6 +127,7 @@ class SignWatch:
         self._mirror, self._silent_s = mirror, max(silent_s, _SILENT_S_MIN)
         self._seen: tuple[int, WriterSign] | None = None
         self._new_at = self._looked_at = time.monotonic()
+        self.signs_seen = 0
 
     @property
     def pause_s(self) -> float:
@@ -150,4 +153,5 @@ class SignWatch:
         seen = (claim.epoch, sign) if claim is not None and sign is not None and is_its else None
         if seen is None or seen != self._seen:
             self._seen, self._new_at = seen, now
+            self.signs_seen += seen is not None
         return claim if seen is not None and now - self._new_at >= self._silent_s else None

@@ -6,6 +6,7 @@ from fastapi import APIRouter
 
 from hybrid.catalog.run_record import RunRecord
 from hybrid.operations.overview import TREND_BUCKET_MS, TableOverview
+from hybrid.operations.warehouse.sync import placements
 from hybrid.rpc import json_views as views
 from hybrid.runtime.json_values import instant
 from hybrid.serve.console.copies import copies_of
@@ -29,6 +30,7 @@ def overview_page(ask: PageRequest) -> Json:
     return {
         "copies": copies_of(ask.url, "status", {}, cli=("status",), python="hy.status()"),
         "tables": [card_view(ask, table) for table in found],
+        "remote": [placement.to_json() for placement in placements(ask.context.home.context) if not placement.is_here],
         "problems": [
             {"sentence": f"{check['name'].capitalize()}: {check['detail']}.", "command": _COMMANDS[check["name"]]}
             for check in checks(ask.context)

@@ -156,7 +156,7 @@ class Page:
         model = self.view(PageRequest(request, context), **request.path_params)
         encoded = _encoded(model)
         is_whole = not as_json and target_block(request) is None  # parts of a page have no navigation
-        names = context.home.table_names() if is_whole else []
+        names = context.home.context.listed_names() if is_whole else []
         tag = self._tag(request, encoded, names)
         if request.headers.get("if-none-match") == tag:
             response = Response(status_code=304)

@@ -103,7 +103,13 @@ def _html(
     nonce = secrets.token_urlsafe(16)
     shown = None if result is None else table_of(json.loads(result))
     model = {**asked.to_json(), "words": vocabulary(), "result": shown, "error": error}
-    values = {"model": model, "title": "Query", "path": PATH, "nonce": nonce, "tables": context.home.table_names()}
+    values = {
+        "model": model,
+        "title": "Query",
+        "path": PATH,
+        "nonce": nonce,
+        "tables": context.home.context.listed_names(),
+    }
     return html_response(render("query.html", values), nonce=nonce)
 
 
