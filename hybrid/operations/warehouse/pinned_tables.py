@@ -63,9 +63,8 @@ class PinnedTables:
         """Remove tables that are pinned here no more."""
         if self.pinning is None:
             return
-        remote = (
-            self.home.remote.names()
-        )  # without those whose definition on the store is damaged: they stay as they are
+        # A table whose definition on the store is damaged is not among them: it stays as it is.
+        remote = self.home.remote.names()
         for name in self.home.definitions.names():
             if name in remote and not self.is_here(name):
                 (self.mirror.folder / name / DEFINITION_FILE).unlink(missing_ok=True)  # nobody opens it from here on
