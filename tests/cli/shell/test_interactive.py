@@ -144,7 +144,7 @@ def test_a_session_on_a_server(server: App, tmp_path: Path) -> None:
 
 def test_a_home_that_does_not_exist_opens_no_shell(tmp_path: Path) -> None:
     with PseudoTerminal(["--home", str(tmp_path / "none"), "shell"], {"XDG_STATE_HOME": str(tmp_path)}) as terminal:
-        terminal.expect(r"does\s+not exist")
+        terminal.expect(r"does\s+not\s+exist")
         assert terminal.end() == 1
 
 
