@@ -171,8 +171,9 @@ class ErasureAttempt:
         """Removes the older versions of what was masked since the purge, and lets followers take over what there is."""
         store = self._store_of(name)
         if store is not None:
-            store.remove_versions()
+            store.require_provable()
             store.announce(new_act_id("purge"))
+            store.remove_versions()
 
     def _cancel_own(self, table: TableRef) -> None:
         """Cancels what earlier attempts have planned: they may have been killed at any point of it."""
@@ -289,10 +290,10 @@ class ErasureAttempt:
                     continue
                 remove_copy(copy.path)
                 self._step(table.table, "remove-copy", f"Removed {copy.words}.")
-            store, known = self._store_of(table.table), copies_on_store(self._home, table.table)
-            for folder in store.folders_of_nobody(known) if store is not None else ():
-                store.remove_folders([folder])
-                self._step(table.table, "remove-copy", f"Removed {store.words_of_folder(folder)}.")
+            if (store := self._store_of(table.table)) is not None:
+                for folder in store.folders_of_nobody(copies_on_store(self._home, table.table)):
+                    store.remove_folder(folder)
+                    self._step(table.table, "remove-copy", f"Removed {store.words_of_folder(folder)}.")
 
     def _clear_spill(self) -> None:
         """Removes what killed processes have left of rows beyond their memory; a server that runs is using it."""

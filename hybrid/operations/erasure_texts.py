@@ -138,7 +138,7 @@ def _mask_documents(path: Path, redaction: Redaction) -> int:
 
 
 def _mask_plans(layout: TableLayout, redaction: Redaction) -> int:
-    """Masks the free texts of plans and of their states. Returns how many had some. Their list on a store has states."""
+    """Masks the free texts of plans and of their states, which their list on a store has, too. How many had some."""
     paths = [path for pattern in _PLAN_DOCUMENTS for path in sorted(layout.root.glob(pattern))]
     count = sum(rewrite_document(path, lambda text: _masked_json(redaction, text)) for path in paths)
     if count:

@@ -76,6 +76,17 @@ class ObjectVersions:
         found = (item for page in pages for item in page.iter("Version") if _text(item, "IsLatest") == "false")
         return [OlderVersion(self._relative(item), _text(item, "VersionId")) for item in found]
 
+    def lone_markers(self, prefix: str) -> list[OlderVersion]:
+        """The delete markers below a prefix of objects that have no version any more. A store may keep bytes with one.
+
+        Those without an id of their own are left out: by that name an object could be deleted.
+        """
+        pages = list(self._pages("versions", prefix, "ListVersionsResult", "VersionId"))
+        alive = {_text(item, "Key") for page in pages for item in page.iter("Version")}
+        markers = (item for page in pages for item in page.iter("DeleteMarker") if _text(item, "Key") not in alive)
+        found = (OlderVersion(self._relative(item), _text(item, "VersionId")) for item in markers)
+        return [marker for marker in found if marker.version != NULL]
+
     def delete(self, version: OlderVersion) -> None:
         """Delete a version for good. StoreError when object lock, or a legal hold, keeps it."""
         deed = f"delete version {version.version} of {version.key}"

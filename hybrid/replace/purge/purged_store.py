@@ -111,11 +111,16 @@ class PurgedStore:
         self.remove_versions()
 
     def remove_versions(self) -> None:
-        """Delete the versions of the table's objects that are not current, and parts of uploads that did not end."""
+        """Delete the versions of the table's objects that are not current, and parts of uploads that did not end.
+
+        Then the delete markers of what has no version any more.
+        """
         self._mirror.ownership.require(is_recent_enough=False)
         older = self._versions.older(self._name)
         for_all(self._versions.delete, older)
         self._versions_deleted += len(older)
+        if self._versioning:
+            for_all(self._versions.delete, self._versions.lone_markers(self._name))
         step("purge.versions")
         uploads = self._versions.unfinished(self._name)
         if uploads:
@@ -184,9 +189,9 @@ class PurgedStore:
             "home has no copy"
         )
 
-    def remove_folders(self, names: list[str]) -> None:
-        """Remove folders of halves that `folders_of_nobody` returned."""
-        self._mirror.delete_halves(self._name, names)
+    def remove_folder(self, name: str) -> None:
+        """Remove the folder of a half that `folders_of_nobody` returned, with its plans and its archive."""
+        self._mirror.delete_halves(self._name, [name])
 
     @property
     def _halves(self) -> list[Half]:
