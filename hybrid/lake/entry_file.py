@@ -80,8 +80,27 @@ def replace_entry(entry: Path, text: str) -> None:
 
 
 def is_same_commit(text: str, other: str) -> bool:
-    """Whether two texts of a version are one commit, of which a purge has written one again. By the writing's id."""
-    return text == other or "" != _id_in(text) == _id_in(other)
+    """Whether two texts of a version are one commit, of which a purge has written one again.
+
+    By the writing's id; where another tool gave none, by the time and by all but what a purge takes away.
+    """
+    if text == other:
+        return True
+    ids = _id_in(text), _id_in(other)
+    return ids[0] == ids[1] if any(ids) else _lasting(text) == _lasting(other)
+
+
+def _lasting(text: str) -> list[object]:
+    """What a purge or an erasure never changes of an entry: the time, the paths of files, and other actions."""
+    lasting = list[object]()
+    for line in filter(None, text.split("\n")):
+        action = json.loads(line)
+        kind, content = next(iter(action.items()))
+        if kind == "commitInfo":
+            lasting.append((kind, content.get("timestamp")))
+        else:
+            lasting.append((kind, content["path"]) if kind in ("add", "remove") else action)
+    return lasting
 
 
 def _put_by(path: Path) -> str | None:

@@ -34,8 +34,8 @@ STORE_STEPS = ("store.staged", "store.uploaded", "store.put", "store.linked")
 PLAN_STEPS = ("plan.uploaded", "plan.written", "plan.published", "plan.removed")
 # Those of a file that one of Spark's workers puts on a store itself, and of the process that brings such files.
 WORKER_STEPS = ("worker.written", "worker.uploaded", "worker.brought")
-# Those of a purge on a store: what was written again, and deleted, there and not yet here; then what no list of objects
-# shows; then what followers are told by.
+# Those of a purge on a store: what was written again, and deleted, there and not yet here; older versions that were
+# listed and are there yet; the id that followers are told by.
 PURGE_STEPS = ("purge.rewritten", "purge.removed", "purge.versions", "purge.announced")
 
 _SIGNALS = {"KILL": signal.SIGKILL, "STOP": signal.SIGSTOP}

@@ -18,7 +18,10 @@ T = TypeVar("T")
 
 # The version of an object that was written while the bucket kept none, or was suspended: not an id of its own.
 NULL = "null"
+_PAGE = 1000  # the most that a store lists at once
 _NO_SUCH_REQUEST = frozenset({"NotImplemented", "MethodNotAllowed", "HTTP status 501", "HTTP status 405"})
+# What stores say of a version, by an id that they have listed, which somebody has deleted since.
+_GONE = frozenset({"NoSuchVersion", "NoSuchKey", "InvalidArgument"})
 _NO_LOCK = frozenset({"ObjectLockConfigurationNotFoundError", "InvalidRequest", *_NO_SUCH_REQUEST})
 _RIGHTS = (
     "Permit s3:ListBucketVersions, s3:ListBucketMultipartUploads, s3:GetBucketVersioning and "
@@ -50,8 +53,8 @@ class ObjectVersions:
     Each method also raises it, with the rights that are needed, when the store refuses or does not know the request.
     """
 
-    def __init__(self, client: StoreClient) -> None:
-        self._location = client.location
+    def __init__(self, client: StoreClient, page: int = _PAGE) -> None:
+        self._location, self._page = client.location, page
         self._requests = S3Requests(client.location, client.tuning)
 
     def versioning(self) -> str:
@@ -88,10 +91,10 @@ class ObjectVersions:
         return [marker for marker in found if marker.version != NULL]
 
     def delete(self, version: OlderVersion) -> None:
-        """Delete a version for good. StoreError when object lock, or a legal hold, keeps it."""
+        """Delete a version for good; none is no error. StoreError when object lock, or a legal hold, keeps it."""
         deed = f"delete version {version.version} of {version.key}"
         with_id = {"versionId": version.version}
-        self._repeated(deed, lambda: self._requests.send("DELETE", self._absolute(version.key), with_id))
+        self._repeated(deed, lambda: self._requests.send("DELETE", self._absolute(version.key), with_id), _GONE)
 
     def unfinished(self, prefix: str) -> list[UnfinishedUpload]:
         """The uploads below a prefix that have not ended."""
@@ -111,7 +114,10 @@ class ObjectVersions:
         )
 
     def _pages(self, what: str, prefix: str, root: str, marker: str) -> Iterator[ElementTree.Element]:
-        behind = {"prefix": self._absolute(f"{prefix}/")}
+        behind = {
+            "prefix": self._absolute(f"{prefix}/"),
+            f"max-{'keys' if what == 'versions' else what}": f"{self._page}",
+        }
         while True:
             page = self._asked(f"list {what} below {prefix}", {what: "", **behind}, root)
             yield page

@@ -1,4 +1,4 @@
-"""Purges and erasures in a warehouse on a real S3 server: afterwards no object, and no version of one, holds the rows."""
+"""Purges and erasures in a warehouse on a real S3 server: no object, and no version of one, holds the rows then."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -15,19 +16,24 @@ from hybrid.config.table_config import Half
 from hybrid.errors import ConflictError, StoreError
 from hybrid.lake.checkpoint import write_checkpoint
 from hybrid.lake.commit_context import CommitContext
+from hybrid.lake.store_log import align
 from hybrid.operations.backfill_change import BackfillChange
 from hybrid.operations.erasure import Erasure
-from hybrid.operations.warehouse import follow
 from hybrid.operations.warehouse.follow import WarehouseFollower
 from hybrid.operations.warehouse.pull import pull_warehouse
 from hybrid.operations.warehouse.push import push_warehouse
 from hybrid.operations.warehouse.sync import sync_warehouse
 from hybrid.replace.backfill.options import BackfillOptions
+from hybrid.replace.purge import purged_store
 from hybrid.replace.purge.report import PurgeReport, purge_records
 from hybrid.store.mirror import Mirror
+from hybrid.store.store_backend import StoreTuning
 from tests.early_death import ends_at
-from tests.operations.erasure_home import NAME, ORDER, WHERE, fill, new_table, open_home, places_of
-from tests.operations.warehouse_homes import frozen_at, mirror_of, soon
+from tests.operations.erasure_home import HOUR, NAME, NEW, ORDER, WHERE, fill, new_table, open_home, places_of
+from tests.operations.warehouse_homes import findings, frozen_at, mirror_of, soon
+from tests.query.halves import Halves
+from tests.replace.backfill.lab import Lab, row
+from tests.replace.purge.erasing import stream
 from tests.s3_server import S3Server, needs_s3, s3_server
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600), needs_s3]
@@ -64,32 +70,43 @@ def template(workbench: CommitContext, tmp_path_factory: pytest.TempPathFactory)
     return folder
 
 
-@pytest.fixture(params=[PLAIN])
+@pytest.fixture(scope="module")
+def template_deleted(template: Path, workbench: CommitContext, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same after its queries no longer show the person's rows."""
+    folder = tmp_path_factory.mktemp("deleted") / "home"
+    shutil.copytree(template, folder)
+    home = open_home(folder, workbench)
+    home.backfills.run(home.backfills.plan("orders", BackfillChange(delete=True, where=WHERE)).id, BackfillOptions())
+    home.close()
+    return folder
+
+
+@pytest.fixture
+def bucket() -> str:
+    return PLAIN
+
+
+@pytest.fixture
 def opened(
-    request: pytest.FixtureRequest,
-    server: S3Server,
-    template: Path,
-    tmp_path: Path,
-    workbench: CommitContext,
-    monkeypatch: pytest.MonkeyPatch,
+    bucket: str, server: S3Server, tmp_path: Path, workbench: CommitContext, monkeypatch: pytest.MonkeyPatch
 ) -> Open:
-    """Homes by their names; that of `a` has the table, has pushed it to the store, and has deleted the rows."""
-    shutil.copytree(template, tmp_path / "a")
+    """Homes by their names, whose warehouse is in a bucket."""
     for name, value in server.environment.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setenv("HYBRID_WAREHOUSE", f"s3://{request.param}/{tmp_path.name.strip('_')}")
-    home = open_home(tmp_path / "a", workbench)
-    push_warehouse(home.context)
+    monkeypatch.setenv("HYBRID_WAREHOUSE", f"s3://{bucket}/{tmp_path.name}")
     return lambda name: open_home(tmp_path / name, workbench)
 
 
-in_both_buckets = pytest.mark.parametrize("opened", [PLAIN, VERSIONED], indirect=True)
-
-
-def deleted(home: Hybrid) -> Hybrid:
-    """The home after its queries no longer show the person's rows, but for those that no move has taken."""
-    home.backfills.run(home.backfills.plan("orders", BackfillChange(delete=True, where=WHERE)).id, BackfillOptions())
+def pushed(opened: Open, template: Path, tmp_path: Path) -> Hybrid:
+    """The home that has the table of a template, and has pushed it to the store."""
+    shutil.copytree(template, tmp_path / "a")
+    home = opened("a")
+    push_warehouse(home.context)
     return home
+
+
+in_both_buckets = pytest.mark.parametrize("bucket", [PLAIN, VERSIONED])
+in_versioned_bucket = pytest.mark.parametrize("bucket", [VERSIONED])
 
 
 def purge(home: Hybrid) -> PurgeReport:
@@ -138,8 +155,10 @@ def leave_orphan(home: Hybrid, folder: Path) -> str:
 
 
 @in_both_buckets
-def test_after_an_erasure_no_object_no_version_and_no_follower_has_a_value(opened: Open, folder: Path) -> None:
-    home, other = opened("a"), opened("b")
+def test_after_an_erasure_no_object_no_version_and_no_follower_has_a_value(
+    opened: Open, template: Path, tmp_path: Path, folder: Path
+) -> None:
+    home, other = pushed(opened, template, tmp_path), opened("b")
     prefix = prefix_of(home)
     follower = WarehouseFollower(other.context)
     follower.look()
@@ -155,25 +174,106 @@ def test_after_an_erasure_no_object_no_version_and_no_follower_has_a_value(opene
     assert customers(other) == ["a", "a", "a"]
 
 
-@in_both_buckets
-def test_a_purge_says_what_it_removed_from_the_store(opened: Open, folder: Path) -> None:
-    home, other = deleted(opened("a")), opened("b")
+def test_a_purge_says_what_it_removed_from_the_store(
+    opened: Open, template_deleted: Path, tmp_path: Path, folder: Path
+) -> None:
+    home, other = pushed(opened, template_deleted, tmp_path), opened("b")
     pull_warehouse(other.context)
     prefix, shown = prefix_of(home), customers(home)
     orphan = leave_orphan(home, folder)
-    with pytest.raises(ConflictError, match="Queries show 1 row"):
-        purge(home)
     with pytest.raises(ConflictError, match="written by another home"):
         purge(other)
     report = purge(home)
-    assert holding_objects(folder, prefix, but_statements=True) == []
-    assert customers(home) == shown
+    assert holding_objects(folder, prefix, but_statements=True) == [] and customers(home) == shown
     reading = report.store
     assert reading is not None and reading.deleted == len(report.files) > 2 and reading.brought == 1
-    assert any(file.path.endswith(orphan) for file in report.files)
-    assert (reading.versions_deleted > 0) is (reading.versioning == "Enabled")
+    assert any(file.path.endswith(orphan) for file in report.files) and reading.versioning == ""
+    assert f"{reading.deleted} objects were deleted" in report.sentence
     assert any("servers that follow the store drop" in words for words in report.outside)
     pull_warehouse(other.context)
     assert customers(other) == shown
+    assert holding_objects(other.home / "warehouse", "", but_statements=True) == []
     again = purge(home)
     assert not again.committed and again.store is not None and again.store.deleted == 0
+
+
+@in_versioned_bucket
+def test_a_purge_that_is_killed_at_each_step_is_run_again(
+    opened: Open, template_deleted: Path, tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, other = pushed(opened, template_deleted, tmp_path), opened("b")
+    follower = WarehouseFollower(other.context)
+    follower.look()
+    shown = customers(home)
+    lab = Lab(home.context.bench, Halves(home.table("orders").spec, home.table("orders").layout), home.home)
+    for number, point in enumerate(["purge.rewritten@2", "purge.removed", "purge.versions", "purge.announced"]):
+        with ends_at(point, monkeypatch):
+            purge(home)
+        stream(lab, row(100 + number, 30 * HOUR, offset=NEW + 10 + number))  # commits go on
+        for half in (Half.OFFLINE, Half.REALTIME):
+            with lab.context.lock(half):
+                align(mirror_of(home.context), lab.halves.layout.half(half))
+        soon(follower)
+        assert len(customers(home)) == len(customers(other)) == len(shown) + number + 1
+    assert holding_objects(folder, prefix_of(home), but_statements=True) == [], "but for the record it was done"
+    report = purge(home)
+    assert report.store is not None and not any(reading.matching for reading in report.after)
+    soon(follower)
+    assert holding_objects(other.home / "warehouse", "", but_statements=True) == []
+    assert customers(other) == customers(home)
+    assert sync_warehouse(home.context).did_something is False
+
+
+POINTS = [(Mirror, "try_put"), (Mirror, "delete"), (purged_store, "step")]
+
+
+@in_versioned_bucket
+@pytest.mark.parametrize("owner, name", POINTS, ids=["rewriting", "deleting", "deleting versions"])
+def test_a_purge_that_was_frozen_takes_nothing_from_its_successor(
+    opened: Open,
+    template_deleted: Path,
+    tmp_path: Path,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    owner: Any,
+    name: str,
+) -> None:
+    home, other = pushed(opened, template_deleted, tmp_path), opened("b")
+    shown = customers(home)
+
+    def meanwhile() -> None:
+        pull_warehouse(other.context, take_over=True)
+        other.table("orders").pause("no broker here")
+        purge(other)
+
+    with frozen_at(monkeypatch, owner, name, meanwhile), pytest.raises(ConflictError, match="written by another home"):
+        purge(home)
+    assert holding_objects(folder, prefix_of(home), but_statements=True) == []
+    third = opened("c")
+    pull_warehouse(third.context, take_over=True)
+    assert customers(third) == customers(other) == shown
+    assert not [finding for finding in findings(third.context) if finding[0] == "ERROR"]
+    assert purge_records(third.table("orders").layout) == []
+
+
+def test_a_store_that_is_away_ends_a_purge_which_says_so_and_continues(
+    opened: Open,
+    template_deleted: Path,
+    tmp_path: Path,
+    folder: Path,
+    server: S3Server,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    home = pushed(opened, template_deleted, tmp_path)
+    shown, mirror = customers(home), mirror_of(home.context)
+    mirror.tuning = StoreTuning(patience_s=1.0)
+    vars(mirror).pop("client"), vars(mirror).pop("ownership")
+    try:
+        with frozen_at(monkeypatch, Mirror, "delete", server.process.stop), pytest.raises(StoreError):
+            purge(home)
+    finally:
+        server.process.start()
+    record = purge_records(home.table("orders").layout)[0]
+    assert "is not complete" in record["sentence"] and record["after"] == [] and customers(home) == shown
+    assert not any(reading.matching for reading in purge(home).after)
+    assert holding_objects(folder, prefix_of(home), but_statements=True) == [] and customers(home) == shown

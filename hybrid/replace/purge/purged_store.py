@@ -117,11 +117,11 @@ class PurgedStore:
         """
         self._mirror.ownership.require(is_recent_enough=False)
         older = self._versions.older(self._name)
+        step("purge.versions")
         for_all(self._versions.delete, older)
         self._versions_deleted += len(older)
         if self._versioning:
             for_all(self._versions.delete, self._versions.lone_markers(self._name))
-        step("purge.versions")
         uploads = self._versions.unfinished(self._name)
         if uploads:
             before_s = self._mirror.client.time().store_s - UNKNOWN_FOR_S
