@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import hmac
 import http.client
@@ -78,10 +79,11 @@ class S3Server(NamedTuple):
         lock = {"x-amz-bucket-object-lock-enabled": "true"}
         assert self.send("PUT", f"/{name}", "", b"", lock)[0] == 200
         rule = f"<Rule><DefaultRetention><Mode>GOVERNANCE</Mode><Days>{days}</Days></DefaultRetention></Rule>"
-        state = (
-            f"<ObjectLockConfiguration><ObjectLockEnabled>Enabled</ObjectLockEnabled>{rule}</ObjectLockConfiguration>"
-        )
-        assert self._put(f"/{name}", "object-lock=", state.encode()) == 200
+        rules = f"<ObjectLockEnabled>Enabled</ObjectLockEnabled>{rule}"
+        body = f"<ObjectLockConfiguration>{rules}</ObjectLockConfiguration>".encode()
+        digest = {"content-md5": base64.b64encode(hashlib.md5(body, usedforsecurity=False).digest()).decode()}
+        answer = self.send("PUT", f"/{name}", "object-lock=", body, digest)
+        assert answer[0] == 200, answer
 
     def begin_upload(self, path: str) -> None:
         """An upload in parts that does not end; `path` is /bucket/key."""

@@ -32,7 +32,7 @@ _RIGHTS = (
 
 @dataclass(frozen=True)
 class OlderVersion:
-    """A version of an object that is not the current one. `key` is relative to the store's prefix."""
+    """A version of an object, or a delete marker of one. `key` is relative to the store's prefix."""
 
     key: str
     version: str
@@ -54,7 +54,7 @@ class ObjectVersions:
     """
 
     def __init__(self, client: StoreClient, page: int = _PAGE) -> None:
-        self._location, self._page = client.location, page
+        self._client, self._location, self._page = client, client.location, page
         self._requests = S3Requests(client.location, client.tuning)
 
     def versioning(self) -> str:
@@ -74,21 +74,43 @@ class ObjectVersions:
         return f"{_text(rule, 'Days') or _text(rule, 'Years')} {'days' if _text(rule, 'Days') else 'years'}"
 
     def older(self, prefix: str) -> list[OlderVersion]:
-        """The versions below a prefix that are not current, without delete markers."""
-        pages = self._pages("versions", prefix, "ListVersionsResult", "VersionId")
-        found = (item for page in pages for item in page.iter("Version") if _text(item, "IsLatest") == "false")
-        return [OlderVersion(self._relative(item), _text(item, "VersionId")) for item in found]
+        """The versions below a prefix that are not current, without delete markers; none where none was ever kept.
+
+        StoreError too when the list lacks a current object: it has ended too early. So it must not be asked for a
+        prefix whose last name may have no current object.
+        """
+        if not self.versioning():
+            return []
+        there = {item.key for item in self._client.list_below(prefix)}
+        versions, markers = self._listed(prefix)
+        if lacking := sorted(there - {version.key for version in (*versions, *markers)}):
+            raise StoreError(
+                f"{self._location.url}: the list of versions below {prefix} lacks {lacking[0]}, so it is not whole.",
+                hint="Let a lifecycle rule of the bucket remove noncurrent versions; the list is shorter then.",
+            )
+        return [version for version, is_current in versions.items() if not is_current]
 
     def lone_markers(self, prefix: str) -> list[OlderVersion]:
         """The delete markers below a prefix of objects that have no version any more. A store may keep bytes with one.
 
         Those without an id of their own are left out: by that name an object could be deleted.
         """
-        pages = list(self._pages("versions", prefix, "ListVersionsResult", "VersionId"))
-        alive = {_text(item, "Key") for page in pages for item in page.iter("Version")}
-        markers = (item for page in pages for item in page.iter("DeleteMarker") if _text(item, "Key") not in alive)
-        found = (OlderVersion(self._relative(item), _text(item, "VersionId")) for item in markers)
-        return [marker for marker in found if marker.version != NULL]
+        if not self.versioning():
+            return []
+        versions, markers = self._listed(prefix)
+        alive = {version.key for version in versions}
+        return [marker for marker in markers if marker.key not in alive and marker.version != NULL]
+
+    def _listed(self, prefix: str) -> tuple[dict[OlderVersion, bool], list[OlderVersion]]:
+        """All versions below a prefix, each with whether it is current, and all delete markers."""
+        pages = list(self._pages(prefix))
+        versions = {
+            self._version(item): _text(item, "IsLatest") == "true" for page in pages for item in page.iter("Version")
+        }
+        return versions, [self._version(item) for page in pages for item in page.iter("DeleteMarker")]
+
+    def _version(self, item: ElementTree.Element) -> OlderVersion:
+        return OlderVersion(self._relative(item), _text(item, "VersionId"))
 
     def delete(self, version: OlderVersion) -> None:
         """Delete a version for good; none is no error. StoreError when object lock, or a legal hold, keeps it."""
@@ -97,11 +119,11 @@ class ObjectVersions:
         self._repeated(deed, lambda: self._requests.send("DELETE", self._absolute(version.key), with_id), _GONE)
 
     def unfinished(self, prefix: str) -> list[UnfinishedUpload]:
-        """The uploads below a prefix that have not ended."""
-        pages = self._pages("uploads", prefix, "ListMultipartUploadsResult", "UploadId")
+        """Uploads below a prefix that have not ended: at least one while there are any, at most a thousand."""
+        query = {"uploads": "", "prefix": self._absolute(f"{prefix}/")}
+        page = self._asked(f"list uploads below {prefix}", query, "ListMultipartUploadsResult")
         return [
             UnfinishedUpload(self._relative(item), _text(item, "UploadId"), _moment(_text(item, "Initiated")))
-            for page in pages
             for item in page.iter("Upload")
         ]
 
@@ -113,18 +135,21 @@ class ObjectVersions:
             deed, lambda: self._requests.send("DELETE", self._absolute(upload.key), with_id), {"NoSuchUpload"}
         )
 
-    def _pages(self, what: str, prefix: str, root: str, marker: str) -> Iterator[ElementTree.Element]:
-        behind = {
-            "prefix": self._absolute(f"{prefix}/"),
-            f"max-{'keys' if what == 'versions' else what}": f"{self._page}",
-        }
+    def _pages(self, prefix: str) -> Iterator[ElementTree.Element]:
+        """The parts of the list of versions below a prefix."""
+        deed = f"list versions below {prefix}"
+        query = {"versions": "", "prefix": self._absolute(f"{prefix}/"), "max-keys": f"{self._page}"}
+        seen = set[tuple[str, str]]()
         while True:
-            page = self._asked(f"list {what} below {prefix}", {what: "", **behind}, root)
+            page = self._asked(deed, query, "ListVersionsResult")
             yield page
             if _text(page, "IsTruncated") != "true":
                 return
-            behind["key-marker"] = _text(page, "NextKeyMarker")
-            behind[f"{'version-id' if what == 'versions' else 'upload-id'}-marker"] = _text(page, f"Next{marker}Marker")
+            behind = (_text(page, "NextKeyMarker"), _text(page, "NextVersionIdMarker"))
+            if behind in seen:
+                raise StoreError(f"{self._location.url}: cannot {deed}. The store gives the same part again and again.")
+            seen.add(behind)
+            query |= {"key-marker": behind[0], "version-id-marker": behind[1]}
 
     def _asked(
         self, deed: str, query: Mapping[str, str], root: str, unknown: frozenset[str] = _NO_SUCH_REQUEST

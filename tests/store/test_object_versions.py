@@ -51,13 +51,15 @@ def test_a_bucket_without_versions(signed_in: S3Server) -> None:
 
 
 @needs_s3
-@pytest.mark.parametrize("page", [1, 1000])
+@pytest.mark.parametrize("page", [4, 1000])
 def test_older_versions_are_listed_and_go(signed_in: S3Server, page: int) -> None:
     bucket = f"kept-{page}"
     signed_in.create_bucket(bucket)
     client = client_of(bucket)
-    client.upload(ODD, b"before versions were kept")
+    if page == 1000:
+        client.upload(ODD, b"before versions were kept")
     signed_in.keep_versions(bucket)
+    client.upload(ODD, b"when they were kept")
     versions = ObjectVersions(client, page)
     for data in (b"1", b"22", b"333"):
         client.upload(ODD, data)
@@ -66,8 +68,9 @@ def test_older_versions_are_listed_and_go(signed_in: S3Server, page: int) -> Non
     client.delete("t/gone")
     older = versions.older("t")
     assert versions.versioning() == "Enabled"
-    assert sorted(version.key for version in older) == [ODD, ODD, ODD, "t/gone", "t/gone", "t/gone"]
-    assert sum(version.version == "null" for version in older) == 1
+    early = int(page == 1000)
+    assert sorted(version.key for version in older) == [*[ODD] * (3 + early), "t/gone", "t/gone", "t/gone"]
+    assert sum(version.version == "null" for version in older) == early
     assert versions.lone_markers("t") == [], "it has versions yet"
     for version in [*older, older[0]]:
         versions.delete(version)
@@ -80,9 +83,25 @@ def test_older_versions_are_listed_and_go(signed_in: S3Server, page: int) -> Non
 
 
 @needs_s3
+def test_a_list_that_ends_too_early_or_never_does_not_count(signed_in: S3Server) -> None:
+    """versitygw 1.8.0 ends a list behind a version without an id, and repeats a part of one version."""
+    signed_in.create_bucket("cut")
+    client = client_of("cut")
+    client.upload("t/a", b"before versions were kept")
+    signed_in.keep_versions("cut")
+    for name in ("t/a", "t/a", "t/b"):
+        client.upload(name, b"1")
+    assert [version.key for version in ObjectVersions(client).older("t")] == ["t/a", "t/a"]
+    with pytest.raises(StoreError, match="lacks t/b, so it is not whole"):
+        ObjectVersions(client, page=3).older("t")
+    with pytest.raises(StoreError, match="again and again"):
+        ObjectVersions(client, page=1).older("t")
+
+
+@needs_s3
 def test_uploads_that_did_not_end_are_listed_and_go(signed_in: S3Server) -> None:
     signed_in.create_bucket("uploads")
-    versions = ObjectVersions(client_of("uploads"), page=1)
+    versions = ObjectVersions(client_of("uploads"))
     for name in ("t/one", "t/two", "tt/other"):
         signed_in.begin_upload(f"/uploads/pre/fix/{name}")
     found = versions.unfinished("t")
@@ -125,6 +144,8 @@ def test_a_store_that_does_not_list_versions_is_told(environment: pytest.MonkeyP
     environment.setattr(S3Requests, "send", send)
     with pytest.raises(StoreError, match="does not know this request of S3"):
         ObjectVersions(client_of("any")).older("t")
+    with pytest.raises(StoreError, match="does not know this request of S3"):
+        ObjectVersions(client_of("any")).unfinished("t")
     assert ObjectVersions(client_of("any")).retention() == ""
 
 
@@ -142,7 +163,7 @@ def test_a_right_that_lacks_is_named(environment: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("style", ["path", "host"])
 def test_requests_are_signed_as_obstore_signs_others(environment: pytest.MonkeyPatch, style: str) -> None:
-    """Whatever the endpoint: what belongs to the request is in the address, and a token of temporary keys goes along."""
+    """What belongs to the request is in the address, and a token of temporary keys goes along."""
     for name, value in {"ACCESS_KEY_ID": "id", "SECRET_ACCESS_KEY": "secret", "SESSION_TOKEN": "token",
                         "REGION": "eu-central-1"}.items():  # fmt: skip
         environment.setenv(f"AWS_{name}", value)

@@ -116,7 +116,7 @@ class PurgedStore:
         Then the delete markers of what has no version any more.
         """
         self._mirror.ownership.require(is_recent_enough=False)
-        older = self._versions.older(self._name)
+        older = self._versions.older(self._name)  # the table's definition has the last name below it
         step("purge.versions")
         for_all(self._versions.delete, older)
         self._versions_deleted += len(older)
