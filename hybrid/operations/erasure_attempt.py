@@ -260,7 +260,7 @@ class ErasureAttempt:
         if not folders:
             return None
         hint = "hybrid erase run ... --dropped-copies removes it. To keep it, copy its objects elsewhere before"
-        return Refusal(f"The store has {store.words_of_folder(folders[0])}.", hint=hint)
+        return Refusal(f"'{name}' was dropped before: {store.words_of_folder(folders[0])}.", hint=hint)
 
     def refusal_of_override(self, name: str) -> Refusal | None:
         """The refusal while a table's boundary is set by hand, which would end the purge."""

@@ -63,20 +63,27 @@ class PurgedStore:
     def require_provable(self) -> None:
         """ConflictError where another home writes, and where removed values could stay. Nothing is changed."""
         self._mirror.require_writable(is_recent_enough=False)
+        name, url = self._table.name, self._mirror.url
         if self._mirror.client.location.kind is not StoreKind.S3:
-            raise self._refusal("whether soft delete keeps what was deleted cannot be seen from here", _LATER)
+            raise ConflictError(
+                f"Rows of '{name}' cannot be removed for good from {url}: whether soft delete keeps what was deleted "
+                "cannot be seen from here. Nothing was changed.",
+                hint=_LATER,
+            )
         if retention := self._versions.retention():
-            raise self._refusal(
-                f"object lock keeps each object for {retention}",
-                "Remove the bucket's default retention; purge again when it has passed for the newest object.",
+            raise ConflictError(
+                f"Rows of '{name}' cannot be removed for good from {url}: object lock keeps each object for "
+                f"{retention}. Nothing was changed.",
+                hint="Remove the bucket's default retention; purge again when it has passed for the newest object.",
             )
         self._versioning = self._versions.versioning()
-        older = self._versions.older(self._name) if self._versioning != "Enabled" else []
+        older = self._versions.older(self._name) if self._versioning == "Suspended" else []
         if first := next((version for version in older if version.version == NULL), None):
-            raise self._refusal(
-                f"versioning of the bucket is suspended, and it keeps {first.key} from before it was on: that version "
-                "has no id of its own",
-                "Switch versioning on, or let a lifecycle rule remove noncurrent versions; then run it again.",
+            raise ConflictError(
+                f"Rows of '{name}' cannot be removed for good from {url}: versioning of the bucket is suspended, and "
+                f"it keeps a version of {first.key} from before it was on, which has no id of its own. Nothing was "
+                "changed.",
+                hint="Switch versioning on, or let a lifecycle rule remove noncurrent versions; then run it again.",
             )
 
     def clear_plans(self) -> None:
@@ -204,13 +211,6 @@ class PurgedStore:
     @cached_property
     def _versions(self) -> ObjectVersions:
         return ObjectVersions(self._mirror.client)
-
-    def _refusal(self, why: str, hint: str) -> ConflictError:
-        return ConflictError(
-            f"Rows of '{self._table.name}' cannot be removed for good from {self._mirror.url}: {why}. Nothing was "
-            "changed.",
-            hint=hint,
-        )
 
     def _clear_log(self, half: Path, current: HalfSnapshot) -> None:
         """Remove checksums of old versions, and values in entries that the mirror does not have."""
