@@ -264,7 +264,8 @@ def test_a_store_that_is_away_ends_a_purge_which_says_so_and_continues(
     server: S3Server,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    home = pushed(opened, template_deleted, tmp_path)
+    home, other = pushed(opened, template_deleted, tmp_path), opened("b")
+    pull_warehouse(other.context)
     shown, mirror = customers(home), mirror_of(home.context)
     mirror.tuning = StoreTuning(patience_s=1.0)
     vars(mirror).pop("client"), vars(mirror).pop("ownership")
@@ -277,3 +278,6 @@ def test_a_store_that_is_away_ends_a_purge_which_says_so_and_continues(
     assert "is not complete" in record["sentence"] and record["after"] == [] and customers(home) == shown
     assert not any(reading.matching for reading in purge(home).after)
     assert holding_objects(folder, prefix_of(home), but_statements=True) == [] and customers(home) == shown
+    pull_warehouse(other.context, take_over=True)
+    logs = holding_objects(other.home, "_delta_log", but_statements=True)
+    assert logs == [] and customers(other) == shown, "what was written again is taken over, too"

@@ -23,6 +23,7 @@ from hybrid.lake.half_head import forget_head
 from hybrid.lake.lineage_archive import ARCHIVE_ENDING, archive_file
 from hybrid.lake.log_entries import entry_path, newest_entry
 from hybrid.lake.store_log import entry_of, link_brought, versions_after
+from hybrid.lake.store_refresh import HalfObjects, refresh_log
 from hybrid.operations.tables.drop import folder_aside
 from hybrid.operations.warehouse.home_mirror import halves_of, locked
 from hybrid.operations.warehouse.mirrored_plans import bring_plans
@@ -82,6 +83,10 @@ def pull_table(
             pulled.link()
         for pulled in pulls:
             pulled.end()
+            if table.purge is not None:  # what it has written again
+                refresh_log(
+                    mirror, pulled.listing.half, HalfObjects.of(mirror, pulled.listing.half, pulled.listing.log)
+                )
             if trims:
                 trim_half(mirror, pulled.listing)
     bring_definition(mirror, table)

@@ -77,8 +77,10 @@ class PurgedStore:
                 hint="Remove the bucket's default retention; purge again when it has passed for the newest object.",
             )
         self._versioning = self._versions.versioning()
-        older = self._versions.older(self._name) if self._versioning == "Suspended" else []
-        if first := next((version for version in older if version.version == NULL), None):
+        older = self._versions.older(self._name)
+        self._versions.unfinished(self._name)  # a right that lacks is an error before anything is changed, too
+        nameless = [version for version in older if version.version == NULL and self._versioning == "Suspended"]
+        if first := next(iter(nameless), None):
             raise ConflictError(
                 f"Rows of '{name}' cannot be removed for good from {url}: versioning of the bucket is suspended, and "
                 f"it keeps a version of {first.key} from before it was on, which has no id of its own. Nothing was "
@@ -176,7 +178,8 @@ class PurgedStore:
             yield f"{self.words_of_folder(name)}: whoever runs the store removes it"
         yield (
             "servers that follow the store drop what was removed within seconds, or when they start; homes that only "
-            "pull it with the next hybrid warehouse pull"
+            "pull it with the next hybrid warehouse pull. Their own logs of statements, and their copies of tables "
+            "that were dropped, stay"
         )
         yield (
             "homes that wrote the warehouse before: their disks, and files that one which was frozen uploads when it "
