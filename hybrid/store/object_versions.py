@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TypeVar
@@ -10,6 +11,7 @@ from xml.etree import ElementTree
 
 from hybrid.errors import StoreError
 from hybrid.store.conditional_put import RequestFailedError
+from hybrid.store.mirror import for_all
 from hybrid.store.s3_requests import S3Requests
 from hybrid.store.store_client import StoreClient
 from hybrid.store.store_faults import Fault, StoreFailure, store_error
@@ -117,6 +119,18 @@ class ObjectVersions:
         deed = f"delete version {version.version} of {version.key}"
         with_id = {"versionId": version.version}
         self._repeated(deed, lambda: self._requests.send("DELETE", self._absolute(version.key), with_id), _GONE)
+
+    def delete_all(self, versions: Sequence[OlderVersion]) -> None:
+        """Delete versions for good: those of one object one after the other, since each may uncover another."""
+        of_key = defaultdict[str, list[OlderVersion]](list)
+        for version in versions:
+            of_key[version.key].append(version)
+
+        def delete(key: str) -> None:
+            for version in of_key[key]:
+                self.delete(version)
+
+        for_all(delete, list(of_key))
 
     def unfinished(self, prefix: str) -> list[UnfinishedUpload]:
         """Uploads below a prefix that have not ended: at least one while there are any, at most a thousand."""

@@ -127,10 +127,9 @@ class PurgedStore:
         self._mirror.ownership.require(is_recent_enough=False)
         older = self._versions.older(self._name)  # the table's definition has the last name below it
         step("purge.versions")
-        for_all(self._versions.delete, older)
+        self._versions.delete_all(older)
         self._versions_deleted += len(older)
-        if self._versioning:
-            for_all(self._versions.delete, self._versions.lone_markers(self._name))
+        self._versions.delete_all(self._versions.lone_markers(self._name))
         uploads = self._versions.unfinished(self._name)
         if uploads:
             before_s = self._mirror.client.time().store_s - UNKNOWN_FOR_S
@@ -141,8 +140,10 @@ class PurgedStore:
     def left(self, halves: Mapping[Half, HalfSnapshot]) -> tuple[str, ...]:
         """What the store still has that may hold values and that the mirror does not show, as phrases."""
         older = (version.key for version in self._versions.older(self._name))
+        markers = (version.key for version in self._versions.lone_markers(self._name))
         return (
             *(f"an older version of {key}" for key in older if not key.endswith(_WITHOUT_VALUES)),
+            *(f"a delete marker of {key}" for key in markers if not key.endswith(_WITHOUT_VALUES)),
             *(
                 f"parts of an upload of {upload.key} that did not end"
                 for upload in self._versions.unfinished(self._name)
