@@ -102,7 +102,8 @@ class WarehouseFollower:
             self._each(table.name, partial(pull_table, self._home, self._mirror, table, trims=True))
             self._newest.clear()
         set_aside_dropped(self._home, self._mirror, [table.name for table in published])
-        self._purged = [table for table in published if table.purge not in (None, self._purges.get(table.name))]
+        newer = (table for table in published if table.purge not in (None, self._purges.get(table.name)))
+        self._purged = [table for table in newer if is_there(self._mirror, table)]
 
     def _follow_plans(self, table: PublishedTable) -> None:
         if self._plans.get(table.name) != table.plans:
