@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import hmac
 import http.client
@@ -68,26 +69,51 @@ class S3Server(NamedTuple):
     def create_bucket(self, name: str) -> None:
         assert self._put(f"/{name}", "", b"") == 200
 
-    def keep_versions(self, name: str) -> None:
+    def keep_versions(self, name: str, status: str = "Enabled") -> None:
         """Needs a server with `--versioning-dir`."""
-        status = "<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>"
-        assert self._put(f"/{name}", "versioning=", status.encode()) == 200
+        state = f"<VersioningConfiguration><Status>{status}</Status></VersioningConfiguration>"
+        assert self._put(f"/{name}", "versioning=", state.encode()) == 200
+
+    def create_locked_bucket(self, name: str, days: int) -> None:
+        """A bucket that keeps each new object for some days. Needs a server with `--versioning-dir`."""
+        lock = {"x-amz-bucket-object-lock-enabled": "true"}
+        assert self.send("PUT", f"/{name}", "", b"", lock)[0] == 200
+        rule = f"<Rule><DefaultRetention><Mode>GOVERNANCE</Mode><Days>{days}</Days></DefaultRetention></Rule>"
+        rules = f"<ObjectLockEnabled>Enabled</ObjectLockEnabled>{rule}"
+        body = f"<ObjectLockConfiguration>{rules}</ObjectLockConfiguration>".encode()
+        digest = {"content-md5": base64.b64encode(hashlib.md5(body, usedforsecurity=False).digest()).decode()}
+        answer = self.send("PUT", f"/{name}", "object-lock=", body, digest)
+        assert answer[0] == 200, answer
+
+    def begin_upload(self, path: str) -> None:
+        """An upload in parts that does not end; `path` is /bucket/key."""
+        status, _ = self.send("POST", path, "uploads=", b"")
+        assert status == 200
 
     def _put(self, path: str, query: str, body: bytes) -> int:
+        return self.send("PUT", path, query, body)[0]
+
+    def send(
+        self, method: str, path: str, query: str, body: bytes, more: dict[str, str] | None = None
+    ) -> tuple[int, bytes]:
+        """Status and body of the answer to a signed request; `more` are further headers."""
         connection = http.client.HTTPConnection(self.address, timeout=10)
         try:
-            headers = signed("PUT", self.address, path, query, body)
-            connection.request("PUT", f"{path}?{query}" if query else path, body, headers)
-            return connection.getresponse().status
+            headers = signed(method, self.address, path, query, body, more or {})
+            connection.request(method, f"{path}?{query}" if query else path, body, headers)
+            answer = connection.getresponse()
+            return answer.status, answer.read()
         finally:
             connection.close()
 
 
-def signed(method: str, host: str, path: str, query: str, body: bytes) -> dict[str, str]:
+def signed(
+    method: str, host: str, path: str, query: str, body: bytes, more: dict[str, str] | None = None
+) -> dict[str, str]:
     """The headers of a request that is signed as AWS wants it (Signature Version 4)."""
     now = datetime.now(UTC)
     stamp, day, digest = now.strftime("%Y%m%dT%H%M%SZ"), now.strftime("%Y%m%d"), hashlib.sha256(body).hexdigest()
-    headers = {"host": host, "x-amz-content-sha256": digest, "x-amz-date": stamp}
+    headers = dict(sorted({"host": host, "x-amz-content-sha256": digest, "x-amz-date": stamp, **(more or {})}.items()))
     names = ";".join(headers)
     canonical = "\n".join([method, path, query, *(f"{k}:{v}" for k, v in headers.items()), "", names, digest])
     scope = f"{day}/{_REGION}/s3/aws4_request"

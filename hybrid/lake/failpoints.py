@@ -5,8 +5,8 @@ is after planning and staging. `inside` is when data files, if there are any, ar
 `after` is when the log entry is written and nothing else has been notified.
 
 Work that commits nothing, and what a commit does on a warehouse's store, have steps instead (`STEPS`, `STORE_STEPS`,
-`PLAN_STEPS`), which are named alike: `HYBRID_FAILPOINT=backup.object@7`. At `store.put` the store has the entry, and
-the mirror not.
+`PLAN_STEPS`, `PURGE_STEPS`), which are named alike: `HYBRID_FAILPOINT=backup.object@7`. At `store.put` the store has
+the entry, and the mirror not.
 
 With `HYBRID_FAILPOINT_SIGNAL=STOP` the process stops there, as one that is frozen, and goes on by SIGCONT.
 """
@@ -34,6 +34,9 @@ STORE_STEPS = ("store.staged", "store.uploaded", "store.put", "store.linked")
 PLAN_STEPS = ("plan.uploaded", "plan.written", "plan.published", "plan.removed")
 # Those of a file that one of Spark's workers puts on a store itself, and of the process that brings such files.
 WORKER_STEPS = ("worker.written", "worker.uploaded", "worker.brought")
+# Those of a purge on a store: what was written again, and deleted, there and not yet here; older versions that were
+# listed and are there yet; the id that followers are told by.
+PURGE_STEPS = ("purge.rewritten", "purge.removed", "purge.versions", "purge.announced")
 
 _SIGNALS = {"KILL": signal.SIGKILL, "STOP": signal.SIGSTOP}
 
@@ -53,7 +56,7 @@ def failpoint(kind: str, position: str) -> None:
 
 def step(name: str) -> None:
     """Kill or stop the process at this step, when the environment names it."""
-    assert name in (*STEPS, *STORE_STEPS, *PLAN_STEPS, *WORKER_STEPS), f"unlisted step {name}"
+    assert name in (*STEPS, *STORE_STEPS, *PLAN_STEPS, *WORKER_STEPS, *PURGE_STEPS), f"unlisted step {name}"
     if _is_due(name):
         _die()
 

@@ -9,11 +9,14 @@ The order, and what a crash after each step leaves:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from hybrid.lake.failpoints import step
 from hybrid.lake.layout import TableLayout
+from hybrid.runtime import durable
 from hybrid.store.mirror import Mirror, for_all, mirror_at
+from hybrid.store.plan_files import CLOSED_FILE, PLANS_FOLDER, PUSH_KEY, WANTED_FILE
 
 
 def require_writable(layout: TableLayout) -> None:
@@ -73,8 +76,38 @@ def remove_staged(layout: TableLayout, plan_id: str) -> None:
         step("plan.removed")
 
 
+def rewrite_document(path: Path, change: Callable[[str], str]) -> bool:
+    """Give a document of a plan, or of a push, the text that `change` makes of its own: on the store, then here.
+
+    Whether that is another one. States are no objects of their own: `publish_plans` lists them. Only purges and
+    erasures change what else never changes.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return False
+    changed = change(text)
+    if changed == text:
+        return False
+    mirror = mirror_at(path)
+    if mirror is not None and path.name not in (WANTED_FILE, CLOSED_FILE):
+        folder = next(parent for parent in path.parents if parent.name == PLANS_FOLDER)
+        plan_id, *below = path.relative_to(folder).parts
+        key_file = path.with_name(PUSH_KEY)
+        parts = [plan_id, key_file.read_text(encoding="utf-8"), path.name] if key_file.exists() else [plan_id, *below]
+        key = f"{_folder_key(mirror, TableLayout(folder.parent))}/{'/'.join(parts)}"
+        mirror.rewrite(key, lambda data: change(data.decode()).encode())
+        step("purge.rewritten")
+    durable.write_text(path, changed)
+    return True
+
+
 def _key(mirror: Mirror, layout: TableLayout, plan_id: str) -> str:
+    return f"{_folder_key(mirror, layout)}/{plan_id}"
+
+
+def _folder_key(mirror: Mirror, layout: TableLayout) -> str:
     from hybrid.config.table_config import Half
     from hybrid.store.published_plans import plans_key
 
-    return f"{plans_key(layout.root.name, mirror.half_key(layout.half(Half.OFFLINE)))}/{plan_id}"
+    return plans_key(layout.root.name, mirror.half_key(layout.half(Half.OFFLINE)))

@@ -24,7 +24,7 @@ from hybrid.errors import ConflictError, DataError
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import HalfSnapshot, lineage_acts
 from hybrid.lake.log_entries import DataFile
-from hybrid.lake.plan_store import publish_plans, remove_staged, require_writable, upload_plan
+from hybrid.lake.plan_store import publish_plans, remove_staged, require_writable, rewrite_document, upload_plan
 from hybrid.lake.staging import bytes_in
 from hybrid.runtime import durable
 from hybrid.runtime.file_lock import is_locked, try_lock
@@ -158,13 +158,14 @@ def claims_folder(layout: TableLayout, plan_id: str) -> Path | None:
 
 def forget_samples(layout: TableLayout, plan_id: str) -> bool:
     """Remove the sample rows from a plan. Returns whether it had any."""
-    path = layout.plan(plan_id) / PLAN_FILE
-    document = json.loads(path.read_text(encoding="utf-8"))
+    return rewrite_document(layout.plan(plan_id) / PLAN_FILE, text_without_samples)
+
+
+def text_without_samples(text: str) -> str:
+    """The document of a plan without sample rows."""
+    document = json.loads(text)
     bare = without_samples(document)
-    if bare == document:
-        return False
-    durable.write_text(path, json.dumps(bare, separators=(",", ":")))
-    return True
+    return text if bare == document else json.dumps(bare, separators=(",", ":"))
 
 
 def has_rows(layout: TableLayout, plan_id: str) -> bool:
@@ -193,10 +194,15 @@ def staged_files(layout: TableLayout, plan: Plan, units: Sequence[Unit]) -> list
 
 def discard_rows(layout: TableLayout, plan_id: str) -> None:
     """Remove the staged rows of a plan that has ended; the plan itself stays for inspection."""
+    remove_rows(layout, plan_id)
+    remove_staged(layout, plan_id)
+
+
+def remove_rows(layout: TableLayout, plan_id: str) -> None:
+    """Remove the staged rows of a plan that has ended from the home's folder alone."""
     folder = rows_folder(layout, plan_id)
     gone = folder.with_name(f"{ROWS}.gone")
     with suppress(FileNotFoundError):
         folder.rename(gone)
     shutil.rmtree(gone, ignore_errors=True)
     durable.sync(folder.parent)  # after a power failure the next purge must not see them again
-    remove_staged(layout, plan_id)

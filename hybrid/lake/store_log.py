@@ -21,7 +21,7 @@ from urllib.parse import unquote
 
 from hybrid.errors import ConflictError, DataError, HybridError, MachineError, StoreError
 from hybrid.lake.checkpoint import HINT, hinted_version
-from hybrid.lake.entry_file import Put, link_entry, not_written
+from hybrid.lake.entry_file import Put, is_same_commit, link_entry, not_written, replace_entry
 from hybrid.lake.failpoints import step
 from hybrid.lake.half_head import forget_head
 from hybrid.lake.log_entries import entry_path, newest_entry
@@ -184,7 +184,7 @@ def level(mirror: Mirror, half: Path, version: int) -> None:
         content = mirror.client.get(_entry_key(mirror, half, older))
         if content is None and not differing:
             lacking.append(older)
-        elif content is None or content.data != _read(half, older).encode():
+        elif content is None or not _take_rewritten(half, older, content.data):
             differing.append(older)
         else:
             break
@@ -205,6 +205,15 @@ def level(mirror: Mirror, half: Path, version: int) -> None:
             message = f"{half}: version {older} of the log was not written to {mirror.url}."
             raise MachineError(message, hint="Run it again.")
     _SAME[half, mirror.key_of(half)] = version
+
+
+def _take_rewritten(half: Path, version: int, data: bytes) -> bool:
+    """Whether the mirror has the store's commit of a version. Where a purge has written it again, it takes the text."""
+    text, here = data.decode("utf-8", "replace"), _read(half, version)
+    if text != here and is_same_commit(text, here):
+        replace_entry(entry_path(half, version), text)
+        return True
+    return text == here
 
 
 def align(mirror: Mirror, half: Path) -> int:

@@ -34,7 +34,7 @@ from hybrid.operations.erasure import Erasure, Refusal
 from hybrid.operations.erasure_outside import outside_places
 from hybrid.operations.erasure_texts import mask_texts
 from hybrid.operations.ingestion import catch_up
-from hybrid.operations.purge import CopyWithRows, copies_with_rows, purge_request, run_purge
+from hybrid.operations.purge import CopyWithRows, copies_on_store, copies_with_rows, purge_request, run_purge
 from hybrid.operations.revert import revert_replacement
 from hybrid.operations.tables.drop import remove_copy
 from hybrid.progress import counted
@@ -44,6 +44,7 @@ from hybrid.sql.redaction import Redaction
 if TYPE_CHECKING:
     from hybrid.home.home import Home
     from hybrid.home.table_ref import TableRef
+    from hybrid.replace.purge.purged_store import PurgedStore
     from hybrid.replace.purge.report import PurgeReport
     from hybrid.replace.purge.request import PurgeRequest
 
@@ -80,10 +81,9 @@ class ErasureAttempt:
         return purge(self._home.table_context(ref), replace(request, locates=True))
 
     def _work(self) -> tuple[Mapping[str, str], ...]:
-        from hybrid.replace.purge.purge import refuse_store
-
-        refuse_store(self._home.settings.warehouse)
         for table in self._certificate.tables:
+            if (store := self._store_of(table.table)) is not None:
+                store.require_provable()
             self._refuse_override(table.table)
             self._refuse_copies(table.table, "Nothing was removed.")
         warnings = self._erase_all()
@@ -91,6 +91,8 @@ class ErasureAttempt:
         names = [table.table for table in self._certificate.tables]
         texts = self._certificate.texts + mask_texts(self._home, names, self._redaction)
         self._step(None, "mask", f"{counted(texts, 'text')} of logs, records and lineage were masked.", texts=texts)
+        for name in names:
+            self._end_on_store(name)
         words = [self._redaction.of(text) for text in warnings]
         return outside_places(self._home, self._certificate.tables, words, self._redaction)
 
@@ -129,6 +131,9 @@ class ErasureAttempt:
             self._cancel_own(ref)
             catch_up(self._home, ref)
             clear_ended(ref.layout)
+            if (store := self._store_of(name)) is not None:
+                store.clear_plans()
+                store.bring()
             seen = self.look(table)
             shown = sum(place.shown for place in seen.before)
             if failure is not None and not (shown or seen.staged):
@@ -156,6 +161,19 @@ class ErasureAttempt:
         erasure = Erasure(where, certificate.undecided, dry_run, certificate.reason, certificate.user)
         request = purge_request(self._home, ref, erasure)
         return replace(request, id=new_act_id("purge"), takes_realtime=not moves(ref), own_digest=table.digest)
+
+    def _store_of(self, name: str) -> PurgedStore | None:
+        from hybrid.replace.purge.purged_store import PurgedStore
+
+        return PurgedStore.of(self._home.table_context(self._home.table(name)))
+
+    def _end_on_store(self, name: str) -> None:
+        """Removes the older versions of what was masked since the purge, and lets followers take over what there is."""
+        store = self._store_of(name)
+        if store is not None:
+            store.require_provable()
+            store.announce(new_act_id("purge"))
+            store.remove_versions()
 
     def _cancel_own(self, table: TableRef) -> None:
         """Cancels what earlier attempts have planned: they may have been killed at any point of it."""
@@ -220,6 +238,9 @@ class ErasureAttempt:
 
     def refusal(self, name: str, copies: Sequence[CopyWithRows]) -> Refusal | None:
         """The refusal for copies with such rows, and for ones that cannot be looked at, which nothing removes."""
+        refusal = self._refusal_of_folders(name)
+        if refusal is not None:
+            return refusal
         unknown = [copy for copy in copies if copy.rows is None]
         left = unknown if self._certificate.dropped_copies else copies
         if not left:
@@ -229,6 +250,17 @@ class ErasureAttempt:
             hint = f"hybrid table drop {unknown[0].path.name} --purge, or hybrid table undrop {unknown[0].path.name}"
         words = "; ".join(copy.words for copy in left)
         return Refusal(f"'{name}' was dropped before: {words}.", hint=hint)
+
+    def _refusal_of_folders(self, name: str) -> Refusal | None:
+        """The refusal for halves on the store of a dropped table, of which no copy here tells what they have."""
+        store = self._store_of(name)
+        if store is None or self._certificate.dropped_copies:
+            return None
+        folders = store.folders_of_nobody(copies_on_store(self._home, name))
+        if not folders:
+            return None
+        hint = "hybrid erase run ... --dropped-copies removes it. To keep it, copy its objects elsewhere before"
+        return Refusal(f"'{name}' was dropped before: {store.words_of_folder(folders[0])}.", hint=hint)
 
     def refusal_of_override(self, name: str) -> Refusal | None:
         """The refusal while a table's boundary is set by hand, which would end the purge."""
@@ -258,6 +290,10 @@ class ErasureAttempt:
                     continue
                 remove_copy(copy.path)
                 self._step(table.table, "remove-copy", f"Removed {copy.words}.")
+            if (store := self._store_of(table.table)) is not None:
+                for folder in store.folders_of_nobody(copies_on_store(self._home, table.table)):
+                    store.remove_folder(folder)
+                    self._step(table.table, "remove-copy", f"Removed {store.words_of_folder(folder)}.")
 
     def _clear_spill(self) -> None:
         """Removes what killed processes have left of rows beyond their memory; a server that runs is using it."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hybrid.config.table_config import Half
 from hybrid.errors import HybridError
 from hybrid.operations.erasure_texts import kept_texts
-from hybrid.operations.purge import leftovers
+from hybrid.operations.purge import copies_on_store, leftovers
 from hybrid.operations.tables.drop import dropped_copies
 from hybrid.progress import counted
 
@@ -91,10 +91,20 @@ def outside_places(
     places += [_place(str(path), what, "whoever runs this home") for path, what in leftovers(home).items()]
     copies = (path for table in tables for path in dropped_copies(home, table.table))
     places += [_place(str(path), _COPY, "whoever runs this home: hybrid table drop COPY --purge") for path in copies]
+    places += [place for table in tables for place in _of_store(home, home.table(table.table))]
     if (database := home.catalog.server_url) is not None:
         places.append(_place(database, _DATABASE, "whoever runs the database"))
     places += [_place("not examined", text, "whoever runs this home; erase again afterwards") for text in words]
     return (*places, *(_place(*always) for always in _ALWAYS))
+
+
+def _of_store(home: Home, ref: TableRef) -> Iterator[Mapping[str, str]]:
+    """Homes beside the store of the warehouse, and what only that has of dropped tables."""
+    from hybrid.replace.purge.purged_store import PurgedStore
+
+    store = PurgedStore.of(home.table_context(ref))
+    for words in store.outside(copies_on_store(home, ref.name)) if store is not None else ():
+        yield _place(f"the store of '{ref.name}'", words, "whoever runs those homes, or the store")
 
 
 def _place(place: str, detail: str, who: str) -> Mapping[str, str]:

@@ -16,15 +16,16 @@ from hybrid.config.table_config import Half
 from hybrid.home.query_log import FLUSH_S, QUERIES, SLOW_QUERIES
 from hybrid.lake.entry_file import remove_unfinished
 from hybrid.lake.layout import TableLayout
-from hybrid.lake.lineage_archive import archive_file, kept_acts
+from hybrid.lake.lineage_archive import ARCHIVE_ENDING, archive_file, kept_acts
 from hybrid.lake.lock import half_lock
+from hybrid.lake.plan_store import publish_plans, rewrite_document
 from hybrid.logs import ROLES
 from hybrid.replace.purge.statements import kept_of, logged_states, mask_log, masked_act
 from hybrid.runtime import durable
 from hybrid.runtime.file_lock import is_locked
 from hybrid.runtime.rotated_file import rotation_paused
 from hybrid.sql.redaction import Redaction
-from hybrid.store.mirror import DEFINITION_FILE
+from hybrid.store.mirror import DEFINITION_FILE, mirror_at
 
 if TYPE_CHECKING:
     from hybrid.home.home import Home
@@ -35,7 +36,8 @@ _JSON_COLUMNS = frozenset({"arguments", "report", "error"})
 # Documents under the name that they have until they are whole.
 _UNFINISHED, _UNFINISHED_S = "*.part", 3600
 # Documents beside the halves, below a table's folder.
-_DOCUMENTS = ("plans/*/*.json", "plans/*/pushes/*/push.json", "purges/*.json")
+_PLAN_DOCUMENTS = ("plans/*/*.json", "plans/*/pushes/*/push.json")
+_RECORDS = "purges/*.json"
 
 
 def mask_texts(home: Home, tables: Iterable[str], redaction: Redaction) -> int:
@@ -48,13 +50,14 @@ def mask_texts(home: Home, tables: Iterable[str], redaction: Redaction) -> int:
     for name in tables:
         layout = home.layout(name)
         _remove_unfinished(layout)
-        count += sum(_mask_documents(path, redaction) for path in _documents(layout))
+        count += _mask_plans(layout, redaction)
+        count += sum(_mask_documents(path, redaction) for path in layout.root.glob(_RECORDS))
         for half in (half for half in Half if half in home.spec(name).halves):
             timeout_s = home.settings.lock_timeout_s  # no JVM commits here
             with half_lock(layout.lock(half), jvm_pid=None, timeout_s=timeout_s, waiting=home.progress.say):
                 remove_unfinished(layout.half(half))
                 count += mask_log(layout.half(half), redaction)
-                count += _mask_acts(archive_file(layout.half(half)), redaction)
+                count += _mask_acts(layout.half(half), redaction)
     return count
 
 
@@ -129,19 +132,30 @@ def _logs(home: Home) -> Iterator[Path]:
     return (path for path in sorted(folder.rglob("*")) if path.is_file()) if folder.is_dir() else iter(())
 
 
-def _documents(layout: TableLayout) -> Iterator[Path]:
-    for pattern in _DOCUMENTS:
-        yield from sorted(layout.root.glob(pattern))
-
-
 def _mask_documents(path: Path, redaction: Redaction) -> int:
     """Masks the free texts of a JSON document. 1 if it had some."""
     return _rewritten(path, lambda text: _masked_json(redaction, text))
 
 
-def _mask_acts(path: Path, redaction: Redaction) -> int:
-    """Masks the free texts of an archive, which has an act in each line. 1 if it had some."""
-    return _rewritten(path, lambda text: "\n".join(_masked_entry(redaction, line) for line in text.split("\n")))
+def _mask_plans(layout: TableLayout, redaction: Redaction) -> int:
+    """Masks the free texts of plans and of their states, which their list on a store has, too. How many had some."""
+    paths = [path for pattern in _PLAN_DOCUMENTS for path in sorted(layout.root.glob(pattern))]
+    count = sum(rewrite_document(path, lambda text: _masked_json(redaction, text)) for path in paths)
+    if count:
+        publish_plans(layout)
+    return count
+
+
+def _mask_acts(half: Path, redaction: Redaction) -> int:
+    """Masks the free texts of an archive, which has an act in each line. 1 if it had some. On a store, too."""
+
+    def masked(text: str) -> str:
+        return "\n".join(_masked_entry(redaction, line) for line in text.split("\n"))
+
+    mirror = mirror_at(half)
+    if mirror is not None:
+        mirror.rewrite(f"{mirror.key_of(half)}{ARCHIVE_ENDING}", lambda data: masked(data.decode()).encode())
+    return _rewritten(archive_file(half), masked)
 
 
 def _rewritten(path: Path, change: Callable[[str], str]) -> int:

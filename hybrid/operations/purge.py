@@ -22,7 +22,7 @@ from hybrid.progress import counted
 from hybrid.replace.purge.report import PurgeReport
 from hybrid.replace.purge.request import PurgeRequest
 from hybrid.sql.row_sql import condition_words, row_condition
-from hybrid.store.mirror import DEFINITION_FILE
+from hybrid.store.mirror import DEFINITION_FILE, half_keys
 
 if TYPE_CHECKING:
     from hybrid.home.home import Home
@@ -128,12 +128,22 @@ def _is_held(home: Home, table: TableRef) -> bool:
     )
 
 
+def copies_on_store(home: Home, name: str) -> set[str]:
+    """The folders of halves on the warehouse's store that dropped copies of a table have."""
+    return {key for path in dropped_copies(home, name) for key in half_keys(path).values()}
+
+
 def _outside(home: Home, table: TableRef, asked: PurgeRequest) -> Iterator[str]:
     """The places that a purge does not reach, in words."""
+    from hybrid.replace.purge.purged_store import PurgedStore
+
     for copy in copies_with_rows(home, table.name, asked.text, asked.undecided):
         name = copy.path.name
         options = f"`hybrid table undrop {name}` brings it back, `hybrid table drop {name} --purge` removes it"
         yield f"{copy.words}: {options}"
+    store = PurgedStore.of(home.table_context(table))
+    if store is not None:
+        yield from store.outside(copies_on_store(home, table.name))
     if table.spec.stream is not None:
         yield f"{table.spec.stream.words}: Kafka keeps messages as long as it is told to"
     yield "files that jobs, connectors and flows have read, and plans that were written with -o"

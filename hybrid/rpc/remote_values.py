@@ -23,7 +23,7 @@ from hybrid.query.revision import Revision, TableRevision
 from hybrid.replace.check_result import CheckResult
 from hybrid.replace.diff import Sample
 from hybrid.replace.lineage import EntryState, ReplacementEntry
-from hybrid.replace.purge.report import PurgeReading, PurgeReport, RemovedFile
+from hybrid.replace.purge.report import PurgeReading, PurgeReport, RemovedFile, StoreReading
 from hybrid.replace.report import JobReport
 from hybrid.runtime.json_values import epoch_ms
 from hybrid.table.boundary import INFINITE, Boundary, offsets_from_json
@@ -153,7 +153,8 @@ def purge_report(document: Document) -> PurgeReport:
     """The report of a purge."""
     before, after = (tuple(PurgeReading(**reading) for reading in document[name]) for name in ("before", "after"))
     files = tuple(RemovedFile(**file) for file in document["files"])
-    return value_of(PurgeReport, document, files=files, before=before, after=after)
+    store = StoreReading(**document["store"]) if document["store"] is not None else None
+    return value_of(PurgeReport, document, files=files, before=before, after=after, store=store)
 
 
 def table_export(document: Document) -> TableExport:

@@ -43,7 +43,7 @@ CLAIM_LOCK = "warehouse.lock"  # in the home's folder: held by the process that 
 DEFINITION_FILE = "definition.json"
 KEY_ENDING, ENTRY_ENDING = ".key", ".entry"
 _PULLING = "pulling"
-_THREADS = 8
+_THREADS, _ATTEMPTS = 8, 20
 # A file that was written just now is not on the store yet, so nobody asks.
 _NEW_S = 600.0
 _KEY = re.compile(r"[A-Z]+-[0-9a-f]{8}")
@@ -118,6 +118,23 @@ class Mirror:
         result = self.client.create(key, data) if before is None else self.client.replace(key, data, before.etag)
         refuse_silence(result, self.url, key)
         return result.outcome is PutOutcome.MADE
+
+    def rewrite(self, key: str, change: Callable[[bytes], bytes]) -> bytes | None:
+        """Change the bytes of an object in place. What it holds then; None without such an object.
+
+        ConflictError when another home writes the warehouse, StoreError when the store does not answer. `change` gives
+        equal bytes for equal ones, so whoever was faster has made the same change.
+        """
+        for _ in range(_ATTEMPTS):
+            content = self.client.get(key)
+            # Behind the look: whoever takes the warehouse over writes the object after that.
+            self.require_writable(is_recent_enough=False)
+            if content is None:
+                return None
+            data = change(content.data)
+            if data == content.data or self.try_put(key, data, content):
+                return data
+        raise self.contended(key)
 
     def contended(self, key: str) -> ConflictError:
         """The error for an object that others write again and again."""

@@ -5,7 +5,7 @@ killed in between, so no commit is acknowledged for a table that the store does 
 tombstone: the object is only ever replaced, on the condition that nobody else has replaced it. It is read before
 everything that it is made of, and before the look at who writes: what was read later than that look may be newer.
 
-It also names the list of the table's plans: see `hybrid.store.published_plans`.
+It also names the list of the table's plans, see `hybrid.store.published_plans`, and the table's latest purge.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from hybrid.store.conditional_put import ObjectContent
 from hybrid.store.mirror import DEFINITION_FILE, Mirror, half_keys
 from hybrid.store.published_plans import HALVES, PLANS, PlanState, listed_plans, put_list, remove_list
 
-_PUT, _DROPPED = "put", "dropped"
+_PUT, _DROPPED, _PURGE = "put", "dropped", "purge"
 _ATTEMPTS = 20
 
 # What file of each table's definition this process knows to be on the store.
@@ -40,6 +40,7 @@ class PublishedTable:
     halves: Mapping[str, str]
     damage: str = ""  # why it cannot be read; it has no document and no halves then
     plans: str | None = None
+    purge: str | None = None  # the id of the latest purge: who follows removes what it removed
 
 
 def definition_key(table: str) -> str:
@@ -47,10 +48,12 @@ def definition_key(table: str) -> str:
     return f"{table}/{DEFINITION_FILE}"
 
 
-def publish_definition(mirror: Mirror, table: Path, *, with_plans: bool = False) -> None:
+def publish_definition(mirror: Mirror, table: Path, *, with_plans: bool = False, purge: str | None = None) -> None:
     """Put a table's definition on the store, unless it is there as it is here. Nothing for a table without one.
 
-    `with_plans`: its plans, too. ConflictError when another home writes the warehouse.
+    `with_plans`: its plans, too. `purge`: with the id of a purge that has removed rows.
+
+    ConflictError when another home writes the warehouse.
     """
     path, refused = table / DEFINITION_FILE, dict[str, Any]()
     for _ in range(_ATTEMPTS):
@@ -59,13 +62,13 @@ def publish_definition(mirror: Mirror, table: Path, *, with_plans: bool = False)
         except FileNotFoundError:
             return
         stamp = status.st_ino, status.st_mtime_ns
-        if not with_plans and _PUBLISHED.get((mirror.url, table)) == stamp:
+        if not with_plans and purge is None and _PUBLISHED.get((mirror.url, table)) == stamp:
             return
         content = mirror.client.get(definition_key(table.name))
         there = {} if content is None else _without_put(_parsed(mirror, table.name, content))
         mirror.require_writable(is_recent_enough=False)
         _remove_list(mirror, table.name, refused, there)  # its condition can no longer hold
-        document = _document(mirror, table, there, with_plans=with_plans)
+        document = _document(mirror, table, there, with_plans=with_plans, purge=purge)
         if document is None:
             return
         if document == there or _try_replace(mirror, table.name, document, content):
@@ -83,7 +86,9 @@ def _remove_list(mirror: Mirror, table: str, before: Mapping[str, Any], now: Map
             remove_list(mirror, table, before)
 
 
-def _document(mirror: Mirror, table: Path, there: Mapping[str, Any], *, with_plans: bool) -> dict[str, Any] | None:
+def _document(
+    mirror: Mirror, table: Path, there: Mapping[str, Any], *, with_plans: bool, purge: str | None
+) -> dict[str, Any] | None:
     """What a table's definition on the store has to be; `there` is what it is. None for a table dropped just now."""
     path, halves = table / DEFINITION_FILE, half_keys(table)
     try:
@@ -92,9 +97,12 @@ def _document(mirror: Mirror, table: Path, there: Mapping[str, Any], *, with_pla
         return None
     except (ValueError, TypeError) as error:
         raise DataError(f"{path} is damaged: {error}", hint="hybrid doctor") from error
-    listed = there.get(PLANS) if there.get(HALVES) == halves else None
-    plans = put_list(mirror, table, there) if with_plans else listed
-    return document if plans is None else {**document, PLANS: plans}
+    kept = there if there.get(HALVES) == halves else {}
+    more = {
+        PLANS: put_list(mirror, table, there) if with_plans else kept.get(PLANS),
+        _PURGE: purge or kept.get(_PURGE),
+    }
+    return {**document, **{name: value for name, value in more.items() if value is not None}}
 
 
 def withdraw_definition(mirror: Mirror, table: str, halves: Mapping[str, str]) -> bool:
@@ -127,8 +135,8 @@ def published_table(mirror: Mirror, name: str) -> PublishedTable | None:
     document = _without_put(_parsed(mirror, name, content))
     if document.get(_DROPPED):
         return None
-    halves, plans = document.pop(HALVES, {}), document.pop(PLANS, None)
-    return PublishedTable(name, document, halves, plans=plans)
+    halves, plans, purge = document.pop(HALVES, {}), document.pop(PLANS, None), document.pop(_PURGE, None)
+    return PublishedTable(name, document, halves, plans=plans, purge=purge)
 
 
 def published_plans(mirror: Mirror, table: PublishedTable) -> Mapping[str, PlanState]:

@@ -15,7 +15,7 @@ from hybrid.store.store_location import StoreKind, StoreLocation, check_endpoint
 from hybrid.store.store_remedies import remedy
 
 if TYPE_CHECKING:
-    from obstore.store import AzureStore, ClientConfig, GCSStore, S3Store
+    from obstore.store import AzureStore, ClientConfig, GCSStore, S3Config, S3Store
 
 _S3_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 _AZURE_ENDPOINTS = ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT")
@@ -88,6 +88,18 @@ def _open_s3(location: StoreLocation, tuning: StoreTuning) -> StoreBackend:
         retry_config={"max_retries": 0},
     )
     return StoreBackend(store, lambda: sign(store, "GET", "-", timedelta(seconds=1)).partition("?")[0])
+
+
+def open_s3_at(bucket: str, tuning: StoreTuning, address: str = "") -> S3Store:
+    """A bucket of S3 to sign requests for.
+
+    `address`: that of the bucket, which may go on as that of a request; else it is made from the environment.
+    """
+    from obstore.store import S3Store
+
+    endpoint = address or _named_endpoint(_S3_ENDPOINTS) or ""
+    config: S3Config = {"endpoint": address, "virtual_hosted_style_request": True} if address else {}
+    return S3Store(bucket, config=config, client_options=_client_options(tuning, endpoint))
 
 
 def _open_azure(location: StoreLocation, tuning: StoreTuning) -> StoreBackend:

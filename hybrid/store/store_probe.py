@@ -29,7 +29,10 @@ _CONDITIONS = {
     StoreKind.GOOGLE: ("generation 0", "the generation"),
 }
 _SOFT_DELETE = "soft delete, which keeps what was deleted for some days, is not seen from here"
-_VERSIONS = "Use a bucket without versioning and object lock: values that a purge removes would stay in old versions."
+_VERSIONS = (
+    "Use a bucket without versioning and object lock: what vacuum removes stays in old versions, and on S3 a purge "
+    "needs further rights to remove them."
+)
 
 
 class Verdict(StrEnum):

@@ -21,6 +21,7 @@ from hybrid.operations.warehouse.sync import warehouse_status
 from hybrid.operations.warehouse.writer_sign import SignGiver
 from hybrid.rpc.table_verbs import table_list
 from hybrid.serve.warehouse_keeper import Standby, Writer
+from hybrid.store.published_definition import publish_definition
 from tests.operations.pinned_homes import SERVERS, pinned_home, requests_counted, table_on
 from tests.operations.warehouse_homes import (
     Killed,
@@ -127,6 +128,20 @@ def test_another_list_of_servers_moves_tables(writer: Home, url: str, tmp_path: 
     WarehouseFollower(home).look()
     assert on_disk(home) == home.table_names() == ALL and not home.remote.names()
     assert all(segments(home, name) == ["a", "b"] for name in ALL)
+
+
+def test_a_table_that_left_is_removed_at_once_when_rows_of_it_are_purged(
+    writer: Home, url: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "q"
+    WarehouseFollower(pinned_home(folder, url, 0)).look()
+    home = pinned_home(folder, url, 1)
+    follower = WarehouseFollower(home)
+    follower.look()
+    assert on_disk(home) == sorted([FIRST, SECOND])
+    publish_definition(mirror_of(writer), writer.layout(FIRST).root, purge="purge-1")
+    soon(follower)
+    assert on_disk(home) == [SECOND]
 
 
 def test_a_table_that_cannot_be_listed_as_remote_stays(writer: Home, url: str, tmp_path: Path) -> None:

@@ -14,11 +14,11 @@ import pytest
 
 from hybrid.errors import ConflictError
 from hybrid.home.home import Home
-from hybrid.lake import plans, pushes
+from hybrid.lake import plans, pushes, unneeded_plans
 from hybrid.lake.failpoints import PLAN_STEPS
 from hybrid.lake.plans import DesiredState
 from hybrid.lake.pushes import PushState
-from hybrid.operations.warehouse import follow, mirrored_plans
+from hybrid.operations.warehouse import follow
 from hybrid.operations.warehouse.follow import WarehouseFollower
 from hybrid.operations.warehouse.pull import pull_warehouse
 from hybrid.operations.warehouse.sync import sync_warehouse
@@ -314,7 +314,7 @@ def test_a_list_that_is_about_to_be_named_is_put_again(
     assert published is not None
 
     def meanwhile() -> None:
-        assert mirrored_plans.remove_unneeded(home, mirror, published) == 1
+        assert unneeded_plans.remove_unneeded(mirror, published) == 1
 
     with frozen_at(monkeypatch, published_definition, "_try_replace", meanwhile):
         wish(home, DesiredState.PAUSE)
@@ -334,7 +334,7 @@ def test_a_former_home_that_was_clearing_up_removes_nothing_of_its_successors(
         pull_warehouse(other, take_over=True)
         make_plan(other, "backfill-2")
 
-    real = mirrored_plans.remove_unneeded
+    real = unneeded_plans.remove_unneeded
 
     def frozen(*args: Any) -> int:
         meanwhile()

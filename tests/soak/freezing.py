@@ -26,15 +26,14 @@ from tests.s3_server import s3_server
 from tests.soak.harness import JVM_OPTIONS
 
 # The verb of `frozen_worker` that commits each kind, by the test that freezes it: of tables with a stream, of what
-# corrects their rows, and of tables that files fill.
+# corrects their rows, of tables that files fill, and of what removes their rows for good.
 STREAM_VERBS = {"ingest": "ingest", "seal": "seal", "move": "move", "boundary": "boundary", "evolve": "evolve",
                 "start": "ingest", "reset": "reset", "create": "create"}  # fmt: skip
 CORRECTION_VERBS = {"replace": "correct", "revert": "revert", "replay": "replay", "claim": "claim",
                     "release": "release"}  # fmt: skip
 FILE_VERBS = {"history": "ingest", "retention": "retention", "merge": "merge", "backfill": "backfill", "flow": "flow",
               "refresh": "refresh"}  # fmt: skip
-# Kinds that a warehouse on a store does not have, with the verb that is refused.
-REFUSED_VERBS = {"purge": "purge"}
+PURGE_VERBS = {"purge": "purge"}
 ANSWER_S = 120.0
 
 
@@ -115,7 +114,7 @@ class Homes:
         before it does the verb. The first one is refused, with what to do, unless its commit was done before the
         take-over: then that it learns of it is all that may come.
         """
-        verb = verb or {**STREAM_VERBS, **CORRECTION_VERBS, **FILE_VERBS}[failpoint.partition(".")[0]]
+        verb = verb or {**STREAM_VERBS, **CORRECTION_VERBS, **FILE_VERBS, **PURGE_VERBS}[failpoint.partition(".")[0]]
         frozen, self.writer = self.writer, self.other
         self.other = frozen
         frozen.freeze(verb, table, failpoint)
@@ -151,7 +150,9 @@ class Homes:
 
 def is_done_at(failpoint: str) -> bool:
     """Whether the store has the commit at this point."""
-    return failpoint.endswith("after") or failpoint.startswith(("store.put", "store.linked", "plan.removed"))
+    return failpoint.endswith("after") or failpoint.startswith(
+        ("store.put", "store.linked", "plan.removed", "purge.announced")
+    )
 
 
 def failpoints_of(kinds: Iterable[str]) -> list[str]:

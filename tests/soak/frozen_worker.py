@@ -65,7 +65,8 @@ def do(home: Path, verb: str, table: str, files: Path) -> None:
             case "flow" | "refresh":
                 run_flows(hy, files / f"{table}.py", is_refresh=verb == "refresh")
             case "purge":
-                hy.table(table).purge(Erasure("rev = 0"))
+                lowest = hy.query(f"select min(rev) from {table}").rows[0][0]  # what corrections have replaced
+                hy.table(table).purge(Erasure(f"rev < {int(lowest)}"))
             case _:
                 worker.VERBS[verb](hy, table)
 

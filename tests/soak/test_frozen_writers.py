@@ -2,7 +2,8 @@
 
 When the first one goes on it commits nothing, and every event is there once. The two homes take turns, so each of them
 also comes back after it was refused. Here are the commits to tables with a stream; `test_frozen_corrections.py` has
-what corrects their rows, `test_frozen_loads.py` tables that files fill.
+what corrects their rows, `test_frozen_loads.py` tables that files fill, `test_frozen_purges.py` what removes rows for
+good.
 """
 
 from pathlib import Path
@@ -14,7 +15,7 @@ from tests.s3_server import needs_s3
 from tests.soak.freezing import (
     CORRECTION_VERBS,
     FILE_VERBS,
-    REFUSED_VERBS,
+    PURGE_VERBS,
     STREAM_VERBS,
     Homes,
     failpoints_of,
@@ -28,8 +29,8 @@ REPEATED = ("ingest", "seal", "move", "boundary", "evolve")
 BEFORE = {"move": "ingest"}
 
 
-def test_every_kind_of_commit_is_frozen_or_refused() -> None:
-    assert {*STREAM_VERBS, *CORRECTION_VERBS, *FILE_VERBS, *REFUSED_VERBS} == set(ACT_KINDS)
+def test_every_kind_of_commit_is_frozen() -> None:
+    assert {*STREAM_VERBS, *CORRECTION_VERBS, *FILE_VERBS, *PURGE_VERBS} == set(ACT_KINDS)
 
 
 @needs_s3

@@ -3,8 +3,8 @@
 Each look asks for the next version of REALTIME's log, of OFFLINE's, and of REALTIME's again: if that has not changed,
 both halves were so at one moment (R4). Files are brought first, then OFFLINE's entries and REALTIME's, one right behind
 the other. That is three requests a table and look, and one for each new file and entry. The tables are listed, and each
-one's definition read, every `TABLES_S`: it says whether the table's plans have changed. Once a day everything is
-listed, and what the store no longer has is removed.
+one's definition read, every `TABLES_S`: it says whether the table's plans have changed, and whether rows were purged:
+then what the store no longer has is removed at once. Once a day everything is listed, and what it no longer has goes.
 
 A server with pinned tables brings and follows only those (`hybrid.operations.warehouse.pinned_tables`), until it is
 about to take over.
@@ -35,6 +35,7 @@ from hybrid.operations.warehouse.mirrored_tables import (
 )
 from hybrid.operations.warehouse.pinned_tables import PinnedTables
 from hybrid.operations.warehouse.pull import pull_warehouse
+from hybrid.operations.warehouse.purged_tables import drop_purged
 from hybrid.store.published_definition import PublishedTable, published_tables
 
 if TYPE_CHECKING:
@@ -55,6 +56,8 @@ class WarehouseFollower:
         self._newest: dict[Path, int] = {}
         self._checkpoint: dict[Path, int] = {}
         self._plans: dict[str, str | None] = {}  # the list of plans of each table that is here
+        self._purges: dict[str, str | None] = {}  # the latest purge of each table that was taken over here
+        self._purged: Sequence[PublishedTable] = ()  # those with a newer one
         self._pulled_at = self._listed_at = -WHOLE_S
         self._complaints = Lasting()
 
@@ -74,6 +77,9 @@ class WarehouseFollower:
         count = 0
         for name in self._home.definitions.names():
             count += self._each(name, partial(self._follow_table, self._mirror.folder / name)) or 0
+        for table in self._purged:  # behind its commits
+            self._each(table.name, partial(self._drop_purged, table))
+        self._purged = ()
         return count
 
     def _pull(self) -> None:
@@ -123,7 +129,9 @@ class WarehouseFollower:
             self._each(table.name, partial(self._bring_table, table))
             self._newest.clear()
         set_aside_dropped(self._home, self._mirror, [table.name for table in published])
-        self._pinned.end()
+        purged = [table for table in published if table.purge not in (None, self._purges.get(table.name))]
+        self._purged = [table for table in purged if is_there(self._mirror, table)]
+        self._pinned.end(purged)
 
     def _bring_table(self, table: PublishedTable) -> None:
         pull_table(self._home, self._mirror, table, trims=True)
@@ -133,6 +141,10 @@ class WarehouseFollower:
         if self._plans.get(table.name) != table.plans:
             bring_plans(self._mirror, table)
             self._plans[table.name] = table.plans
+
+    def _drop_purged(self, table: PublishedTable) -> None:
+        if drop_purged(self._home, self._mirror, table):
+            self._purges[table.name] = table.purge
 
     def _is_reachable(self, table: Path) -> bool:
         """Whether the store still has the version that the mirror ends with: its log may be cleaned beyond it."""

@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 import logging
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hybrid.lake.staging import owned_names
+from hybrid.lake.store_refresh import has_same_bytes
 from hybrid.operations.warehouse.home_mirror import require_mirror
 from hybrid.runtime import durable
 from hybrid.store.mirror import Mirror, for_all
@@ -28,8 +28,8 @@ from hybrid.store.plan_files import (
     ROWS,
     WANTED_FILE,
 )
-from hybrid.store.published_definition import PublishedTable, published_plans, published_table, rewrite_definition
-from hybrid.store.published_plans import LIST_ENDING, PlanState, merged, needed_when_over, plans_here, plans_key
+from hybrid.store.published_definition import PublishedTable, published_plans, published_table
+from hybrid.store.published_plans import PlanState, merged, plans_here, plans_key
 from hybrid.store.store_client import ListedObject
 
 if TYPE_CHECKING:
@@ -122,8 +122,8 @@ class _PulledPlan:
 
     def _fetch(self, paths: Mapping[str, Path]) -> None:
         items = [(self._files[name], path) for name, path in paths.items()]
-        lacking = [(item, path) for item, path in items if not path.is_file() or path.stat().st_size != item.size]
-        for_all(lambda task: self._mirror.fetch(task[0].key, task[1], task[0].size), lacking)
+        lacking = [(item, path) for item, path in items if not _is_there(path, item)]
+        for_all(lambda task: self._mirror.fetch(task[0].key, task[1]), lacking)
         self._fetched += [item for item, _ in lacking]
 
 
@@ -137,53 +137,15 @@ def plans_apart(home: Home, table: str) -> list[str]:
     return sorted(plan_id for plan_id in wanted if plan_id not in here or wanted[plan_id] != listed.get(plan_id))
 
 
-def remove_unneeded(home: Home, mirror: Mirror, table: PublishedTable) -> int:
-    """Remove objects of a table's plans on the store that nobody needs; their number. Only in the home that writes.
-
-    A crash leaves them: files of a plan that was never listed, rows of one that is over, lists that another replaced.
-    """
-    half_key = table.halves.get("OFFLINE")
-    if half_key is None:
-        return 0
-    prefix, layout = f"{plans_key(table.name, half_key)}/", home.layout(table.name)
-    keys = [item.key for item in mirror.client.list_below(prefix.rstrip("/"))]
-    if not keys:
-        return 0
-    # Both behind the list of objects: it may have plans of a home that has taken over since the look before.
-    mirror.ownership.require(is_recent_enough=False)
-    table = published_table(mirror, table.name) or table
-    busy = owned_names(layout.root / "staging")  # before the look at the folders: what is ready goes from here to there
-    here, listed = plans_here(layout.root), published_plans(mirror, table)
-    names = [key.removeprefix(prefix) for key in keys]
-    unneeded = [name for name in names if "/" in name and _is_unneeded(name, here, listed, busy)]
-    lists = [name for name in names if name.endswith(LIST_ENDING)]
-    if lists != [f"{table.plans}{LIST_ENDING}"]:
-        rewrite_definition(mirror, table.name)  # so that a list which is about to be named cannot be any more
-        newer = published_table(mirror, table.name)
-        unneeded += [name for name in lists if newer is not None and name != f"{newer.plans}{LIST_ENDING}"]
-    for_all(lambda name: mirror.client.delete(f"{prefix}{name}"), unneeded)
-    return len(unneeded)
-
-
-def _is_unneeded(
-    name: str, here: Mapping[str, PlanState], listed: Mapping[str, PlanState], busy: Sequence[str]
-) -> bool:
-    """Whether nobody needs a file of a plan; `name` is its path below the table's plans."""
-    plan_id, _, below = name.partition("/")
-    part = below.partition("/")[0]
-    if plan_id in busy or any(part.startswith(f"{name}.") for name in busy):
-        return False
-    plans = [plans[plan_id] for plans in (here, listed) if plan_id in plans]
-    if not plans:
-        return True
-    if needed_when_over(below):
-        return False
-    is_over = plan_id in listed and listed[plan_id].is_over
-    return is_over or (part != ROWS and not any(part in plan.pushes.values() for plan in plans))
-
-
 def _remove(folder: Path) -> None:
     """Remove a plan's folder, or a push's. Its document goes first: it is never seen in part."""
     for name in (*_DOCUMENTS, PUSH_FILE):
         (folder / name).unlink(missing_ok=True)
     shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_there(path: Path, item: ListedObject) -> bool:
+    """Whether a file is there as it is on the store. Rows never change under their name; a purge changes documents."""
+    if path.suffix == ".json":
+        return has_same_bytes(path, item)
+    return path.is_file() and path.stat().st_size == item.size

@@ -18,13 +18,16 @@ from typing import TYPE_CHECKING
 
 from hybrid.errors import ConflictError, DataError
 from hybrid.lake.checkpoint import HINT, hinted_version
+from hybrid.lake.entry_file import is_same_commit, replace_entry
 from hybrid.lake.half_head import forget_head
 from hybrid.lake.lineage_archive import ARCHIVE_ENDING, archive_file
 from hybrid.lake.log_entries import entry_path, newest_entry
 from hybrid.lake.store_log import entry_of, link_brought, versions_after
+from hybrid.lake.store_refresh import HalfObjects, refresh_log
 from hybrid.operations.tables.drop import folder_aside
 from hybrid.operations.warehouse.home_mirror import halves_of, locked
 from hybrid.operations.warehouse.mirrored_plans import bring_plans
+from hybrid.operations.warehouse.purged_tables import drop_purged
 from hybrid.progress import counted
 from hybrid.runtime import durable
 from hybrid.store.mirror import DEFINITION_FILE, Mirror, for_all, half_keys, key_file
@@ -80,9 +83,15 @@ def pull_table(
             pulled.link()
         for pulled in pulls:
             pulled.end()
+            if table.purge is not None:  # what it has written again
+                refresh_log(
+                    mirror, pulled.listing.half, HalfObjects.of(mirror, pulled.listing.half, pulled.listing.log)
+                )
             if trims:
                 trim_half(mirror, pulled.listing)
     bring_definition(mirror, table)
+    if trims and table.purge is not None:
+        drop_purged(home, mirror, table)
     plans = bring_plans(mirror, table, keeps_plans=keeps_plans)  # a table does without them, if they are damaged
     return [*(item for pulled in pulls for item in pulled.fetched), *plans]
 
@@ -245,8 +254,11 @@ def _require_same(mirror: Mirror, half: Path, newest: int, entries: dict[int, Li
     if item is None and entries and newest < min(entries):
         return
     if item is not None:
-        content = mirror.client.get(item.key)
-        if content is not None and content.data == entry_path(half, newest).read_bytes():
+        text, path = entry_of(mirror, half, newest), entry_path(half, newest)
+        here = path.read_text(encoding="utf-8")
+        if text is not None and is_same_commit(text, here):
+            if text != here:  # a purge has written it again
+                replace_entry(path, text)
             return
     raise ConflictError(
         f"{half}: its log is not that of {mirror.url}: version {newest} differs. Nothing of this half was changed.",

@@ -59,8 +59,11 @@ class PinnedTables:
         """A table is here now."""
         self.home.remote.remove(table)
 
-    def end(self) -> None:
-        """Remove tables that are pinned here no more."""
+    def end(self, purged: Sequence[PublishedTable] = ()) -> None:
+        """Remove tables that are pinned here no more: what they leave behind an hour later, or at once if `purged`.
+
+        A statement that reads a file which goes begins again, as with any purge.
+        """
         if self.pinning is None:
             return
         # A table whose definition on the store is damaged is not among them: it stays as it is.
@@ -68,10 +71,11 @@ class PinnedTables:
         for name in self.home.definitions.names():
             if name in remote and not self.is_here(name):
                 (self.mirror.folder / name / DEFINITION_FILE).unlink(missing_ok=True)  # nobody opens it from here on
-        now = time.time()
+        now, purged_names = time.time(), {table.name for table in purged}
         for folder in self.mirror.folder.glob("[!.]*"):
             is_left_behind = bool(half_keys(folder)) and not (folder / DEFINITION_FILE).exists()
-            if is_left_behind and not self.is_here(folder.name) and now - folder.stat().st_mtime >= self.read_s:
+            wait_s = 0.0 if folder.name in purged_names else self.read_s
+            if is_left_behind and not self.is_here(folder.name) and now - folder.stat().st_mtime >= wait_s:
                 self._remove(folder)
         for folder in self.mirror.folder.glob(f"{_UNPINNED}*"):  # also what a killed process has left
             shutil.rmtree(folder, ignore_errors=True)

@@ -68,7 +68,7 @@ def pull_warehouse(
         raise errors[0]
     # What the home that writes has and the store does not list is new, not dropped: see `sync`.
     gone = [] if is_mine else set_aside_dropped(home, mirror, [table.name for table in published])
-    pinned.end()
+    pinned.end([table for table in published if table.purge is not None])
     mark(mirror.folder, mirror.url)
     remote = len(published) - len(here)
     are = "is" if remote == 1 else "are"

@@ -10,9 +10,10 @@ from hybrid.errors import HybridError
 from hybrid.lake.log import open_half
 from hybrid.lake.log_entries import newest_entry
 from hybrid.lake.store_log import align, staged_entry, versions_after
+from hybrid.lake.unneeded_plans import remove_unneeded
 from hybrid.operations.tables.drop import dropped_copies, withdraw_dropped
 from hybrid.operations.warehouse.home_mirror import WarehouseReport, halves_of, locked, require_mirror
-from hybrid.operations.warehouse.mirrored_plans import bring_plans, remove_unneeded
+from hybrid.operations.warehouse.mirrored_plans import bring_plans
 from hybrid.operations.warehouse.mirrored_tables import pull_table
 from hybrid.operations.warehouse.pinned_tables import PinnedTables
 from hybrid.operations.warehouse.push import push_half, push_schemas
@@ -148,7 +149,7 @@ def sync_warehouse(home: Home) -> WarehouseReport:
         if home.definitions.find(published.name) is not None:
             try:
                 plan_files += len(bring_plans(mirror, published, keeps_plans=True))
-                unneeded += remove_unneeded(home, mirror, published)
+                unneeded += remove_unneeded(mirror, published)
             except HybridError as error:
                 errors.append(error)
         elif (copy := _dropped_copy(home, published)) is None:

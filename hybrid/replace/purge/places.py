@@ -51,8 +51,9 @@ def places(layout: TableLayout, halves: Iterable[tuple[Half, HalfSnapshot]]) -> 
 def clear_ended(layout: TableLayout) -> None:
     """Removes staged rows that nobody will swap in: of ended plans and replacements, left by killed processes."""
     for plan_id in plans.plan_ids(layout):
-        has_ended = plans.desired_state_of(layout, plan_id).wish in {DesiredState.CANCEL, DesiredState.ENDED}
-        if has_ended or _is_done(layout, plan_id):
+        if plans.desired_state_of(layout, plan_id).wish in {DesiredState.CANCEL, DesiredState.ENDED}:
+            plans.remove_rows(layout, plan_id)  # on a store `PurgedStore.clear_plans` removes those of all at once
+        elif _is_done(layout, plan_id):
             plans.discard_rows(layout, plan_id)
     for entry, state in pushes.left_behind(layout):
         pushes.remove_left(layout, entry.id, state)

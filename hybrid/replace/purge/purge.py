@@ -10,6 +10,9 @@ The steps, and the state after a crash in each (the next purge does the rest):
   read every place again; once more if any such row   done, except for the record
   remains (delete markers are removed last)
   keep the record                                     done
+
+In a warehouse on an object store each removal is made there first, and each reading begins with what the store has:
+see `purged_store`.
 """
 
 from __future__ import annotations
@@ -17,25 +20,35 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
 from hybrid.config.table_config import Half
-from hybrid.errors import ConflictError, OvertakenError
+from hybrid.errors import ConflictError, OvertakenError, StoreError
 from hybrid.lake import plans
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.table_context import TableContext
 from hybrid.progress import counted
 from hybrid.replace.purge.places import clear_ended
+from hybrid.replace.purge.purged_store import PurgedStore
 from hybrid.replace.purge.remove import remove_dead
-from hybrid.replace.purge.report import PurgeReading, PurgeReport, RemovedFile, incomplete, keep, sentence_of
+from hybrid.replace.purge.report import (
+    PurgeReading,
+    PurgeReport,
+    RemovedFile,
+    incomplete,
+    incomplete_for,
+    keep,
+    sentence_of,
+    store_words,
+)
 from hybrid.replace.purge.request import PurgeRequest, PurgeScope, require_purgeable
 from hybrid.replace.purge.rewrite import is_overridden, refuse_override, tell, write_anew
 from hybrid.replace.purge.scan import MatchingRows
 from hybrid.replace.purge.survey import Survey, survey
 from hybrid.runtime import durable
 from hybrid.runtime.file_lock import try_lock
-from hybrid.store.mirror import mirror_at
 
 _ROUNDS_MAX, _TRIES_MIN = 6, 2
 _LATER = (
@@ -50,24 +63,15 @@ def purge(table: TableContext, asked: PurgeRequest, outside: Sequence[str] = ())
     ConflictError while a query shows a matching row, while a boundary override is set, or while a plan or an open
     replacement has staged a matching row. Also while another purge of the table runs, or when the purge is not
     complete. SpecError for a table that cannot be purged. A dry run reports what there is. `outside` is added to the
-    record.
+    record. StoreError when the store of the warehouse does not answer: the record says that the purge is not complete.
     """
     offline = table.half(Half.OFFLINE).offline if Half.OFFLINE in table.spec.halves else None
     require_purgeable(table.spec, offline, asked.reads)
-    if not asked.dry_run:
-        refuse_store(table.layout.root)
+    store = None if asked.dry_run else PurgedStore.of(table)
+    if store is not None:
+        store.require_provable()
     with _alone(table.layout), table.staging(asked.id) as folder:
-        return _Work(PurgeScope(table, asked, folder), tuple(outside)).run()
-
-
-def refuse_store(folder: Path) -> None:
-    """ConflictError in a warehouse on an object store: older versions of objects may keep what was removed."""
-    if mirror_at(folder) is not None:
-        raise ConflictError(
-            f"Rows cannot be removed for good from {folder.name}: its warehouse is on an object store, which may keep "
-            "older versions of objects. Nothing was changed.",
-            hint="Delete the rows (hybrid backfill), and let vacuum and the bucket's own rules remove old objects.",
-        )
+        return _Work(PurgeScope(table, asked, folder), tuple(outside), store).run()
 
 
 @contextmanager
@@ -80,10 +84,10 @@ def _alone(layout: TableLayout) -> Iterator[None]:
 
 
 class _Work:
-    """One purge in progress, with its running totals."""
+    """One purge in progress, with its running totals. `store` is that of a warehouse on one."""
 
-    def __init__(self, scene: PurgeScope, outside: tuple[str, ...]) -> None:
-        self._scene, self._outside = scene, outside
+    def __init__(self, scene: PurgeScope, outside: tuple[str, ...], store: PurgedStore | None) -> None:
+        self._scene, self._outside, self._store = scene, outside, store
         self._rows: dict[str, int] = defaultdict(int)
         self._files: list[RemovedFile] = []
         self._samples = 0
@@ -95,21 +99,39 @@ class _Work:
             seen = survey(scene, 0)
             return self._report(seen, (), _would(scene, seen))
         clear_ended(scene.table.layout)
-        before = seen = survey(scene, 0)
+        if self._store is not None:
+            self._store.clear_plans()
+        before = seen = self._look(0)
         _refuse(scene, seen)
-        for number in range(1, _ROUNDS_MAX + 1):
-            did_something = self._round(seen, number)
-            say("Reading every file again.")
-            seen = survey(scene, number)
-            if seen.is_clean or (number >= _TRIES_MIN and not did_something):
-                break
+        try:
+            for number in range(1, _ROUNDS_MAX + 1):
+                did_something = self._round(seen, number)
+                say("Reading every file again.")
+                seen = self._look(number)
+                if seen.is_clean or (number >= _TRIES_MIN and not did_something):
+                    break
+            if self._store is not None:
+                self._store.announce(scene.asked.id)
+        except StoreError as error:
+            keep(scene.table.layout, self._report(before, (), incomplete_for(scene.table.name, error)))
+            raise
         return self._ended(before, seen)
+
+    def _look(self, number: int) -> Survey:
+        """A reading of every place, of the store too where the warehouse is on one."""
+        if self._store is None:
+            return survey(self._scene, number)
+        self._store.bring()
+        seen = survey(self._scene, number)
+        return replace(seen, on_store=self._store.left(seen.halves)) if number else seen
 
     def _round(self, seen: Survey, number: int) -> bool:
         """Removes what the survey found. True when anything was removed, or another commit was first."""
         before = sum(self._rows.values()), len(self._files)
         was_overtaken = not self._rewrite(seen)
         self._remove(seen, is_first=number == 1)
+        if self._store is not None:
+            self._store.remove_rest(seen.halves)
         return was_overtaken or before != (sum(self._rows.values()), len(self._files))
 
     def _ended(self, before: Survey, seen: Survey) -> PurgeReport:
@@ -117,6 +139,7 @@ class _Work:
         name = self._scene.table.name
         if seen.is_clean:
             sentence = sentence_of(name, self._rows, len(self._files), seen.readings)
+            sentence += store_words(self._store.reading()) if self._store is not None else ""
         else:
             sentence = incomplete(name, _left(seen))
         report = self._report(before, seen.readings, sentence, seen)
@@ -204,6 +227,7 @@ class _Work:
             remembered=last.remembered,
             outside=(*self._outside, *self._staging()),
             sentence=sentence,
+            store=self._store.reading() if self._store is not None else None,
         )
 
     def _staging(self) -> list[str]:
@@ -276,4 +300,6 @@ def _left(seen: Survey) -> str:
     parts = [f"{counted(goes, 'row')} of current versions"] if goes else []
     if dead:
         parts.append(f"file {dead[0].path.name} (of {counted(len(dead), 'file')}), which no version of the log names")
-    return "; ".join([*parts, *seen.torn[:3], *(f"values in {name}" for name in seen.remembered[:3])])
+    return "; ".join(
+        [*parts, *seen.torn[:3], *(f"values in {name}" for name in seen.remembered[:3]), *seen.on_store[:3]]
+    )

@@ -25,6 +25,25 @@ class RemovedFile:
 
 
 @dataclass(frozen=True)
+class StoreReading:
+    """What a purge read and removed on a store: the objects of the table in its last list, compared with the mirror's.
+
+    `brought` counts objects that the mirror lacked or had otherwise, `deleted` those of the table's halves.
+    `versioning` is the bucket's, empty for one that never kept versions. `versions_deleted` counts older versions,
+    `uploads_aborted` uploads that had not ended.
+    """
+
+    url: str
+    objects: int
+    bytes: int
+    brought: int
+    deleted: int
+    versioning: str
+    versions_deleted: int
+    uploads_aborted: int
+
+
+@dataclass(frozen=True)
 class PurgeReading:
     """A reading of a place. Of `matching` rows of current versions, queries show `shown`.
 
@@ -51,7 +70,7 @@ class PurgeReport:
     counts the matching rows that plans and open replacements have staged. `messages` are the offsets of matching
     messages, if they were asked for.
     `remembered` are files of the logs that still hold a value of a deleted file. `outside` says what a purge does not
-    reach.
+    reach. `store` is what was read and removed on the store of a warehouse that is on one.
     """
 
     id: str
@@ -73,6 +92,7 @@ class PurgeReport:
     remembered: tuple[str, ...]
     outside: tuple[str, ...]
     sentence: str
+    store: StoreReading | None = None
 
     @property
     def committed(self) -> bool:
@@ -118,6 +138,21 @@ def sentence_of(table: str, rows: Mapping[str, int], files: int, after: tuple[Pu
     return f"Removed {what} of '{table}'. Read again: {rest} is left in {checked} of {read}.{arrived}"
 
 
+def store_words(store: StoreReading) -> str:
+    """What a purge read and removed on the store, as a sentence."""
+    deeds = [f"{counted(store.deleted, 'object')} {'was' if store.deleted == 1 else 'were'} deleted"]
+    if store.versions_deleted:
+        deeds.append(f"{counted(store.versions_deleted, 'older version')} of objects")
+    if store.uploads_aborted:
+        deeds.append(f"parts of {counted(store.uploads_aborted, 'upload')}")
+    return f" On {store.url} {', '.join(deeds)}; {counted(store.objects, 'object')} were compared with what was read."
+
+
 def incomplete(table: str, left: str) -> str:
     """The sentence of an incomplete purge."""
     return f"The purge of '{table}' is not complete: {left} is left."
+
+
+def incomplete_for(table: str, error: Exception) -> str:
+    """The sentence of a purge that an error has ended. The error names no value."""
+    return f"The purge of '{table}' is not complete: {error} Run it again: it does the rest."

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from hybrid.replace.purge.log_statistics import log_entries, replace_entry
+from hybrid.replace.purge.log_statistics import log_entries, rewrite_entry
 
 _COMMIT = '{"commitInfo"'
 # What a tool says of its commit: DELETE, UPDATE and MERGE have conditions, as free as a `statement` of our documents.
@@ -56,12 +56,10 @@ def logged_states(half: Path) -> Iterator[dict[str, Any]]:
 
 
 def _mask_entry(entry: Path, mask: Mask) -> bool:
-    lines = entry.read_text(encoding="utf-8").split("\n")
-    masked = [_masked(line, mask) if line.startswith(_COMMIT) else line for line in lines]
-    if masked == lines:
-        return False
-    replace_entry(entry, "\n".join(masked))
-    return True
+    def masked(text: str) -> str:
+        return "\n".join(_masked(line, mask) if line.startswith(_COMMIT) else line for line in text.split("\n"))
+
+    return rewrite_entry(entry, masked)
 
 
 def _masked(line: str, mask: Mask) -> str:

@@ -28,7 +28,8 @@ class Survey:
 
     `found` also holds old and staged files with matching rows, and torn files. `undecided` counts rejected messages
     for which the match cannot be decided. `remembered` are files of the logs with values of deleted files. `messages`
-    are the offsets of matching messages, where they were asked for.
+    are the offsets of matching messages, where they were asked for. `on_store` is what the warehouse's store has beside
+    what was read, and must be removed, as phrases.
     """
 
     halves: Mapping[Half, HalfSnapshot]
@@ -39,6 +40,7 @@ class Survey:
     undecided: int
     remembered: tuple[str, ...]
     messages: tuple[dict[str, Any], ...] = ()
+    on_store: tuple[str, ...] = ()
 
     @property
     def going(self) -> list[HiddenSegment]:
@@ -68,7 +70,7 @@ class Survey:
     @property
     def is_clean(self) -> bool:
         """Whether nothing remains that must be removed, or that cannot be read."""
-        return not (self.going or self.dead or self.torn or self.remembered)
+        return not (self.going or self.dead or self.torn or self.remembered or self.on_store)
 
 
 def survey(scene: PurgeScope, number: int) -> Survey:
