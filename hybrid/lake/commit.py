@@ -11,6 +11,7 @@ whose Delta features ask for Spark's own writer are transactions of Delta's in t
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,7 +22,8 @@ from urllib.parse import unquote
 from hybrid.errors import DataError, OvertakenError
 from hybrid.lake.delta_errors import is_conflict, is_schema_mismatch
 from hybrid.lake.failpoints import failpoint
-from hybrid.lake.layout import fence_of
+from hybrid.lake.layout import fence_of, indexed_columns
+from hybrid.lake.log import open_half
 from hybrid.lake.log_entries import fence_at, state_at
 from hybrid.lake.log_sync import sync_log
 from hybrid.lake.transaction import (
@@ -32,6 +34,8 @@ from hybrid.lake.transaction import (
     other_columns,
     refuse_columns,
 )
+from hybrid.lake.worker_files import WorkerFiles, bring_uploaded
+from hybrid.lake.worker_output import write_segments
 from hybrid.runtime import durable
 from hybrid.store.mirror import mirror_at
 from hybrid.table.columns import SEGMENT
@@ -43,7 +47,7 @@ if TYPE_CHECKING:
 
 def commit_act(
     frame: DataFrame,
-    half: Path,
+    files: WorkerFiles,
     state: HalfState,
     *,
     planned: int,
@@ -51,15 +55,16 @@ def commit_act(
 ) -> int:
     """Append `frame`, or replace the segments `replacing` by it, and make `state` the half's state.
 
-    Call it under the half's lock. `planned` is the Delta version that the operation was planned on. Returns the version
+    Call it under the half's lock. `files` is the half as workers write to it, and `planned` the Delta version that the
+    operation was planned on. Returns the version
     of the commit. Raises OvertakenError when another operation committed first, and ConflictError when the half's
     columns have changed. Nothing was changed then.
     """
-    kind = state.act.kind
+    kind, half = state.act.kind, files.half
     failpoint(kind, "before")
     log = LogTransaction(half, planned=planned)
     if log.is_plain:
-        version = _commit_in_log(frame, half, state, log, planned, replacing)
+        version = _commit_in_log(frame, files, state, log, planned, replacing)
     else:
         version = _commit_by_spark(frame, half, state, planned, replacing)
     failpoint(kind, "after")
@@ -67,17 +72,20 @@ def commit_act(
 
 
 def _commit_in_log(
-    frame: DataFrame, half: Path, state: HalfState, log: LogTransaction, planned: int, replacing: Sequence[str]
+    frame: DataFrame, files: WorkerFiles, state: HalfState, log: LogTransaction, planned: int, replacing: Sequence[str]
 ) -> int:
     """`commit_act` with an entry of ours."""
     log.require_columns(frame.dtypes)
     log.require_replaceable(replacing, planned)
-    adds = _write_files(frame, half, replacing)
+    if files.store is None:
+        adds = _write_files(frame, files.half, replacing)
+    else:
+        adds = _upload_files(frame, files, state.act.kind, replacing)
     failpoint(state.act.kind, "inside")
     try:
         return log.commit(state, adds, replacing)
     except OvertakenError:  # after any other error the files stay: the commit may have succeeded
-        for path in _paths(half, adds):
+        for path in _paths(files.half, adds):
             path.unlink(missing_ok=True)
         raise
 
@@ -107,7 +115,10 @@ def commit_state(
         if start_spark is None:
             raise changed_by_others(half, "it has Delta features that only Spark can commit to")
         nothing = start_spark().read.format("delta").load(str(half)).limit(0)
-        return commit_act(nothing, half, state, planned=planned)
+        failpoint(state.act.kind, "before")
+        version = _commit_by_spark(nothing, half, state, planned, ())
+        failpoint(state.act.kind, "after")
+        return version
     kind = state.act.kind
     failpoint(kind, "before")
     failpoint(kind, "inside")
@@ -144,10 +155,34 @@ def _write_files(frame: DataFrame, half: Path, replaced: Collection[str]) -> lis
     actions = jvm.scala.jdk.javaapi.CollectionConverters.asJava(written)
     entries = [json.loads(action.json()) for action in actions]
     _store(half, _paths(half, entries))
+    _refuse_outside(half, entries, replaced)
+    return entries
+
+
+def _upload_files(
+    frame: DataFrame, files: WorkerFiles, kind: str, replaced: Collection[str]
+) -> list[Mapping[str, Any]]:
+    """`_write_files` by workers that upload, and bring the files to the half. Its files are removed after an error."""
+    half = files.half
+    statistics = [name for name in indexed_columns(open_half(half).properties) if name in frame.columns]
+    token = f"{kind}-{uuid.uuid4().hex[:16]}"  # files of an earlier attempt may be in the half's log
+    try:
+        entries = write_segments(frame, files, token, statistics)
+        _refuse_outside(half, entries, replaced)
+        bring_uploaded(half, entries)
+        durable.sync_folders(_paths(half, entries), half)
+    except BaseException:
+        for path in half.glob(f"*/part-{token}-*.parquet"):
+            path.unlink(missing_ok=True)
+        raise
+    return entries
+
+
+def _refuse_outside(half: Path, entries: Iterable[Mapping[str, Any]], replaced: Collection[str]) -> None:
+    """DataError when a file belongs to none of the segments that are replaced, unless none is."""
     outside = {entry["add"]["partitionValues"][SEGMENT] for entry in entries} - set(replaced)
     if replaced and outside:
         raise DataError(f"{half}: rows of segment '{min(outside)}', which is not replaced. Nothing was committed.")
-    return entries
 
 
 def _paths(half: Path, entries: Iterable[Mapping[str, Any]]) -> list[Path]:
