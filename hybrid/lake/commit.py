@@ -11,7 +11,6 @@ whose Delta features ask for Spark's own writer are transactions of Delta's in t
 from __future__ import annotations
 
 import json
-import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -22,8 +21,7 @@ from urllib.parse import unquote
 from hybrid.errors import DataError, OvertakenError
 from hybrid.lake.delta_errors import is_conflict, is_schema_mismatch
 from hybrid.lake.failpoints import failpoint
-from hybrid.lake.layout import fence_of, indexed_columns
-from hybrid.lake.log import open_half
+from hybrid.lake.layout import fence_of
 from hybrid.lake.log_entries import fence_at, state_at
 from hybrid.lake.log_sync import sync_log
 from hybrid.lake.transaction import (
@@ -34,8 +32,8 @@ from hybrid.lake.transaction import (
     other_columns,
     refuse_columns,
 )
-from hybrid.lake.worker_files import WorkerFiles, bring_uploaded
-from hybrid.lake.worker_output import write_segments
+from hybrid.lake.worker_files import WorkerFiles
+from hybrid.lake.worker_output import upload_rows
 from hybrid.runtime import durable
 from hybrid.store.mirror import mirror_at
 from hybrid.table.columns import SEGMENT
@@ -77,10 +75,8 @@ def _commit_in_log(
     """`commit_act` with an entry of ours."""
     log.require_columns(frame.dtypes)
     log.require_replaceable(replacing, planned)
-    if files.store is None:
-        adds = _write_files(frame, files.half, replacing)
-    else:
-        adds = _upload_files(frame, files, state.act.kind, replacing)
+    adds = _write_files(frame, files.half) if files.store is None else upload_rows(frame, files, state.act.kind)
+    _refuse_outside(files.half, adds, replacing)
     failpoint(state.act.kind, "inside")
     try:
         return log.commit(state, adds, replacing)
@@ -115,10 +111,7 @@ def commit_state(
         if start_spark is None:
             raise changed_by_others(half, "it has Delta features that only Spark can commit to")
         nothing = start_spark().read.format("delta").load(str(half)).limit(0)
-        failpoint(state.act.kind, "before")
-        version = _commit_by_spark(nothing, half, state, planned, ())
-        failpoint(state.act.kind, "after")
-        return version
+        return commit_act(nothing, WorkerFiles(half, durable.is_enabled(half)), state, planned=planned)
     kind = state.act.kind
     failpoint(kind, "before")
     failpoint(kind, "inside")
@@ -138,11 +131,8 @@ def _start(spark: SparkSession, half: Path) -> Any:
     return jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, str(half)).startTransaction()
 
 
-def _write_files(frame: DataFrame, half: Path, replaced: Collection[str]) -> list[Mapping[str, Any]]:
-    """Write and sync files of rows by Delta's writer, in a transaction that is not committed. Returns their entries.
-
-    DataError when a row lies outside the segments that are replaced, unless none is.
-    """
+def _write_files(frame: DataFrame, half: Path) -> list[Mapping[str, Any]]:
+    """Write and sync files of rows by Delta's writer, in a transaction that is not committed. Returns their entries."""
     spark = frame.sparkSession
     jvm: Any = spark._jvm
     no_options, no_constraints = jvm.scala.Option.empty(), jvm.PythonUtils.toSeq([])
@@ -155,31 +145,11 @@ def _write_files(frame: DataFrame, half: Path, replaced: Collection[str]) -> lis
     actions = jvm.scala.jdk.javaapi.CollectionConverters.asJava(written)
     entries = [json.loads(action.json()) for action in actions]
     _store(half, _paths(half, entries))
-    _refuse_outside(half, entries, replaced)
-    return entries
-
-
-def _upload_files(
-    frame: DataFrame, files: WorkerFiles, kind: str, replaced: Collection[str]
-) -> list[Mapping[str, Any]]:
-    """`_write_files` by workers that upload, and bring the files to the half. Its files are removed after an error."""
-    half = files.half
-    statistics = [name for name in indexed_columns(open_half(half).properties) if name in frame.columns]
-    token = f"{kind}-{uuid.uuid4().hex[:16]}"  # files of an earlier attempt may be in the half's log
-    try:
-        entries = write_segments(frame, files, token, statistics)
-        _refuse_outside(half, entries, replaced)
-        bring_uploaded(half, entries)
-        durable.sync_folders(_paths(half, entries), half)
-    except BaseException:
-        for path in half.glob(f"*/part-{token}-*.parquet"):
-            path.unlink(missing_ok=True)
-        raise
     return entries
 
 
 def _refuse_outside(half: Path, entries: Iterable[Mapping[str, Any]], replaced: Collection[str]) -> None:
-    """DataError when a file belongs to none of the segments that are replaced, unless none is."""
+    """DataError when a row lies outside the segments that are replaced, unless none is."""
     outside = {entry["add"]["partitionValues"][SEGMENT] for entry in entries} - set(replaced)
     if replaced and outside:
         raise DataError(f"{half}: rows of segment '{min(outside)}', which is not replaced. Nothing was committed.")

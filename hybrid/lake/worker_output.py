@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
+from hybrid.lake.layout import indexed_columns
+from hybrid.lake.log import open_half
 from hybrid.lake.spark_connect import server_faults
-from hybrid.lake.worker_files import WorkerFiles
+from hybrid.lake.worker_files import WorkerFiles, bring_uploaded
 from hybrid.lake.workers import RETURNED, Worker, error_from_json, error_to_json, map_in_arrow, raised_by_worker
+from hybrid.runtime import durable
 from hybrid.table.columns import SEGMENT
 
 if TYPE_CHECKING:
@@ -16,6 +21,25 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _RESULT = "result string, stopped string"
+
+
+def upload_rows(frame: DataFrame, files: WorkerFiles, kind: str) -> list[Mapping[str, Any]]:
+    """Let workers upload the rows of a frame as files of a half, and bring them there. Returns their log entries.
+
+    They are for an operation of that kind, which commits them. After an error none of them is in the half.
+    """
+    half = files.half
+    statistics = [name for name in indexed_columns(open_half(half).properties) if name in frame.columns]
+    token = f"{kind}-{uuid.uuid4().hex[:16]}"  # files of an earlier attempt may be in the half's log
+    try:
+        entries = write_segments(frame, files, token, statistics)
+        bring_uploaded(half, entries)
+        durable.sync_folders([half / unquote(entry["add"]["path"]) for entry in entries], half)
+    except BaseException:
+        for path in half.glob(f"*/part-{token}-*.parquet"):
+            path.unlink(missing_ok=True)
+        raise
+    return entries
 
 
 def write_segments(
