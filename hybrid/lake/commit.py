@@ -54,9 +54,8 @@ def commit_act(
     """Append `frame`, or replace the segments `replacing` by it, and make `state` the half's state.
 
     Call it under the half's lock. `files` is the half as workers write to it, and `planned` the Delta version that the
-    operation was planned on. Returns the version
-    of the commit. Raises OvertakenError when another operation committed first, and ConflictError when the half's
-    columns have changed. Nothing was changed then.
+    operation was planned on. Returns the version of the commit. Raises OvertakenError when another operation committed
+    first, and ConflictError when the half's columns have changed. Nothing was changed then.
     """
     kind, half = state.act.kind, files.half
     failpoint(kind, "before")

@@ -6,6 +6,7 @@ The server brings Spark, its connector of Kafka and the workers' Python. Our pac
 from __future__ import annotations
 
 import atexit
+import os
 import re
 import sys
 import threading
@@ -30,6 +31,10 @@ _SILENT = {"UNAVAILABLE", "DEADLINE_EXCEEDED"}
 _REFUSED = {"UNAUTHENTICATED", "PERMISSION_DENIED"}
 _DETAILS = re.compile(r'details = "([^"]*)"')
 _SPLITS = re.compile(r"\bsplits=(\d+)")
+# By this PySpark makes columns of a session on a server, in a process that has not set SPARK_REMOTE.
+_COLUMNS_OF_CONNECT = "SPARK_CONNECT_MODE_ENABLED"
+# No user's flow runs there, so the session computes exactly: see `hybrid.lake.exact_decimals`.
+_EXACT = {"spark.sql.decimalOperations.allowPrecisionLoss": "false", "spark.sql.session.timeZone": "UTC"}
 # The plan of a statement is in the server's UI and event log, with the options of a reader: passwords of Kafka.
 _REDACTION = "spark.sql.redaction.string.regex"
 _SECRETS = r'key: "kafka\.(?:sasl|ssl)\.[^"]*"\s*value: "(?:[^"\\]|\\.)*"'
@@ -90,12 +95,15 @@ class ConnectServer:
             _leave(session)
             raise
         _be_patient(session)
+        os.environ[_COLUMNS_OF_CONNECT] = "1"  # this process has no other session
         atexit.unregister(_leave)  # of the session before
         atexit.register(_leave, session)
         return session
 
     def _configure(self, session: SparkSession) -> None:
         session.conf.set(_REDACTION, _SECRETS)
+        for key, value in _EXACT.items():
+            session.conf.set(key, value)
         for key, value in self.settings.items():
             try:
                 session.conf.set(key, value)

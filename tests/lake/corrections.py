@@ -80,9 +80,8 @@ def fill(broker: str, topic: str) -> None:
         customers.append(json.dumps({**customer, "ts": START_MS + n % 100 * 60_000}))
         sale = {"city": f"c{n % 3}", "price": f"{n % 2}.125", "tags": ["x"], "amount": n / 4, "pieces": n}
         sales.append(json.dumps({**sale, "ts": ts}))
-    sales.append(
-        json.dumps({"city": "c0", "price": "1.125", "tags": ["x"], "amount": 0.5, "pieces": 1, "ts": START_MS})
-    )
+    late = {"city": "c0", "price": "1.125", "tags": ["x"], "amount": 0.5, "pieces": 1, "ts": START_MS}
+    sales.append(json.dumps(late))
     customers.append(json.dumps({"id": 5, "name": "late", "version": 20_000, "ts": START_MS + 5 * 60_000}))
     for name, rows in ((CUSTOMERS, customers), (SALES, sales)):
         produce(broker, f"{topic}-{name}", [TopicRecord(row.encode()) for row in rows])
