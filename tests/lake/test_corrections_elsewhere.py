@@ -6,11 +6,11 @@ One cluster for all tests. What its workers give is compared with what workers g
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from collections.abc import Iterator
+import uuid
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,9 +18,9 @@ import hybrid
 from hybrid.lake.commit_context import CommitContext
 from tests.hidden_process import needs_hidden_folders
 from tests.lake import corrections
-from tests.lake.elsewhere import ROOT, Elsewhere, holding
+from tests.lake.elsewhere import ROOT, Elsewhere, corrections_of, holding, once_writing
 from tests.s3_server import S3Server, needs_s3, s3_server
-from tests.spark_cluster import SparkCluster, spark_cluster
+from tests.spark_cluster import SparkCluster, SparkWorker, spark_cluster
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.timeout(600), needs_s3, needs_hidden_folders]
 
@@ -32,6 +32,7 @@ class Place:
     server: S3Server
     cluster: SparkCluster
     homes: Path
+    workers: Sequence[SparkWorker]
 
 
 @pytest.fixture(scope="module")
@@ -42,21 +43,24 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         spark_cluster(tmp_path_factory.mktemp("cluster") / "spark", [homes, ROOT / "hybrid"]) as cluster,
     ):
         server.create_bucket("bucket")
-        cluster.await_workers(*(cluster.start_worker(name) for name in ("one", "two")))
-        yield Place(server, cluster, homes)
+        workers = [cluster.start_worker(name) for name in ("one", "two")]
+        cluster.await_workers(*workers)
+        yield Place(server, cluster, homes, workers)
 
 
-def elsewhere(place: Place, broker: str, topic: str) -> dict[str, object]:
-    """What a process of a home with the cluster says and has."""
-    home = Elsewhere.with_events(place.homes / topic, place.cluster.settings, place.server, broker)
-    words = [sys.executable, "-m", "tests.lake.corrections", str(home.folder), broker, topic]
-    done = subprocess.run(words, capture_output=True, text=True, cwd=ROOT, env=home.environment, timeout=500)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+@pytest.fixture(scope="module")
+def home(place: Place, broker: str) -> Iterator[Elsewhere]:
+    """A home with the cluster, and topics of both tables."""
+    found = Elsewhere.with_events(
+        place.homes / f"t-{uuid.uuid4().hex[:12]}", place.cluster.settings, place.server, broker
+    )
+    corrections.fill(broker, found.folder.name)
+    yield found
+    found.close()
 
 
-def here(workbench: CommitContext, folder: Path, broker: str, topic: str) -> dict[str, object]:
-    """The same by workers of this process."""
+def here(workbench: CommitContext, folder: Path, broker: str, topic: str) -> dict[str, Any]:
+    """What the tables say and have with workers that see everything, those of this process."""
     folder.mkdir()
     with hybrid.connect(folder) as hy:
         vars(hy.context)["bench"] = workbench
@@ -64,10 +68,24 @@ def here(workbench: CommitContext, folder: Path, broker: str, topic: str) -> dic
 
 
 def test_workers_that_see_no_home_do_what_others_do(
-    place: Place, workbench: CommitContext, broker: str, topic: str, tmp_path: Path
+    place: Place, home: Elsewhere, workbench: CommitContext, tmp_path: Path
 ) -> None:
-    corrections.fill(broker, topic)
-    found, expected = elsewhere(place, broker, topic), here(workbench, tmp_path / "home", broker, topic)
+    found = corrections_of(home, "corrections")
+    expected = here(workbench, tmp_path / "home", home.broker, home.folder.name)
     assert found["said"] == expected["said"]
     assert found["rows"] == expected["rows"]
     assert holding(place.server.environment["AWS_SECRET_ACCESS_KEY"], place.homes, place.cluster.folder) == []
+    staged = home.folder / "warehouse" / corrections.CUSTOMERS / "staging"
+    assert [path.name for path in staged.iterdir() if path.is_dir()] == []
+
+
+def test_a_worker_is_killed_during_a_job(place: Place, home: Elsewhere) -> None:
+    """Behind the test above, whose home it takes."""
+    job = home.start("job", "run", str(home.folder / "job.yml"))
+    busy = once_writing(job, lambda: [worker for worker in place.workers if worker.has_open_files])
+    busy[0].kill()
+    out, messages = job.communicate(timeout=250)
+    assert job.returncode == 0, messages
+    assert "29 changed" in json.loads(out)["sentence"], out
+    (counts,) = home.run("query", "select count(*) as n, sum(version) as v from customers where name = 'job'")
+    assert (counts["n"], counts["v"]) == (29, 290_000), "customer 5 has a later version elsewhere"

@@ -79,13 +79,14 @@ def test_rows_of_every_type_go_to_the_store_and_come_from_there(
 ) -> None:
     commit(bench, writer)
     half = open_half(writer.half)
-    expected = sorted(map(str, stored_rows(workbench, half).collect()))
+    by_spark = stored_rows(workbench, half)
+    expected = sorted(map(str, by_spark.collect()))
     assert len(expected) == 8 and {file.segment for file in half.files} == {*NAMES}
     assert all(file.low[OFFSET] == file.high[OFFSET] or file.rows > 1 for file in half.files), "the log has statistics"
     for path in writer.half.glob("*/*.parquet"):
         path.rename(path.with_suffix(".away"))  # workers do not see it
     found = stored_rows(bench, half)
-    assert found.schema == stored_rows(workbench, half).schema
+    assert found.schema == by_spark.schema
     assert sorted(map(str, found.collect())) == expected
     staged = stage_frame(bench, found.where(f"{OFFSET} > 0"), staging / "rows of it")
     assert staged.count() == staged.where(f"{OFFSET} > 0").count() == 7 and not staging.exists()
@@ -125,11 +126,12 @@ def test_a_store_that_refuses_is_told_and_nothing_is_committed(
     commit(bench, writer)
     version, files = open_half(writer.half).version, set(writer.half.rglob("*.parquet"))
     proxy.always = refuse(403, "AccessDenied")
-    with pytest.raises(StoreError, match="AccessDenied"):
+    refused = "The store does not permit it"
+    with pytest.raises(StoreError, match=refused):
         commit(bench, writer)
-    with pytest.raises(StoreError, match="AccessDenied"):
+    with pytest.raises(StoreError, match=refused):
         stage_frame(bench, bench.session.range(3).toDF("n"), staging / "rows")
-    with pytest.raises(StoreError, match="AccessDenied"), raised_by_worker():
+    with pytest.raises(StoreError, match=refused), raised_by_worker():
         stored_rows(bench, open_half(writer.half)).count()
     proxy.always = pass_on
     assert (open_half(writer.half).version, set(writer.half.rglob("*.parquet"))) == (version, files)
