@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from hybrid.errors import StoreError
+from hybrid.errors import HybridError, StoreError
 from hybrid.lake.failpoints import step
 from hybrid.lake.file_frames import StoredFile, stored_file_rows
 from hybrid.lake.store_keys import STAGED, plans_prefix, store_key, workers_store
@@ -146,7 +146,7 @@ def remove_staged_files(folder: Path) -> None:
     mirror, table, act_id = mirror_at(folder), folder.parents[1], folder.name
     if mirror is None:
         return
-    with suppress(StoreError):
+    with suppress(HybridError):
         keys = [item.key for item in mirror.client.list_below(f"{plans_prefix(mirror, table)}/{act_id}/{STAGED}")]
         for_all(mirror.client.delete, keys)
 
