@@ -16,6 +16,7 @@ from hybrid.errors import OvertakenError, SpecError
 from hybrid.lake.delta_errors import is_missing_file
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.lock import half_lock
+from hybrid.lake.spark_connect import make_columns
 from hybrid.lake.staging import staging_folder
 from hybrid.lake.workers import worker_fault
 from hybrid.progress import Progress
@@ -68,7 +69,9 @@ class CommitContext:
 
         On a Spark Connect server each use asks whether the session is still there.
         """
-        return self._session_of_jvm if self.has_jvm else self.start_spark()
+        session = self._session_of_jvm if self.has_jvm else self.start_spark()
+        make_columns(for_server=not self.has_jvm)
+        return session
 
     @cached_property
     def _session_of_jvm(self) -> SparkSession:

@@ -31,8 +31,8 @@ _SILENT = {"UNAVAILABLE", "DEADLINE_EXCEEDED"}
 _REFUSED = {"UNAUTHENTICATED", "PERMISSION_DENIED"}
 _DETAILS = re.compile(r'details = "([^"]*)"')
 _SPLITS = re.compile(r"\bsplits=(\d+)")
-# By this PySpark makes columns of a session on a server, in a process that has not set SPARK_REMOTE.
-_COLUMNS_OF_CONNECT = "SPARK_CONNECT_MODE_ENABLED"
+# By this PySpark's functions make columns for a server, in a process that has not set SPARK_REMOTE.
+_COLUMNS_FOR_SERVER = "SPARK_CONNECT_MODE_ENABLED"
 # No user's flow runs there, so the session computes exactly: see `hybrid.lake.exact_decimals`.
 _EXACT = {"spark.sql.decimalOperations.allowPrecisionLoss": "false", "spark.sql.session.timeZone": "UTC"}
 # The plan of a statement is in the server's UI and event log, with the options of a reader: passwords of Kafka.
@@ -95,7 +95,6 @@ class ConnectServer:
             _leave(session)
             raise
         _be_patient(session)
-        os.environ[_COLUMNS_OF_CONNECT] = "1"  # this process has no other session
         atexit.unregister(_leave)  # of the session before
         atexit.register(_leave, session)
         return session
@@ -114,6 +113,17 @@ class ConnectServer:
                     f"{key} cannot be changed in a session of the Spark Connect server {self.address}.",
                     hint="Set it where the server is started, and take it out of [spark] here.",
                 ) from error
+
+
+def make_columns(*, for_server: bool) -> None:
+    """Let PySpark's functions make columns for a session on a server, or for one of this process's JVM, from now on.
+
+    Work on both at once in one process is not possible.
+    """
+    if for_server:
+        os.environ[_COLUMNS_FOR_SERVER] = "1"
+    else:
+        os.environ.pop(_COLUMNS_FOR_SERVER, None)
 
 
 def is_remote(spark: object) -> bool:

@@ -15,7 +15,7 @@ from hybrid.catalog.serving import Ingestion
 from hybrid.errors import MachineError, SpecError
 from hybrid.jvm.jars import ensure_jars
 from hybrid.lake import spark_connect
-from hybrid.lake.spark_connect import ConnectServer, is_remote
+from hybrid.lake.spark_connect import ConnectServer, is_remote, make_columns
 from hybrid.lake.spark_workers import WorkerSide, require_workers
 from hybrid.progress import Silent
 from hybrid.serve.ingester import Ingester, SharedLooks
@@ -36,6 +36,13 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     with s3_server(tmp_path_factory.mktemp("s3") / "store") as found:
         found.create_bucket("bucket")
         yield found
+
+
+@pytest.fixture(scope="module", autouse=True)
+def columns() -> Iterator[None]:
+    """Other tests of this process have sessions of its JVM."""
+    yield
+    make_columns(for_server=False)
 
 
 @pytest.fixture(scope="module")
