@@ -278,7 +278,7 @@ class Home:
         vars(twin).update(catalog=self.catalog, definitions=self.definitions, bench=bench, _specs=self._specs)
         return twin
 
-    def spark(self) -> CommitContext:
+    def context_with_spark(self) -> CommitContext:
         """The commit context of this process, whose Spark the first call starts, for a statement on Spark.
 
         SpecError with a Spark Connect server, where statements cannot be stopped in groups.
