@@ -59,6 +59,12 @@ def home(place: Place, broker: str) -> Iterator[Elsewhere]:
     found.close()
 
 
+@pytest.fixture(scope="module")
+def found(home: Elsewhere) -> dict[str, Any]:
+    """What the home says and has after everything."""
+    return corrections_of(home, "corrections")
+
+
 def here(workbench: CommitContext, folder: Path, broker: str, topic: str) -> dict[str, Any]:
     """What the tables say and have with workers that see everything, those of this process."""
     folder.mkdir()
@@ -68,9 +74,8 @@ def here(workbench: CommitContext, folder: Path, broker: str, topic: str) -> dic
 
 
 def test_workers_that_see_no_home_do_what_others_do(
-    place: Place, home: Elsewhere, workbench: CommitContext, tmp_path: Path
+    place: Place, home: Elsewhere, found: dict[str, Any], workbench: CommitContext, tmp_path: Path
 ) -> None:
-    found = corrections_of(home, "corrections")
     expected = here(workbench, tmp_path / "home", home.broker, home.folder.name)
     assert found["said"] == expected["said"]
     assert found["rows"] == expected["rows"]
@@ -79,8 +84,8 @@ def test_workers_that_see_no_home_do_what_others_do(
     assert [path.name for path in staged.iterdir() if path.is_dir()] == []
 
 
-def test_a_worker_is_killed_during_a_job(place: Place, home: Elsewhere) -> None:
-    """Behind the test above, whose home it takes."""
+def test_a_worker_is_killed_during_a_job(place: Place, home: Elsewhere, found: dict[str, Any]) -> None:
+    assert found["said"]
     job = home.start("job", "run", str(home.folder / "job.yml"))
     busy = once_writing(job, lambda: [worker for worker in place.workers if worker.has_open_files])
     busy[0].kill()
