@@ -262,7 +262,7 @@ class Hybrid:
         from hybrid.query.engine import QueryOptions
 
         with self.context.query_log.recorded(sql, self.context.client) as record:
-            options = QueryOptions(whole=all_rows, running=began, params=params, spark=self.context.spark)
+            options = QueryOptions(whole=all_rows, running=began, params=params, spark=self.context.context_with_spark)
             result = self._queries.query(sql, options, as_of=as_of)
             record_answer(record, result)
         return result

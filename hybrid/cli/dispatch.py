@@ -58,7 +58,7 @@ def ask_statement(cli: Cli, sql: str, as_of: str | None = None, params: Mapping[
     with dispatcher(cli) as home, home.context.query_log.recorded(sql, home.context.client) as record:
 
         def answer(started: Started) -> Any:
-            options = QueryOptions(running=started, spark=home.context.spark)
+            options = QueryOptions(running=started, spark=home.context.context_with_spark)
             result = home.query(sql, params, options=options, as_of=as_of)
             return result, query_view(result)
 

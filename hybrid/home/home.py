@@ -309,9 +309,16 @@ class Home:
         vars(twin).update(catalog=self.catalog, definitions=self.definitions, bench=bench, _specs=self._specs)
         return twin
 
-    def spark(self) -> Any:
-        """The Spark session of this process; the first call starts it."""
-        return self.bench.spark
+    def context_with_spark(self) -> CommitContext:
+        """The commit context of this process, whose Spark the first call starts, for a statement on Spark.
+
+        SpecError with a Spark Connect server, where statements cannot be stopped in groups.
+        """
+        if self.bench.has_jvm:
+            _ = self.bench.session
+        else:
+            self.bench.require_shared_files("a statement on Spark")
+        return self.bench
 
     @cached_property
     def _connect_server(self) -> ConnectServer:

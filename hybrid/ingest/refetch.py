@@ -48,8 +48,8 @@ def held_rows(bench: CommitContext, spec: TableSpec, state: RealtimeState) -> Re
         OffsetRange(key, first_offsets[key], end) for key, end in sorted(committed.items()) if first_offsets[key] < end
     ]
     if not ranges:
-        return RefetchedRows(bench.spark.createDataFrame([], physical_ddl(spec, Half.REALTIME)), first_offsets)
-    messages = read_ranges(bench.spark, stream, ranges)
+        return RefetchedRows(bench.session.createDataFrame([], physical_ddl(spec, Half.REALTIME)), first_offsets)
+    messages = read_ranges(bench.session, stream, ranges)
     assigners = {
         offset_range.key.place: Assigner(spec.name, offset_range.key, _ONE_SEGMENT, 0, None, 0)
         for offset_range in ranges

@@ -20,6 +20,7 @@ from hybrid.lake.layout import physical_columns, quoted
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.rejected import BROUGHT, KIND, WHY, RejectedRows, rejected_rows
 from hybrid.lake.table_context import TableContext
+from hybrid.lake.worker_files import WorkerFiles
 from hybrid.progress import counted
 from hybrid.runtime.json_values import capitalized
 from hybrid.runtime.sentence_repr import shown_as_sentence
@@ -192,7 +193,13 @@ def _commit(table: TableContext, found: _Found, act_id: str) -> ReplayReport:
     )
     frame = _frame(table, found, [(keys[piece], piece, names[piece]) for piece in tally.pieces])
     places = (columns.rejected_segment(table.name), *segments)
-    version = commit_act(frame, table.layout.half(Half.REALTIME), after, planned=snapshot.version, replacing=places)
+    version = commit_act(
+        frame,
+        WorkerFiles.of(table.bench, table.layout.half(Half.REALTIME)),
+        after,
+        planned=snapshot.version,
+        replacing=places,
+    )
     return _report(table.spec, tally, False, segments, version)
 
 
@@ -215,7 +222,7 @@ def _frame(table: TableContext, found: _Found, named: Sequence[tuple[PartitionKe
     rows = [
         (key.connector, key.topic, piece.origin.epoch, key.partition, key.epoch, name) for key, piece, name in named
     ]
-    names = table.bench.spark.createDataFrame(rows, f"{ddl}{epoch} int, {segment} string")
+    names = table.bench.session.createDataFrame(rows, f"{ddl}{epoch} int, {segment} string")
     replayed_rows = found.decoded.where(quoted(KIND) == BROUGHT).join(F.broadcast(names), list(_KEY))
     replayed_rows = replayed_rows.withColumns({columns.EPOCH: F.col(epoch), columns.SEGMENT: F.col(segment)})
     marked = found.decoded.where(quoted(KIND) != BROUGHT)

@@ -32,6 +32,8 @@ from hybrid.lake.transaction import (
     other_columns,
     refuse_columns,
 )
+from hybrid.lake.worker_files import WorkerFiles
+from hybrid.lake.worker_output import upload_rows
 from hybrid.runtime import durable
 from hybrid.store.mirror import mirror_at
 from hybrid.table.columns import SEGMENT
@@ -43,7 +45,7 @@ if TYPE_CHECKING:
 
 def commit_act(
     frame: DataFrame,
-    half: Path,
+    files: WorkerFiles,
     state: HalfState,
     *,
     planned: int,
@@ -51,15 +53,15 @@ def commit_act(
 ) -> int:
     """Append `frame`, or replace the segments `replacing` by it, and make `state` the half's state.
 
-    Call it under the half's lock. `planned` is the Delta version that the operation was planned on. Returns the version
-    of the commit. Raises OvertakenError when another operation committed first, and ConflictError when the half's
-    columns have changed. Nothing was changed then.
+    Call it under the half's lock. `files` is the half as workers write to it, and `planned` the Delta version that the
+    operation was planned on. Returns the version of the commit. Raises OvertakenError when another operation committed
+    first, and ConflictError when the half's columns have changed. Nothing was changed then.
     """
-    kind = state.act.kind
+    kind, half = state.act.kind, files.half
     failpoint(kind, "before")
     log = LogTransaction(half, planned=planned)
     if log.is_plain:
-        version = _commit_in_log(frame, half, state, log, planned, replacing)
+        version = _commit_in_log(frame, files, state, log, planned, replacing)
     else:
         version = _commit_by_spark(frame, half, state, planned, replacing)
     failpoint(kind, "after")
@@ -67,17 +69,18 @@ def commit_act(
 
 
 def _commit_in_log(
-    frame: DataFrame, half: Path, state: HalfState, log: LogTransaction, planned: int, replacing: Sequence[str]
+    frame: DataFrame, files: WorkerFiles, state: HalfState, log: LogTransaction, planned: int, replacing: Sequence[str]
 ) -> int:
     """`commit_act` with an entry of ours."""
     log.require_columns(frame.dtypes)
     log.require_replaceable(replacing, planned)
-    adds = _write_files(frame, half, replacing)
+    adds = _write_files(frame, files.half) if files.store is None else upload_rows(frame, files, state.act.kind)
+    _refuse_outside(files.half, adds, replacing)
     failpoint(state.act.kind, "inside")
     try:
         return log.commit(state, adds, replacing)
     except OvertakenError:  # after any other error the files stay: the commit may have succeeded
-        for path in _paths(half, adds):
+        for path in _paths(files.half, adds):
             path.unlink(missing_ok=True)
         raise
 
@@ -107,7 +110,7 @@ def commit_state(
         if start_spark is None:
             raise changed_by_others(half, "it has Delta features that only Spark can commit to")
         nothing = start_spark().read.format("delta").load(str(half)).limit(0)
-        return commit_act(nothing, half, state, planned=planned)
+        return commit_act(nothing, WorkerFiles(half, durable.is_enabled(half)), state, planned=planned)
     kind = state.act.kind
     failpoint(kind, "before")
     failpoint(kind, "inside")
@@ -127,11 +130,8 @@ def _start(spark: SparkSession, half: Path) -> Any:
     return jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, str(half)).startTransaction()
 
 
-def _write_files(frame: DataFrame, half: Path, replaced: Collection[str]) -> list[Mapping[str, Any]]:
-    """Write and sync files of rows by Delta's writer, in a transaction that is not committed. Returns their entries.
-
-    DataError when a row lies outside the segments that are replaced, unless none is.
-    """
+def _write_files(frame: DataFrame, half: Path) -> list[Mapping[str, Any]]:
+    """Write and sync files of rows by Delta's writer, in a transaction that is not committed. Returns their entries."""
     spark = frame.sparkSession
     jvm: Any = spark._jvm
     no_options, no_constraints = jvm.scala.Option.empty(), jvm.PythonUtils.toSeq([])
@@ -144,10 +144,14 @@ def _write_files(frame: DataFrame, half: Path, replaced: Collection[str]) -> lis
     actions = jvm.scala.jdk.javaapi.CollectionConverters.asJava(written)
     entries = [json.loads(action.json()) for action in actions]
     _store(half, _paths(half, entries))
+    return entries
+
+
+def _refuse_outside(half: Path, entries: Iterable[Mapping[str, Any]], replaced: Collection[str]) -> None:
+    """DataError when a row lies outside the segments that are replaced, unless none is."""
     outside = {entry["add"]["partitionValues"][SEGMENT] for entry in entries} - set(replaced)
     if replaced and outside:
         raise DataError(f"{half}: rows of segment '{min(outside)}', which is not replaced. Nothing was committed.")
-    return entries
 
 
 def _paths(half: Path, entries: Iterable[Mapping[str, Any]]) -> list[Path]:

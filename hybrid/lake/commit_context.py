@@ -16,7 +16,9 @@ from hybrid.errors import OvertakenError, SpecError
 from hybrid.lake.delta_errors import is_missing_file
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.lock import half_lock
+from hybrid.lake.spark_connect import make_columns
 from hybrid.lake.staging import staging_folder
+from hybrid.lake.workers import worker_fault
 from hybrid.progress import Progress
 from hybrid.runtime.json_values import stamp
 from hybrid.store.mirror import mirror_at
@@ -67,7 +69,9 @@ class CommitContext:
 
         On a Spark Connect server each use asks whether the session is still there.
         """
-        return self._session_of_jvm if self.has_jvm else self.start_spark()
+        session = self._session_of_jvm if self.has_jvm else self.start_spark()
+        make_columns(for_server=not self.has_jvm)
+        return session
 
     @cached_property
     def _session_of_jvm(self) -> SparkSession:
@@ -140,6 +144,9 @@ class CommitContext:
             except OvertakenError:
                 self.progress.say(f"Another operation on OFFLINE of '{table}' came first; planning again.")
             except Exception as error:  # pyspark raises one class for everything that fails in a task
+                fault = worker_fault(error)
+                if fault is not None:
+                    raise fault from error
                 if turn == attempts - 1 or not is_missing_file(error):
                     raise
                 self.progress.say(f"A file of '{table}' was purged while it was read; planning again.")

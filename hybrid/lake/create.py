@@ -21,7 +21,7 @@ from hybrid.errors import ConflictError
 from hybrid.lake.entry import commit_info, entry_text, put_entry, unknown_outcome
 from hybrid.lake.entry_file import Put
 from hybrid.lake.failpoints import failpoint
-from hybrid.lake.layout import physical_columns, statistics_columns
+from hybrid.lake.layout import INDEXED, physical_columns, statistics_columns
 from hybrid.runtime import durable
 from hybrid.store.mirror import mirror_at, new_half_key
 from hybrid.table.columns import HIDDEN, REJECTED_ONLY, SEGMENT
@@ -75,7 +75,7 @@ def _metadata(spec: TableSpec, half: Half) -> dict[str, object]:
             "delta.enableExpiredLogCleanup": "false",
             "delta.logRetentionDuration": window,
             "delta.deletedFileRetentionDuration": window,
-            "delta.dataSkippingStatsColumns": ",".join(map(_identifier, statistics_columns(spec, half))),
+            INDEXED: ",".join(map(_identifier, statistics_columns(spec, half))),
         },
     }
 

@@ -2,13 +2,16 @@
 
 By default Spark cuts the scale of a decimal product, sum or difference to make room for digits before the point. With
 `spark.sql.decimalOperations.allowPrecisionLoss` off it keeps the scale and raises an error for values that do not fit.
-A separate session holds the setting, so a user's flows compute as they always did.
+A separate session holds the setting, so a user's flows compute as they always did. A session on a Spark Connect server,
+where no flow runs, holds it itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
+
+from hybrid.lake.spark_connect import is_remote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -22,6 +25,8 @@ def with_exact_decimals(frame: DataFrame, build: Callable[[DataFrame], DataFrame
     Only the expressions that `build` adds are exact: Spark fixes how a sum is computed when it analyses it.
     """
     session = frame.sparkSession
+    if is_remote(session):
+        return build(frame)
     exact = session.newSession()
     exact.conf.set(_SETTING, "false")
     return _in_session(build(_in_session(frame, exact)), session)

@@ -8,56 +8,73 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
+from hybrid.lake.file_frames import FrameFile, file_rows
 from hybrid.lake.layout import quoted
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.log_entries import DataFile
 from hybrid.lake.spark_paths import has_pattern
+from hybrid.lake.transaction import changed_by_others
 from hybrid.table.columns import SEGMENT
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
+
+    from hybrid.lake.commit_context import CommitContext
 
 # Spark lists more files than that in a job of its own (spark.sql.sources.parallelPartitionDiscovery.threshold).
 _LISTED_MAX = 32
 
 
-def stored_rows(spark: SparkSession, half: HalfSnapshot, files: Sequence[DataFile] | None = None) -> DataFrame:
+def stored_rows(bench: CommitContext, half: HalfSnapshot, files: Sequence[DataFile] | None = None) -> DataFrame:
     """All stored rows of the half's version; with `files`, at least the rows of these files of it.
 
     A few files are read as Parquet. Delta would first reconstruct the version's state and filter its files, with
-    several Spark jobs that cost more than reading a bucket.
+    several Spark jobs that cost more than reading a bucket. Workers that do not see the home read any number of files
+    as Parquet. ConflictError when Delta alone could read them.
     """
     chosen = half.files if files is None else files
-    if len(chosen) > _LISTED_MAX or not _is_plain(half, chosen):
-        return rows_by_delta(spark, half)
+    if bench.has_shared_files and (len(chosen) > _LISTED_MAX or not _is_plain(half, chosen)):
+        return rows_by_delta(bench, half)
+    if _needs_delta(half):
+        raise changed_by_others(
+            half.path, "it has mapped columns or deletion vectors, and Spark's workers do not see it"
+        )
     from pyspark.sql.types import StructType
 
     schema = StructType.fromJson(json.loads(half.columns))
-    if not chosen:
-        return spark.createDataFrame([], schema)
-    reader = spark.read.schema(schema).option("basePath", str(half.path))
-    return reader.parquet(*(file.path for file in chosen)).select(*(quoted(name) for name in schema.names))
+    rows = file_rows(bench, schema, [FrameFile(file.path, file.segment) for file in chosen], half.path)
+    return rows.select(*(quoted(name) for name in schema.names))
 
 
-def newest_rows(spark: SparkSession, path: Path) -> DataFrame:
+def newest_rows(bench: CommitContext, path: Path) -> DataFrame:
     """All stored rows of the newest version of the half at `path`, as of this call."""
-    return stored_rows(spark, open_half(path))
+    return stored_rows(bench, open_half(path))
 
 
-def rows_by_delta(spark: SparkSession, half: HalfSnapshot) -> DataFrame:
-    """All stored rows of the half's version, as Delta reads them. It refuses one beyond the retention."""
-    return spark.read.format("delta").option("versionAsOf", half.version).load(str(half.path))
+def rows_by_delta(bench: CommitContext, half: HalfSnapshot) -> DataFrame:
+    """All stored rows of the half's version, as Delta reads them. It refuses one beyond the retention.
+
+    Workers that do not see the home read its files as Parquet.
+    """
+    if not bench.has_shared_files:
+        return stored_rows(bench, half)
+    return bench.spark.read.format("delta").option("versionAsOf", half.version).load(str(half.path))
 
 
-def rows_in(spark: SparkSession, half: HalfSnapshot, segments: Collection[str]) -> DataFrame:
+def rows_in(bench: CommitContext, half: HalfSnapshot, segments: Collection[str]) -> DataFrame:
     """The stored rows of some segments of the half's version."""
-    rows = stored_rows(spark, half, [file for file in half.files if file.segment in segments])
+    rows = stored_rows(bench, half, [file for file in half.files if file.segment in segments])
     return rows.where(quoted(SEGMENT).isin(list(segments)))
 
 
-def no_rows(spark: SparkSession, half: HalfSnapshot) -> DataFrame:
+def no_rows(bench: CommitContext, half: HalfSnapshot) -> DataFrame:
     """None of the half's rows, with its columns."""
-    return stored_rows(spark, half, ())
+    return stored_rows(bench, half, ())
+
+
+def _needs_delta(half: HalfSnapshot) -> bool:
+    """Whether the files alone do not tell the rows: somebody marked rows as deleted, or renamed columns."""
+    return half.has_mapped_columns or half.has_deletion_vectors
 
 
 def _is_plain(half: HalfSnapshot, files: Sequence[DataFile]) -> bool:
@@ -66,7 +83,7 @@ def _is_plain(half: HalfSnapshot, files: Sequence[DataFile]) -> bool:
     Spark takes some characters of paths for patterns, and the codes in a folder's name for single characters. delta-rs
     encodes the bytes of UTF-8.
     """
-    if half.has_mapped_columns or half.has_deletion_vectors:
+    if _needs_delta(half):
         return False
     start = f"{half.path}/{SEGMENT}="
     return not has_pattern(str(half.path)) and all(

@@ -12,7 +12,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,9 @@ from hybrid.table.columns import ARRIVAL, HIDDEN, REJECTED_ONLY, SEGMENT, TIME
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+
+INDEXED = "delta.dataSkippingStatsColumns"
+STAGING_FOLDER = "staging"
 
 
 @shown_as("{0.root}")
@@ -43,7 +47,7 @@ class TableLayout:
 
     def staging(self, act_id: str) -> Path:
         """The folder where an operation stages rows before it takes the lock."""
-        return self.root / "staging" / act_id
+        return self.root / STAGING_FOLDER / act_id
 
     @property
     def plans(self) -> Path:
@@ -118,6 +122,12 @@ def statistics_columns(spec: TableSpec, half: Half) -> list[str]:
     keys = [*spec.schema.primary_key, *([spec.time_column] if spec.time_column else [])]
     scalar = [field.name for field in spec.schema.fields if field.single_value and field.name in keys]
     return [*hidden, *scalar]
+
+
+def indexed_columns(properties: Mapping[str, str]) -> list[str]:
+    """The columns whose minimum and maximum the log of a half keeps, by its properties."""
+    listed = properties.get(INDEXED, "")
+    return [plain or name for plain, name in re.findall(r"`([^`]*)`|([^,`]+)", listed)]
 
 
 def quoted(name: str) -> Column:

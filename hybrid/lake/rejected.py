@@ -82,7 +82,7 @@ def rejected_rows(bench: CommitContext, spec: TableSpec, realtime: HalfSnapshot)
     from pyspark.sql import functions as F
 
     stored_columns = [quoted(name) for name, _ in physical_columns(spec, Half.REALTIME)]
-    frame = rows_in(bench.spark, realtime, [columns.rejected_segment(spec.name)]).select(*stored_columns)
+    frame = rows_in(bench, realtime, [columns.rejected_segment(spec.name)]).select(*stored_columns)
     # The state holds the topic's id for streams only.
     topic = F.concat(quoted(columns.CONNECTOR), F.lit("/"), quoted(columns.TOPIC))
     is_stream = topic.isin(sorted(realtime.realtime.topic_ids))

@@ -6,6 +6,7 @@ The server brings Spark, its connector of Kafka and the workers' Python. Our pac
 from __future__ import annotations
 
 import atexit
+import os
 import re
 import sys
 import threading
@@ -30,6 +31,10 @@ _SILENT = {"UNAVAILABLE", "DEADLINE_EXCEEDED"}
 _REFUSED = {"UNAUTHENTICATED", "PERMISSION_DENIED"}
 _DETAILS = re.compile(r'details = "([^"]*)"')
 _SPLITS = re.compile(r"\bsplits=(\d+)")
+# By this PySpark's functions make columns for a server, in a process that has not set SPARK_REMOTE.
+_COLUMNS_FOR_SERVER = "SPARK_CONNECT_MODE_ENABLED"
+# No user's flow runs there, so the session computes exactly: see `hybrid.lake.exact_decimals`.
+_EXACT = {"spark.sql.decimalOperations.allowPrecisionLoss": "false", "spark.sql.session.timeZone": "UTC"}
 # The plan of a statement is in the server's UI and event log, with the options of a reader: passwords of Kafka.
 _REDACTION = "spark.sql.redaction.string.regex"
 _SECRETS = r'key: "kafka\.(?:sasl|ssl)\.[^"]*"\s*value: "(?:[^"\\]|\\.)*"'
@@ -96,6 +101,8 @@ class ConnectServer:
 
     def _configure(self, session: SparkSession) -> None:
         session.conf.set(_REDACTION, _SECRETS)
+        for key, value in _EXACT.items():
+            session.conf.set(key, value)
         for key, value in self.settings.items():
             try:
                 session.conf.set(key, value)
@@ -106,6 +113,17 @@ class ConnectServer:
                     f"{key} cannot be changed in a session of the Spark Connect server {self.address}.",
                     hint="Set it where the server is started, and take it out of [spark] here.",
                 ) from error
+
+
+def make_columns(*, for_server: bool) -> None:
+    """Let PySpark's functions make columns for a session on a server, or for one of this process's JVM, from now on.
+
+    Work on both at once in one process is not possible.
+    """
+    if for_server:
+        os.environ[_COLUMNS_FOR_SERVER] = "1"
+    else:
+        os.environ.pop(_COLUMNS_FOR_SERVER, None)
 
 
 def is_remote(spark: object) -> bool:

@@ -14,9 +14,10 @@ from hybrid.store.published_plans import LIST_ENDING, PlanState, needed_when_ove
 def remove_unneeded(mirror: Mirror, table: PublishedTable) -> int:
     """Remove objects of a table's plans on the store that nobody needs; their number. Only in the home that writes.
 
-    A crash leaves them: files of a plan that was never listed, rows of one that is over, lists that another replaced.
+    A crash leaves them: files of a plan that was never listed, rows of one that is over, what an operation has staged,
+    lists that another replaced.
     """
-    half_key = table.halves.get("OFFLINE")
+    half_key = table.halves.get("OFFLINE") or table.halves.get("REALTIME")  # without OFFLINE only staged rows are there
     if half_key is None:
         return 0
     prefix, folder = f"{plans_key(table.name, half_key)}/", mirror.folder / table.name
@@ -31,7 +32,7 @@ def remove_unneeded(mirror: Mirror, table: PublishedTable) -> int:
     names = [key.removeprefix(prefix) for key in keys]
     unneeded = [name for name in names if "/" in name and _is_unneeded(name, here, listed, busy)]
     lists = [name for name in names if name.endswith(LIST_ENDING)]
-    if lists != [f"{table.plans}{LIST_ENDING}"]:
+    if "OFFLINE" in table.halves and lists != [f"{table.plans}{LIST_ENDING}"]:
         rewrite_definition(mirror, table.name)  # so that a list which is about to be named cannot be any more
         newer = published_table(mirror, table.name)
         unneeded += [name for name in lists if newer is not None and name != f"{newer.plans}{LIST_ENDING}"]

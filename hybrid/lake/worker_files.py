@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import unquote
 
 from hybrid.errors import DataError, MachineError
@@ -24,7 +24,6 @@ from hybrid.runtime import durable
 from hybrid.store.mirror import for_all, mirror_at
 
 if TYPE_CHECKING:
-    from hybrid.lake.commit_context import CommitContext
     from hybrid.store.store_backend import StoreTuning
     from hybrid.store.store_client import StoreClient
 
@@ -66,6 +65,12 @@ class StoreAccess:
                     os.environ[name] = value
 
 
+class Workers(Protocol):
+    """Spark's workers, by what they see: the context of commits is one."""
+
+    has_shared_files: bool
+
+
 @dataclass(frozen=True)
 class WorkerFiles:
     """A half, as workers write to it. Make it in the process that commits: workers have no settings.
@@ -79,7 +84,7 @@ class WorkerFiles:
     key: str = ""
 
     @classmethod
-    def of(cls, bench: CommitContext, half: Path) -> WorkerFiles:
+    def of(cls, bench: Workers, half: Path) -> WorkerFiles:
         """The files of a half, by the home's setting `spark.worker_files`."""
         mirror = None if bench.has_shared_files else mirror_at(half)
         if mirror is None:

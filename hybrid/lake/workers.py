@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from hybrid.errors import HybridError, MachineError, RegistryError, StoreError
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
 Worker = Callable[[Iterable["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]
 # Errors that a worker returns as values, because Spark would turn them into stack traces.
 RETURNED = (RegistryError, StoreError, MachineError)
+_MARK = "hybrid-error: "
+_FAULT = re.compile(rf"{_MARK}(\[.*\])\s*$", re.MULTILINE)
 _RETURNED: dict[str, type[HybridError]] = {kind.__name__: kind for kind in RETURNED}
 
 
@@ -30,6 +34,32 @@ def error_from_json(text: str) -> HybridError:
     """The error that a worker returned."""
     kind, sentence, hint, fault = json.loads(text)
     return StoreError(sentence, hint=hint, fault=fault) if fault is not None else _RETURNED[kind](sentence, hint=hint)
+
+
+def fault_in_text(error: HybridError) -> RuntimeError:
+    """One of the errors `RETURNED`, for a worker that makes the rows of a frame: `raised_by_worker` finds it again.
+
+    What a worker raises arrives as a text with its stack.
+    """
+    return RuntimeError(f"{_MARK}{error_to_json(error)}")
+
+
+def worker_fault(error: BaseException) -> HybridError | None:
+    """The error of `fault_in_text` that made a statement of Spark's fail, or None."""
+    found = None if isinstance(error, HybridError) else _FAULT.search(str(error))
+    return error_from_json(found[1]) if found is not None else None
+
+
+@contextmanager
+def raised_by_worker() -> Iterator[None]:
+    """Raise what a worker raised by `fault_in_text`, in place of Spark's error. Other errors go on."""
+    try:
+        yield
+    except Exception as error:  # py4j and pyspark have no common base class
+        fault = worker_fault(error)
+        if fault is None:
+            raise
+        raise fault from error
 
 
 def map_in_arrow(rows: DataFrame, worker: Worker, ddl: str) -> DataFrame:

@@ -23,6 +23,7 @@ from hybrid.lake.layout import quoted
 from hybrid.lake.log import HalfSnapshot, lineage_acts, open_half, texts
 from hybrid.lake.log_entries import acts_between, foreign_between
 from hybrid.lake.spark_upsert_order import beats, best, order_struct
+from hybrid.lake.staged_frames import stage_frame
 from hybrid.lake.table_context import TableContext
 from hybrid.move.expired_markers import expired_markers, have_come
 from hybrid.move.merging.merge_exclusions import claims_on, hidden_from, is_awaited, merge_exclusions
@@ -214,8 +215,7 @@ def _staged(
     superseded = of_key.where(F.col(_HERE) & beats(spec, F.col(_BEST), F.col(_ORDER))).select(
         *map(quoted, deciding_columns)
     )
-    superseded.write.parquet(str(path))
-    return bench.spark.read.schema(superseded.schema).parquet(str(path))
+    return stage_frame(bench, superseded, path)
 
 
 def _staged_markers(
@@ -226,9 +226,7 @@ def _staged_markers(
     expired = expired_markers(bench, spec, base, realtime, rows)
     if expired is None:
         return None
-    markers = expired.select(*map(quoted, _deciding(spec)))
-    markers.write.parquet(str(path))
-    staged = bench.spark.read.schema(markers.schema).parquet(str(path))
+    staged = stage_frame(bench, expired.select(*map(quoted, _deciding(spec))), path)
     return staged if staged.limit(1).count() else None
 
 
@@ -270,7 +268,7 @@ def _without(rows: DataFrame, superseded: DataFrame, spec: TableSpec) -> DataFra
 
 def _rows(bench: CommitContext, half: HalfSnapshot) -> DataFrame:
     """The rows of the newest version. `holds` checks under the lock that the winners are still there."""
-    return newest_rows(bench.spark, half.path)
+    return newest_rows(bench, half.path)
 
 
 def _groups(config: CompactionConfig, segments: Sequence[Aged], counts: Mapping[str, int]) -> list[Group]:

@@ -20,6 +20,7 @@ from hybrid.errors import DataError
 from hybrid.lake.files import LaidFile
 from hybrid.lake.log_entries import DataFile
 from hybrid.lake.parquet_paths import paths_sql
+from hybrid.lake.staged_frames import StagedPlace
 from hybrid.lake.workers import run_numbered
 from hybrid.move.file_reader import FILE, PLACES, ROW, FileRows, TaskLimits, identifier, worker_database
 from hybrid.move.latest import AT, KeySlice, losers_sql, slices, write_losers
@@ -86,7 +87,7 @@ def write_directly(
         paths = write_losers(spark, rows, spec, config, keys, folder / "losers")
         losers = {id(group): paths for group in shared}
     tasks = [_WriteTask(part, losers.get(id(group))) for group in grouped for part in group]
-    write = file_writer(spec, config, folder)
+    write = file_writer(spec, config, StagedPlace.here(folder))
     order = ", ".join(f"{name} ASC NULLS FIRST" for name in dict.fromkeys((column, *columns.ARRIVAL)))
     names = ", ".join(identifier(name) for name, _ in written_columns(spec))
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from hybrid.config.table_config import Half, TableSpec
 from hybrid.lake.commit_context import CommitContext
+from hybrid.lake.file_frames import FrameFile, file_rows
 from hybrid.lake.layout import ddl_of, physical_columns, quoted
 from hybrid.lake.log import HalfSnapshot, lineage_acts
 from hybrid.lake.log_entries import read_commit
@@ -138,8 +139,7 @@ def _read(bench: CommitContext, spec: TableSpec, half: Half, paths: Iterable[str
     """The columns of data files that decide between rows of a key."""
     names = {*spec.primary_key, *winning_order(spec), *columns.ARRIVAL, columns.TIME}
     ddl = ddl_of((name, kind) for name, kind in physical_columns(spec, half) if name in names)
-    files = list(paths)
-    return bench.spark.read.schema(ddl).parquet(*files) if files else bench.spark.createDataFrame([], ddl)
+    return file_rows(bench, ddl, [FrameFile(path) for path in paths])
 
 
 def _key(spec: TableSpec) -> Column:

@@ -128,8 +128,6 @@ def _attempt(
     table = planned.renewed(newest)  # after the halves, so that the definition has every column of their rows
     spec = table.spec
     config = move_config(spec)
-    if not is_direct(config, spec):
-        table.bench.require_shared_files("a move that merges or rounds rows")
     # A merge with earlier settings may have been committed.
     refuse_rolled_otherwise(spec.name, offline.offline.rolled, [config])
     before, now_ms = offline.offline.boundary, table.bench.now_ms()
@@ -188,14 +186,13 @@ def _write(
     if is_direct(config, spec):
         workers = table.bench.file_workers
         return write_directly(workers, rows, spec, config, staging, to_move.cuts, plan.rows_of_buckets)
-    spark = table.bench.spark
     realtime = to_move.realtime
-    frame = stored_rows(spark, realtime, rows.files)
+    frame = stored_rows(table.bench, realtime, rows.files)
     covered = frame.where(columns.rows_sql(spec.name)).where(rows.where)
     read = plan.rows + plan.late_rows
     merged = merge(covered, spec, config, ceil(read / TASK_ROWS), realtime.added)
     with sums_that_fit(spec):
-        files = write_files(merged, spec, config, staging, to_move.cuts)
+        files = write_files(table.bench, merged, spec, config, staging, to_move.cuts)
     return DirectResult(files, read - sum(file.rows for file in files))
 
 

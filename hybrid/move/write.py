@@ -18,15 +18,18 @@ from typing import TYPE_CHECKING
 from hybrid.config.table_config import BucketConfig, Half, TableSpec
 from hybrid.lake.files import LaidFile, RowsFile, file_name, path_in_half
 from hybrid.lake.layout import physical_columns, quoted, statistics_columns
-from hybrid.lake.workers import Worker, map_in_arrow
+from hybrid.lake.staged_frames import StagedPlace
+from hybrid.lake.worker_output import returning, written_texts
+from hybrid.lake.workers import Worker
 from hybrid.move.partitioning import divided_by
 from hybrid.move.task_splits import TaskSplit
-from hybrid.runtime import durable
 from hybrid.table import columns
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
+
+    from hybrid.lake.commit_context import CommitContext
 
 # Limits of a file: rows, and their bytes in memory. Rows to be sorted again are in memory as a whole.
 _FILE_ROWS, _FILE_BYTES = 1_000_000, 128 << 20
@@ -48,7 +51,7 @@ def written_schema(spec: TableSpec, half: Half) -> pa.Schema:
 
 
 def write_files(
-    rows: DataFrame, spec: TableSpec, config: BucketConfig, folder: Path, cuts: Sequence[int]
+    bench: CommitContext, rows: DataFrame, spec: TableSpec, config: BucketConfig, folder: Path, cuts: Sequence[int]
 ) -> list[LaidFile]:
     """Write `rows` to `folder`, in files of one bucket and at most `max_records_per_segment` rows each.
 
@@ -65,8 +68,11 @@ def write_files(
         .sortWithinPartitions(*(quoted(name) for name in order))
         .select(*(quoted(name) for name, _ in written_columns(spec)))
     )
-    results = map_in_arrow(sorted_rows, _writer(spec, config, folder), "file string").collect()
-    return [LaidFile(**json.loads(row["file"])) for row in results]
+    place = StagedPlace.of(bench, folder)
+    texts = written_texts(sorted_rows, _writer(spec, config, place))
+    files = [LaidFile(**json.loads(text)) for text in texts]
+    place.bring([(file.name, file.bytes) for file in files])
+    return files
 
 
 def _number_of(column: str, cuts: Sequence[int], low: int, high: int) -> str:
@@ -78,35 +84,34 @@ def _number_of(column: str, cuts: Sequence[int], low: int, high: int) -> str:
     return f"IF({column} < {cuts[middle]}, {below}, {above})"
 
 
-def _writer(spec: TableSpec, config: BucketConfig, folder: Path) -> Worker:
+def _writer(spec: TableSpec, config: BucketConfig, place: StagedPlace) -> Worker:
     """The function that Spark runs in its workers, on the rows of one task in the order of time."""
-    write_batches = file_writer(spec, config, folder)
+    write_batches = file_writer(spec, config, place)
 
-    def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
+    def write(batches: Iterable[pa.RecordBatch]) -> list[str]:
+        return [json.dumps(asdict(file)) for file in write_batches(batches)]
 
-        descriptions = [json.dumps(asdict(file)) for file in write_batches(batches)]
-        yield pa.RecordBatch.from_arrays([pa.array(descriptions, pa.string())], names=["file"])
-
-    return write
+    return returning(write)
 
 
 def file_writer(
-    spec: TableSpec, config: BucketConfig, folder: Path
+    spec: TableSpec, config: BucketConfig, place: StagedPlace
 ) -> Callable[[Iterable[pa.RecordBatch]], list[LaidFile]]:
-    """A function that writes rows, which are in the order of time, to files in a folder. Make it in the driver."""
-    is_durable = durable.is_enabled(folder)  # in the driver, because workers have no settings
+    """A function that writes rows, which are in the order of time, to staged files. Make it in the driver."""
     by_time = not spec.sort_columns or (spec.sort_columns == (spec.time_column,) and _is_time_alone(spec))
 
     def write(batches: Iterable[pa.RecordBatch]) -> list[LaidFile]:
         schema = written_schema(spec, Half.OFFLINE)
         files: list[LaidFile] = []
-        for partition, pieces in _files_of(batches, spec, config):
-            file = RowsFile(folder, "staged", statistics_columns(spec, Half.OFFLINE), is_durable=is_durable)
-            typed = (as_schema(piece, schema) for piece in pieces)
-            for piece in typed if by_time else _sorted_by(typed, spec.sort_columns):
-                file.write(piece)
-            files.append(replace(file.close(), partition=partition))
+        statistics = statistics_columns(spec, Half.OFFLINE)
+        with place.opened() as (folder, put):
+            for partition, pieces in _files_of(batches, spec, config):
+                file = RowsFile(folder, "staged", statistics, is_durable=place.is_durable)
+                typed = (as_schema(piece, schema) for piece in pieces)
+                for piece in typed if by_time else _sorted_by(typed, spec.sort_columns):
+                    file.write(piece)
+                files.append(replace(file.close(), partition=partition))
+                put(files[-1].name)
         return files
 
     return write

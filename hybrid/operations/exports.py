@@ -67,7 +67,7 @@ def export_to(
             sink=sink,
             running=running,
             params=params,
-            spark=home.spark,
+            spark=home.context_with_spark,
         )
         result = Queries(home).query(sql, options, as_of=as_of)
         report = sink.complete()

@@ -55,7 +55,7 @@ class QueryOptions:
     time began at `began` (monotonic; None: when it is run). A `sink` receives the rows in batches, and the result holds
     none. `bytes_max` limits the bytes of the result, `timeout_max_ms` the statement's own timeout. The memory is taken
     from `budget` while the statement runs. `params` are the values of the statement's parameters. `spark` returns
-    Spark's session of this process, for `SET engine = 'spark'` (None: it has none).
+    the context with Spark's session of this process, for `SET engine = 'spark'` (None: it has none).
     """
 
     timeout_ms: int | None = None

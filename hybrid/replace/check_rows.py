@@ -13,6 +13,7 @@ from hybrid.jvm.spark_errors import spark_sentence
 from hybrid.lake.collect import collect_rows
 from hybrid.lake.exact_decimals import with_exact_decimals
 from hybrid.lake.layout import quoted
+from hybrid.lake.workers import worker_fault
 from hybrid.replace.check_result import SAMPLES_MAX
 from hybrid.replace.diff import shown_row
 from hybrid.runtime.json_values import json_value
@@ -129,6 +130,9 @@ def spark_errors(what: str, hint: str) -> Iterator[None]:
     try:
         yield
     except PySparkException as error:
+        fault = worker_fault(error)
+        if fault is not None:
+            raise fault from error
         raise DataError(f"{what}: {spark_sentence(error)} Nothing was changed.", hint=hint) from error
 
 

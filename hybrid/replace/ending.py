@@ -16,6 +16,7 @@ from hybrid.config.expectations import ExpectationKind
 from hybrid.config.table_config import BoundaryMode, Half
 from hybrid.errors import ConflictError, UsageError
 from hybrid.lake import pushes
+from hybrid.lake.file_frames import FrameFile, file_rows
 from hybrid.lake.half_frames import rows_in
 from hybrid.lake.layout import ddl_of, physical_columns, quoted
 from hybrid.lake.log import HalfSnapshot
@@ -113,7 +114,7 @@ class _End:
         self._refuse_changed(base)
         self._refuse_unmoved(base)
         bench.progress.say(f"Comparing what was pushed to '{self.entry.id}' with what '{spec.name}' holds.")
-        before = rows_in(bench.spark, base, old)
+        before = rows_in(bench, base, old)
 
         def placed(arrival: Arrival) -> DataFrame:
             return in_taken_places(spec, before, self._rows(arrival)) if old else self._rows(arrival)
@@ -202,7 +203,7 @@ class _End:
             frames.append(self._pushed_rows(push).withColumns(arrived))
         stored = physical_columns(self.table.spec, Half.OFFLINE)
         if not frames:
-            return self.table.bench.spark.createDataFrame([], ddl_of(stored))
+            return self.table.bench.session.createDataFrame([], ddl_of(stored))
         whole = reduce(lambda rows, more: rows.unionByName(more), frames)
         return whole.select(*(quoted(name) for name, _ in stored))
 
@@ -212,14 +213,13 @@ class _End:
         kinds = physical_columns(self.table.spec, Half.OFFLINE)
         ddl = ddl_of((name, kind) for name, kind in kinds if name in own or name in users)
         mine = [(push, segment) for push, segment in self.waiting if push.number == number and not segment.is_empty]
-        reader = self.table.bench.spark.read.schema(ddl)
-        reader = reader.option("basePath", str(pushes.rows_folder(self.table.layout, self.entry.id, mine[0][0])))
-        return reader.parquet(
-            *(
-                str(pushes.segment_folder(self.table.layout, self.entry.id, push, segment.name))
-                for push, segment in mine
-            )
-        )
+        layout = self.table.layout
+        files = [
+            FrameFile(str(path), segment.name)
+            for push, segment in mine
+            for path in sorted(pushes.segment_folder(layout, self.entry.id, push, segment.name).glob("*.parquet"))
+        ]
+        return file_rows(self.table.bench, ddl, files, pushes.rows_folder(layout, self.entry.id, mine[0][0]))
 
     def _written(self, markers: DataFrame | None) -> tuple[str, ...]:
         """The segments that hold rows afterwards. A replaced segment remains when it keeps delete markers."""

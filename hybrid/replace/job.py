@@ -97,7 +97,7 @@ def run_job(
     files = _inspect_all(table.bench, job)
     with table.staging(act_id) as folder:
         table.bench.progress.say(f"Reading {_files_shown(files)}.")
-        staged = stage(table.bench, table.spec, files, csv_format, folder / "rows", watched(expectations))
+        staged = stage(table.bench, table.spec, files, csv_format, folder / "input", watched(expectations))
         if not options.allow_empty:
             _refuse_hollow(staged, files)
         staged, checked = check_staged(table.bench, table.spec, staged, expectations)

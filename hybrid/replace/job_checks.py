@@ -106,7 +106,7 @@ def _rows_replaced(table: TableContext, job: JobSpec, staged: StagedRows) -> int
     """The number of rows in the segments that the job replaces, without delete markers."""
     base = table.half(Half.OFFLINE)
     replaced = replaced_names(targets_of(table.spec, job, staged), base.files)
-    rows = rows_in(table.bench.spark, base, replaced)
+    rows = rows_in(table.bench, base, replaced)
     return rows.where(quoted(columns.OP) == columns.OP_ROW).count() if replaced else 0
 
 

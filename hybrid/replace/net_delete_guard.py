@@ -31,7 +31,7 @@ def refuse_swallowing(table: TableContext, base: HalfSnapshot, replaced: Sequenc
     realtime = table.half(Half.REALTIME)
     if not realtime.realtime.deletes and not base.offline.deletes:
         return
-    stored, users = newest_rows(table.bench.spark, base.path), [quoted(name) for name in table.spec.schema.column_names]
+    stored, users = newest_rows(table.bench, base.path), [quoted(name) for name in table.spec.schema.column_names]
     gone = quoted(columns.SEGMENT).isin(list(replaced))
     live = unmoved_rows(table, realtime, base)
     compared = [*users, quoted(columns.OP)]
@@ -49,7 +49,7 @@ def refuse_reviving(table: TableContext, base: HalfSnapshot, replaced: Sequence[
     """ConflictError when replaced segments hold deletes of equal rows: these rows would become visible again."""
     if not table.spec.nets_deletes or not replaced:
         return
-    count = rows_in(table.bench.spark, base, replaced).where(f"{columns.OP} = '{columns.OP_DELETE}'").count()
+    count = rows_in(table.bench, base, replaced).where(f"{columns.OP} = '{columns.OP_DELETE}'").count()
     if count:
         raise ConflictError(
             f"The segments that would be replaced hold {count} delete{'s' * (count != 1)}, which take equal rows "

@@ -15,6 +15,7 @@ from hybrid.lake.half_frames import rows_in
 from hybrid.lake.layout import physical_columns, physical_ddl, quoted
 from hybrid.lake.log import HalfSnapshot
 from hybrid.lake.log_entries import acts_between
+from hybrid.lake.staged_frames import stage_frame
 from hybrid.lake.table_context import TableContext
 from hybrid.replace.diff import Difference, difference
 from hybrid.replace.inherited_arrival import hidden_by_earlier, in_taken_places
@@ -83,7 +84,7 @@ def plan_job(table: TableContext, job: JobSpec, staged: StagedRows, *, append: b
         refuse_unmoved(table, base, realtime, kept_apart)
     if job.segment_name_type == "fixed" and not append:
         refuse_times_outside_name(table.spec, step_ms, targets[0].name, staged, base.files)
-    before = rows_in(table.bench.spark, base, gone.replaced)
+    before = rows_in(table.bench, base, gone.replaced)
     arriving = _new_rows(table, staged, targets)
 
     def fresh(arrival: Arrival) -> DataFrame:
@@ -198,7 +199,7 @@ def under_names(bench: CommitContext, staged: StagedRows, targets: Sequence[Targ
     if len(targets) == 1:
         return staged.frame.withColumn(columns.SEGMENT, F.lit(targets[0].name))
     pairs = [(number, target.name) for target in targets for number in target.files]
-    names = bench.spark.createDataFrame(pairs, f"{FILE} int, {columns.SEGMENT} string")
+    names = bench.session.createDataFrame(pairs, f"{FILE} int, {columns.SEGMENT} string")
     return staged.frame.join(F.broadcast(names), FILE)
 
 
@@ -209,9 +210,8 @@ def stage_markers(
     if not spec.upsert:
         return None
     stored_columns = [quoted(name) for name, _ in physical_columns(spec, Half.OFFLINE)]
-    path = str(folder / new_act_id("markers"))
-    removed_winners(spec, before.select(*stored_columns), after).write.parquet(path)
-    return bench.spark.read.schema(physical_ddl(spec, Half.OFFLINE)).parquet(path)
+    markers = removed_winners(spec, before.select(*stored_columns), after)
+    return stage_frame(bench, markers, folder / new_act_id("markers"), physical_ddl(spec, Half.OFFLINE))
 
 
 def refuse_unmoved(table: TableContext, base: HalfSnapshot, realtime: HalfSnapshot, targets: Sequence[Target]) -> None:

@@ -16,6 +16,7 @@ from hybrid.lake import pushes
 from hybrid.lake.layout import TableLayout, quoted
 from hybrid.lake.plan_store import upload_push
 from hybrid.lake.pushes import OpenReplacement, Push, PushedSegment, PushState
+from hybrid.lake.staged_frames import stage_segments
 from hybrid.lake.table_context import TableContext
 from hybrid.replace.opening import closed
 from hybrid.replace.plan import under_names
@@ -59,7 +60,7 @@ def stage_push(table: TableContext, staged: StagedRows, targets: Sequence[Target
     own = [quoted(name) for name in (columns.SEGMENT, columns.OFFSET, columns.OP, columns.TIME)]
     user = [quoted(name) for name in table.spec.schema.column_names]
     rows = under_names(table.bench, staged, targets).select(*own, *user)
-    rows.write.partitionBy(columns.SEGMENT).parquet(str(folder / ROWS))
+    stage_segments(table.bench, rows, folder / ROWS)
     return Push(0, "", user_columns(table.spec), tuple(_segment(staged, target) for target in targets))
 
 

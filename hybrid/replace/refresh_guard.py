@@ -69,7 +69,7 @@ def _stale_then(
     from pyspark.errors import PySparkException
 
     try:
-        then = rows_by_delta(bench.spark, open_half(base.path, older.lineage.version_before))
+        then = rows_by_delta(bench, open_half(base.path, older.lineage.version_before))
         return _stale(then.where(quoted(columns.SEGMENT).isin(sorted(segments))), refreshes)
     except (PySparkException, DataError) as error:
         raise ConflictError(

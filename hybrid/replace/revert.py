@@ -141,7 +141,7 @@ def _revert(
         refuse_refreshed(table.bench, base, entry, entries, restored)
         _refuse_if_written_anew(entry, entries, base)
     refuse_swallowing(table, base, names[0], restored)
-    diff = difference(table.spec, rows_in(table.bench.spark, open_half(base.path), names[0]), restored)
+    diff = difference(table.spec, rows_in(table.bench, open_half(base.path), names[0]), restored)
     sentence = _sentence(taken, diff, asked.dry_run)
     if asked.dry_run:
         return report_of(table.name, names, diff, sentence, dry_run=True)
@@ -243,7 +243,7 @@ def _old_rows(table: TableContext, path: Path, taken: _Taken) -> DataFrame:
 
     names, version = taken.old, taken.first.lineage.version_before
     if not names:  # only new segments were added; nothing to restore
-        return table.bench.spark.createDataFrame([], physical_ddl(table.spec, Half.OFFLINE))
+        return table.bench.session.createDataFrame([], physical_ddl(table.spec, Half.OFFLINE))
     try:
         old = open_half(path, version)
     except DataError as error:
@@ -252,7 +252,7 @@ def _old_rows(table: TableContext, path: Path, taken: _Taken) -> DataFrame:
     if missing:
         raise _expired(taken, f"data file {missing[0]} has been removed")
     try:
-        rows = _of(rows_by_delta(table.bench.spark, old), names)
+        rows = _of(rows_by_delta(table.bench, old), names)
         existing = set(rows.columns)  # a column may have been added or widened since
         return rows.select(
             *(

@@ -8,6 +8,7 @@ before anything is changed.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -23,6 +24,9 @@ from hybrid.files.reading import read_slice
 from hybrid.files.records import Record, Slice
 from hybrid.formats.csv_format import CsvFormat
 from hybrid.lake.commit_context import CommitContext
+from hybrid.lake.staged_frames import stage_frame
+from hybrid.lake.worker_inputs import WorkerInputs
+from hybrid.lake.workers import RETURNED, fault_in_text, parallelism
 from hybrid.records.decode import Decoder
 from hybrid.records.outcome import Filtered, Rejected
 from hybrid.replace.check_rows import NULLS
@@ -158,14 +162,15 @@ def stage(
     pieces = [
         (number, piece, file.modified_ns // _NS_PER_MS) for number, file in enumerate(files) for piece in file.slices
     ]
-    tasks = max(1, min(len(pieces), _TASKS_PER_CORE * bench.spark.sparkContext.defaultParallelism))
-    frame = bench.spark.range(0, len(pieces), 1, tasks).mapInArrow(
-        _worker(spec, pieces, csv_format, watched), _ddl(spec)
-    )
-    frame.write.parquet(str(folder))
+    inputs = WorkerInputs.of(bench, [piece.path for _, piece, _ in pieces], folder.with_name("files"))
+    spark = bench.session
+    # A worker that has to fetch a file reads as much of it as it can.
+    tasks = max(1, min(len(pieces), (_TASKS_PER_CORE if inputs.store is None else 1) * parallelism(spark)))
+    worker = _worker(spec, pieces, csv_format, watched, inputs)
+    frame = spark.range(0, len(pieces), 1, tasks).mapInArrow(worker, _ddl(spec))
+    staged = stage_frame(bench, frame, folder, _ddl(spec))
     for file in files:
         file.check_unchanged()
-    staged = bench.spark.read.schema(_ddl(spec)).parquet(str(folder))
     notes = [_CellNote.from_text(row[0]) for row in staged.where(f"{NOTE} IS NOT NULL").select(NOTE).collect()]
     _refuse_problems(files, notes)
     seen = set().union(*(note.seen for note in notes))
@@ -215,16 +220,25 @@ def _refuse_problems(files: Sequence[InputFile], notes: Iterable[_CellNote]) -> 
 
 
 def _worker(
-    spec: TableSpec, pieces: Sequence[tuple[int, Slice, int]], csv_format: CsvFormat, watched: Sequence[str]
+    spec: TableSpec,
+    pieces: Sequence[tuple[int, Slice, int]],
+    csv_format: CsvFormat,
+    watched: Sequence[str],
+    inputs: WorkerInputs,
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function that Spark's workers run on the numbers of the slices."""
 
     def convert(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         converter = _Converter(spec, watched)
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                file, piece, changed_ms = pieces[number]
-                yield from _stage_slice(converter, _CellNote(file), piece, csv_format, changed_ms)
+        try:
+            with inputs.opened() as path_of:
+                for batch in batches:
+                    for number in batch.column(0).to_pylist():
+                        file, piece, changed_ms = pieces[number]
+                        readable = dataclasses.replace(piece, path=path_of(piece.path))
+                        yield from _stage_slice(converter, _CellNote(file), readable, csv_format, changed_ms)
+        except RETURNED as error:
+            raise fault_in_text(error) from None
 
     return convert
 

@@ -13,6 +13,7 @@ from hybrid.lake.half_frames import newest_rows
 from hybrid.lake.layout import in_files, physical_columns, quoted
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.table_context import TableContext
+from hybrid.lake.worker_files import WorkerFiles
 from hybrid.replace.conflict_check import is_overtaken
 from hybrid.table import columns
 from hybrid.table.coverage_sql import covered_sql, visible_offline_sql, visible_realtime_sql
@@ -90,7 +91,9 @@ def commit_under_lock(table: TableContext, act_id: str, kind: str, ready: Callab
         act = next_act(current.offline, act_id, kind, table.bench.now_iso(), lineage.to_json())
         state = with_entry(current.offline, act, current.version)
         places = tuple(dict.fromkeys([*lineage.segments_from, *lineage.segments_to])) if lineage.segments_from else ()
-        return commit_act(made.frame, path, state, planned=current.version, replacing=places)
+        return commit_act(
+            made.frame, WorkerFiles.of(table.bench, path), state, planned=current.version, replacing=places
+        )
 
 
 def require_offline(spec: TableSpec) -> None:
@@ -104,7 +107,7 @@ def require_offline(spec: TableSpec) -> None:
 
 def good_realtime_rows(table: TableContext, realtime: HalfSnapshot) -> DataFrame:
     """The rows of REALTIME that are not rejected."""
-    return newest_rows(table.bench.spark, realtime.path).where(columns.rows_sql(table.name))
+    return newest_rows(table.bench, realtime.path).where(columns.rows_sql(table.name))
 
 
 def unmoved_rows(table: TableContext, realtime: HalfSnapshot, offline: HalfSnapshot) -> DataFrame:
@@ -127,7 +130,7 @@ def rows_that_stay(
     goes = quoted(columns.SEGMENT).isin(list(replaced))
     if table.spec.folds:
         goes &= quoted(columns.OP) == columns.OP_ROW
-    stay = newest_rows(table.bench.spark, offline.path).where(~goes)
+    stay = newest_rows(table.bench, offline.path).where(~goes)
     if realtime is None:
         return stay.select(*wanted)
     shown = offline.effective_boundary(table.spec.boundary_lag_ms)

@@ -71,6 +71,15 @@ class Elsewhere:
         return json.loads(out) if out.strip() else None
 
 
+def corrections_of(home: Elsewhere, which: str) -> dict[str, Any]:
+    """What a process of the home says and has after `tests.lake.corrections`, in topics of the home's name."""
+    words = [sys.executable, "-m", "tests.lake.corrections", str(home.folder), home.broker, home.folder.name, which]
+    done = subprocess.run(words, capture_output=True, text=True, cwd=ROOT, env=home.environment, timeout=400)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
 def create_orders(home: Elsewhere) -> None:
     schema, config = ROOT / "data" / "orders" / "orders_schema.json", ROOT / "data" / "orders" / "orders_table.json"
     document = json.loads(config.read_text())

@@ -20,6 +20,7 @@ from hybrid.lake.files import RowsFile, path_in_half
 from hybrid.lake.layout import physical_columns, physical_ddl, statistics_columns
 from hybrid.lake.log import open_half
 from hybrid.lake.log_entries import read_commit
+from hybrid.lake.worker_files import WorkerFiles
 from hybrid.table.columns import SEGMENT
 from hybrid.table.state import Act, RealtimeState, next_act
 from tests.every_type import every_type, values
@@ -67,7 +68,9 @@ def test_every_reader_finds_the_same_rows_as_in_sparks_files(half: Path, workben
     commit_files(spark, act(half), lambda: Written([write(half, spec, rows)], after(half)))
     theirs = [(one[0].replace("x", "y"), *one[1:]) for one in rows]
     state = after(half)
-    commit_act(spark.createDataFrame(theirs, physical_ddl(spec, Half.REALTIME)), half, state, planned=1)
+    commit_act(
+        spark.createDataFrame(theirs, physical_ddl(spec, Half.REALTIME)), WorkerFiles(half, True), state, planned=1
+    )
     wanted = ", ".join(f'"{name}"' for name, _ in physical_columns(spec, Half.REALTIME) if name != SEGMENT)
     paths = {file.path: file.segment for file in open_half(half).files}
     by_segment: dict[str, list[Any]] = {}
@@ -94,7 +97,10 @@ def test_the_log_says_the_same_of_both(half: Path, workbench: CommitContext) -> 
     commit_files(spark, act(half), lambda: Written([write(half, spec, rows)], after(half)))
     theirs = [(one[0].replace("x", "y"), *one[1:]) for one in rows]
     commit_act(
-        spark.createDataFrame(theirs, physical_ddl(spec, Half.REALTIME)).coalesce(1), half, after(half), planned=1
+        spark.createDataFrame(theirs, physical_ddl(spec, Half.REALTIME)).coalesce(1),
+        WorkerFiles(half, True),
+        after(half),
+        planned=1,
     )
     mine, other = (_log(half, version) for version in (1, 2))
     assert mine["commitInfo"]["operation"] == other["commitInfo"]["operation"] == "WRITE"

@@ -52,31 +52,31 @@ def test_rows_are_those_of_delta(
     tmp_path: Path, workbench: CommitContext, place: str, more: tuple[str, ...], direct: bool
 ) -> None:
     half = offline(halves(tmp_path / place, (*NAMES, *more)))
-    read, expected = stored_rows(workbench.spark, half), by_delta(workbench, half)
+    read, expected = stored_rows(workbench, half), by_delta(workbench, half)
     assert read.schema == expected.schema and is_delta(read) != direct
     assert sorted(map(str, read.collect())) == sorted(map(str, expected.collect()))
     for name in NAMES:
         assert (
-            sorted(one["order_id"] // 2 for one in rows_in(workbench.spark, half, [name]).collect())
+            sorted(one["order_id"] // 2 for one in rows_in(workbench, half, [name]).collect())
             == [NAMES.index(name)] * 2
         )
-    assert rows_in(workbench.spark, half, []).count() == 0
+    assert rows_in(workbench, half, []).count() == 0
 
 
 def test_rows_are_of_the_version(tmp_path: Path, workbench: CommitContext) -> None:
     built = halves(tmp_path, NAMES[:2])
     before = offline(built)
     built.commit_offline([row(9, NAMES[0])], kind="replace")
-    assert stored_rows(workbench.spark, before).count() == 4
-    assert stored_rows(workbench.spark, offline(built)).count() == 5
-    assert [one["order_id"] for one in rows_in(workbench.spark, offline(built), [NAMES[1]]).collect()] == [2, 3]
+    assert stored_rows(workbench, before).count() == 4
+    assert stored_rows(workbench, offline(built)).count() == 5
+    assert [one["order_id"] for one in rows_in(workbench, offline(built), [NAMES[1]]).collect()] == [2, 3]
 
 
 def test_many_files_are_listed_by_delta(tmp_path: Path, workbench: CommitContext) -> None:
     built = halves(tmp_path, [f"orders_{number}" for number in range(33)])
     half = offline(built)
-    assert is_delta(stored_rows(workbench.spark, half)) and stored_rows(workbench.spark, half).count() == 66
-    few = rows_in(workbench.spark, half, ["orders_7", "orders_8"])
+    assert is_delta(stored_rows(workbench, half)) and stored_rows(workbench, half).count() == 66
+    few = rows_in(workbench, half, ["orders_7", "orders_8"])
     assert not is_delta(few) and few.count() == 4
 
 
@@ -84,10 +84,10 @@ def test_rows_that_another_tool_marked_as_deleted_stay_away(tmp_path: Path, work
     built = halves(tmp_path, NAMES[:2])
     table = f"delta.`{built.layout.half(Half.OFFLINE)}`"
     workbench.spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.enableDeletionVectors' = true)")
-    assert stored_rows(workbench.spark, offline(built)).count() == 4
+    assert stored_rows(workbench, offline(built)).count() == 4
     workbench.spark.sql(f"DELETE FROM {table} WHERE order_id = 1")
     half = offline(built)
-    assert half.has_deletion_vectors and stored_rows(workbench.spark, half).count() == 3
+    assert half.has_deletion_vectors and stored_rows(workbench, half).count() == 3
 
 
 def test_a_file_that_was_purged_meanwhile_is_named(tmp_path: Path, workbench: CommitContext) -> None:
@@ -96,5 +96,5 @@ def test_a_file_that_was_purged_meanwhile_is_named(tmp_path: Path, workbench: Co
     for file in half.files:
         Path(file.path).unlink()
     with pytest.raises(Exception) as failed:
-        stored_rows(workbench.spark, half).collect()
+        stored_rows(workbench, half).collect()
     assert is_missing_file(failed.value)

@@ -15,12 +15,13 @@ from hybrid.catalog.serving import Ingestion
 from hybrid.errors import MachineError, SpecError
 from hybrid.jvm.jars import ensure_jars
 from hybrid.lake import spark_connect
-from hybrid.lake.spark_connect import ConnectServer, is_remote
+from hybrid.lake.spark_connect import ConnectServer, is_remote, make_columns
 from hybrid.lake.spark_workers import WorkerSide, require_workers
 from hybrid.progress import Silent
 from hybrid.serve.ingester import Ingester, SharedLooks
 from tests.hidden_process import needs_hidden_folders
-from tests.lake.elsewhere import ROOT, ROWS, Elsewhere, create_orders, fill, holding
+from tests.lake import corrections
+from tests.lake.elsewhere import ROOT, ROWS, Elsewhere, corrections_of, create_orders, fill, holding
 from tests.s3_server import S3Server, needs_s3, s3_server
 from tests.spark_connect_server import SparkConnectServer, spark_connect_server
 
@@ -35,6 +36,13 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     with s3_server(tmp_path_factory.mktemp("s3") / "store") as found:
         found.create_bucket("bucket")
         yield found
+
+
+@pytest.fixture(scope="module", autouse=True)
+def columns() -> Iterator[None]:
+    """Other tests of this process have sessions of its JVM."""
+    yield
+    make_columns(for_server=False)
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +80,20 @@ def test_a_backlog_comes_and_moves_without_java(home: Elsewhere, server: SparkCo
     assert home.run("query", COUNTS, **NO_JAVA) == [{"n": ROWS, "ids": ROWS}]
     home.run("query", "--engine", "spark", COUNTS, code=1, **NO_JAVA)
     assert "needs workers that share the home's folders, or a local master" in home.messages
+    assert holding(store.environment["AWS_SECRET_ACCESS_KEY"], home.folder, server.folder) == []
+
+
+def test_jobs_and_backfills_run_there(
+    server: SparkConnectServer, store: S3Server, broker: str, topic: str, homes: Path
+) -> None:
+    home = Elsewhere(homes / f"{topic}-corrected", server.settings, store, broker)
+    corrections.fill(broker, home.folder.name)
+    found = corrections_of(home, "corrected")
+    job, revert, plan, run = found["said"]
+    assert job.startswith("Replaced segment 'customers_") and "; 0 added, 30 removed, 30 changed (" in job
+    assert revert.startswith("Reverted 'ID'") and plan.startswith("Would correct 2 of 2 buckets of 'customers'")
+    assert run.startswith("Corrected 2 buckets of 'customers': 100 rows before, 100 after; 0 added, 0 removed, 100 ")
+    assert len(found["rows"]["customers"]) == 100 and all("!'" in row for row in found["rows"]["customers"])
     assert holding(store.environment["AWS_SECRET_ACCESS_KEY"], home.folder, server.folder) == []
 
 

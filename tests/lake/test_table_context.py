@@ -73,6 +73,9 @@ def test_sessions_on_a_server_are_asked_for_each_time_and_are_no_holders_of_a_lo
     with bench.lock(halves.layout, Half.OFFLINE):  # of a move, for which the server need not be up
         assert len(sessions) == 2 and "jvm" not in last_holder(halves.layout.lock(Half.OFFLINE))
     assert bench.session is not bench.session
+    assert "SPARK_CONNECT_MODE_ENABLED" in os.environ, "columns are made for the server"
+    of_jvm = CommitContext(MagicMock, lambda: 0, Silent())
+    assert of_jvm.session is of_jvm.session and "SPARK_CONNECT_MODE_ENABLED" not in os.environ
 
 
 def test_it_plans_again_as_often_as_it_is_told(table: TableContext) -> None:

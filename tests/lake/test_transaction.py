@@ -28,6 +28,7 @@ from hybrid.lake.create import create_half
 from hybrid.lake.layout import physical_columns, physical_ddl
 from hybrid.lake.log import open_half
 from hybrid.lake.transaction import LogTransaction
+from hybrid.lake.worker_files import WorkerFiles
 from hybrid.table.columns import SEGMENT
 from hybrid.table.state import Act, RealtimeState, next_act
 from tests.every_type import every_type
@@ -390,10 +391,10 @@ def test_both_ways_of_committing_follow_each_other(half: Path, workbench: Commit
     for number in range(6):
         add(half, "a", 2 * number)
         frame = spark.createDataFrame(rows_of("b", 2 * number + 1), physical_ddl(every_type(), Half.REALTIME))
-        commit_act(frame, half, after(half), planned=open_half(half).version)
+        commit_act(frame, WorkerFiles(half, True), after(half), planned=open_half(half).version)
     assert spark.read.format("delta").load(str(half)).count() == len(open_half(half).files) == 12
     frame = spark.createDataFrame(rows_of("b", 99), physical_ddl(every_type(), Half.REALTIME))
-    commit_act(frame, half, after(half), planned=open_half(half).version, replacing=["a", "b"])
+    commit_act(frame, WorkerFiles(half, True), after(half), planned=open_half(half).version, replacing=["a", "b"])
     assert segments(half) == ["b"] and spark.read.format("delta").load(str(half)).count() == 1
 
 
@@ -404,7 +405,9 @@ def test_columns_of_others_stay_in_what_is_rewritten(half: Path, workbench: Comm
     kinds = "tiny TINYINT, small SMALLINT, both STRUCT<Q: BIGINT, l: ARRAY<SMALLINT>>, pairs MAP<STRING, INT>"
     spark.sql(f"ALTER TABLE delta.`{half}` ADD COLUMNS ({kinds})")
     rows = spark.read.format("delta").load(str(half))
-    commit_act(rows.where("false"), half, after(half), planned=open_half(half).version, replacing=["a"])
+    commit_act(
+        rows.where("false"), WorkerFiles(half, True), after(half), planned=open_half(half).version, replacing=["a"]
+    )
     assert segments(half) == []
 
 
@@ -413,7 +416,7 @@ def test_rows_outside_of_what_is_replaced_are_refused(half: Path, workbench: Com
     add(half, "a")
     frame = workbench.spark.createDataFrame(rows_of("b"), physical_ddl(every_type(), Half.REALTIME))
     with pytest.raises(DataError, match="segment 'b', which is not replaced"):
-        commit_act(frame, half, after(half), planned=open_half(half).version, replacing=["a"])
+        commit_act(frame, WorkerFiles(half, True), after(half), planned=open_half(half).version, replacing=["a"])
     assert segments(half) == ["a"]
 
 

@@ -33,7 +33,7 @@ def written(
     """The rows of each file, files in the order they were reported; statistics are checked on the way."""
     frame = bench.spark.createDataFrame(rows, physical_ddl(spec, Half.OFFLINE)).repartition(3)
     config = MoveConfig(BUCKET, 0, max_records_per_segment=rows_max)
-    found = write_files(frame, spec, config, folder, cuts)
+    found = write_files(bench, frame, spec, config, folder, cuts)
     assert {file.name for file in found} == {path.name for path in folder.glob("*.parquet")}
     contents = [pq.read_table(folder / file.name).to_pylist() for file in found]
     for file, content in zip(found, contents, strict=True):

@@ -25,6 +25,7 @@ from hybrid.operations.warehouse.sync import sync_warehouse
 from hybrid.replace.opening import take_back
 from hybrid.store import published_definition, published_plans
 from hybrid.store.mirror import Mirror
+from hybrid.store.published_definition import PublishedTable
 from tests.operations.plan_homes import (
     ODD,
     files,
@@ -300,6 +301,17 @@ def test_rows_of_a_plan_that_is_being_made_are_left_alone(open_home: Callable[..
         assert set(names) < set(on_store(home)) and on_store(home).count("LIST") == 1
     assert "removed 2 objects of plans that nothing needed" in sync_warehouse(home).sentence
     assert not set(names) & set(on_store(home)) and files(taken_over(open_home)) == files(home)
+
+
+def test_what_a_crash_has_staged_beside_a_realtime_half_is_removed(open_home: Callable[..., Home]) -> None:
+    home = open_home()
+    create(home)
+    mirror, table = mirror_of(home), PublishedTable("live", {}, {"REALTIME": "REALTIME-12345678"})
+    key = "live/REALTIME-12345678.plans/retention-1/staged/part-0.parquet"
+    mirror.client.upload(key, b"x")
+    with home.bench.staging(home.layout("live"), "retention-1"):
+        assert unneeded_plans.remove_unneeded(mirror, table) == 0
+    assert unneeded_plans.remove_unneeded(mirror, table) == 1 and key not in keys(home)
 
 
 def test_a_list_that_is_about_to_be_named_is_put_again(

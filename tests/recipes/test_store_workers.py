@@ -1,4 +1,4 @@
-"""Spark's workers write to the store (`spark.worker_files = "store"`): what goes on, and what is refused."""
+"""Spark's workers read and write the store (`spark.worker_files = "store"`): what goes on, and what is refused."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ import pytest
 from deltalake import DeltaTable
 
 from hybrid.ingest import read
+from hybrid.store.mirror import mirror_at
 from tests.mirrors import new_url
 from tests.recipes.conftest import RecipeHome
-from tests.recipes.test_orders import FIRST, JOB, SECOND
+from tests.recipes.test_orders import CORRECTED, FIRST, JOB, SECOND
 from tests.s3_server import S3Server, needs_s3, s3_server
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, needs_s3]
+
+FLOW = "CREATE FLOW live AS INSERT INTO orders BY NAME SELECT * FROM STREAM read_files('/data', format => 'json');"
 
 
 @pytest.fixture(scope="module")
@@ -35,8 +38,8 @@ def store(server: S3Server, monkeypatch: pytest.MonkeyPatch, pytestconfig: pytes
     return server
 
 
-def test_ingestion_and_moves_go_on_and_the_rest_is_refused(
-    store: S3Server, make_recipe: Callable[..., RecipeHome], monkeypatch: pytest.MonkeyPatch
+def test_all_goes_on_but_what_reads_files_of_a_user(
+    store: S3Server, make_recipe: Callable[..., RecipeHome], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     home, brought = make_recipe("orders"), list[int]()
     bring = read.bring_uploaded
@@ -49,11 +52,17 @@ def test_ingestion_and_moves_go_on_and_the_rest_is_refused(
     home.run("ingest", "orders", "--until-caught-up")
     assert sum(brought) > 0, "workers uploaded the files, and the driver brought them"
     assert home.run("move", "orders")["segments"] == [FIRST]
-    before = home.rows("select count(*) as n, sum(amount) as s from orders")
-    for words in (JOB, ["query", "--engine", "spark", "select count(*) from orders"]):
-        home.run(*words, code=1)
-        assert "needs workers that share the home's folders" in home.messages, words
-    assert home.rows("select count(*) as n, sum(amount) as s from orders") == before
+    home.run(*JOB)
+    assert [row["amount"] for row in home.rows("select * from orders order by order_id limit 7")] == CORRECTED
+    counted_rows = ["query", "select count(*) as n, sum(amount) as s from orders"]
+    assert home.run(*counted_rows, "--engine", "spark") == home.run(*counted_rows)
+    mirror = mirror_at(home.home / "warehouse" / "orders")
+    assert mirror is not None
+    assert [item.key for item in mirror.client.list_below("orders") if ".plans/" in item.key] == [], "nothing is staged"
+    flow = tmp_path / "flow.sql"
+    flow.write_text(FLOW)
+    home.run("flow", "run", str(flow), code=1)
+    assert "needs workers that share the home's folders" in home.messages
     assert home.run("move", "orders")["segments"] == [SECOND]
     for task in ("OptimizeTask", "VacuumTask"):
         home.run("task", "run", "orders", task)

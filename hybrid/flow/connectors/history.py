@@ -25,6 +25,7 @@ from hybrid.lake.commit_context import new_act_id
 from hybrid.lake.layout import in_files, physical_columns, quoted
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.table_context import TableContext
+from hybrid.lake.worker_files import WorkerFiles
 from hybrid.table.state import next_act
 
 if TYPE_CHECKING:
@@ -178,7 +179,7 @@ def _load_chunk(
             if frame is None:
                 half.commit_state(state, planned=current.version)
             else:
-                commit_act(frame, current.path, state, planned=current.version)
+                commit_act(frame, WorkerFiles.of(table.bench, current.path), state, planned=current.version)
     return after
 
 

@@ -52,7 +52,7 @@ def brought_by(bench: CommitContext, offline: HalfSnapshot, flows: Mapping[str, 
 
     ConflictError when a replacement covers rows of theirs and of others.
     """
-    rows = stored_rows(bench.spark, offline)
+    rows = stored_rows(bench, offline)
     pairs = {(row[0], row[1]) for row in rows.select(columns.SEGMENT, columns.CONNECTOR).distinct().collect()}
     own = {segment for segment, connector in pairs if connector in flows}
     corrected = {segment for segment, connector in pairs if connector == REPLACEMENT_CONNECTOR}

@@ -17,6 +17,7 @@ from hybrid.lake.commit import commit_act
 from hybrid.lake.commit_context import new_act_id
 from hybrid.lake.log import open_half
 from hybrid.lake.table_context import TableContext
+from hybrid.lake.worker_files import WorkerFiles
 from hybrid.table import columns
 from hybrid.table.names import realtime_segment
 from hybrid.table.state import RealtimeState, next_act
@@ -45,7 +46,7 @@ def commit_batch(table: TableContext, batch: MicroBatch) -> FlowProgress:
         if state.progress.get(batch.flow) != (batch.planned.to_json() if batch.planned else None):
             raise OvertakenError(f"Flow '{batch.flow}' of table '{table.name}' ran in another process meanwhile.")
         after, frame = _planned(table, state, batch)
-        commit_act(frame, path, after, planned=current.version)
+        commit_act(frame, WorkerFiles.of(table.bench, path), after, planned=current.version)
     return realtime_progress(after, batch.flow, INCREMENTAL)
 
 

@@ -34,6 +34,7 @@ from hybrid.lake.half_frames import rows_in
 from hybrid.lake.layout import in_files, physical_columns, quoted
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.table_context import TableContext
+from hybrid.lake.worker_files import WorkerFiles
 from hybrid.table import columns
 from hybrid.table.state import OfflineState, RealtimeState, next_act
 
@@ -83,7 +84,13 @@ def commit_rejected(table: TableContext, load: Load) -> None:
         if tried:
             others = _stored(table, current, [name]).where(quoted(columns.CONNECTOR) != load.flow)
             frame = union_all([others, frame])
-        commit_act(frame.coalesce(1), path, after, planned=current.version, replacing=[name] if tried else ())
+        commit_act(
+            frame.coalesce(1),
+            WorkerFiles.of(table.bench, path),
+            after,
+            planned=current.version,
+            replacing=[name] if tried else (),
+        )
 
 
 def commit_load(table: TableContext, load: Load) -> list[str]:
@@ -121,7 +128,7 @@ def commit_load(table: TableContext, load: Load) -> list[str]:
         act = next_act(state, new_act_id("flow"), "flow", now, detail)
         after = replace(with_offline(state, load.flow, progress), act=act)
         places = [*old.segments, *names] if old.segments else []
-        commit_act(frame, path, after, planned=current.version, replacing=places)
+        commit_act(frame, WorkerFiles.of(table.bench, path), after, planned=current.version, replacing=places)
     return names
 
 
@@ -159,4 +166,4 @@ def _hidden(load: Load) -> dict[str, Column | str | int | None]:
 def _stored(table: TableContext, half: HalfSnapshot, names: Sequence[str]) -> DataFrame:
     """The stored rows of some segments."""
     stored_columns = [quoted(name) for name, _ in physical_columns(table.spec, Half(half.path.name))]
-    return rows_in(table.bench.spark, half, names).select(*stored_columns)
+    return rows_in(table.bench, half, names).select(*stored_columns)

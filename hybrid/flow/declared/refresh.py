@@ -25,6 +25,7 @@ from hybrid.lake.half_frames import rows_in, stored_rows
 from hybrid.lake.layout import in_files, physical_columns, quoted
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.table_context import TableContext
+from hybrid.lake.worker_files import WorkerFiles
 from hybrid.table import columns
 from hybrid.table.state import OfflineState, RealtimeState, next_act
 
@@ -47,7 +48,7 @@ def begin_refresh(table: TableContext, kinds: Mapping[str, str]) -> tuple[str, .
         removed = sum(progress.rejected for name, progress in all_progress(state).items() if name in kinds)
         act = next_act(state, new_act_id("refresh"), "refresh", table.bench.now_iso(), {"flows": sorted(kinds)})
         after = replace(_renumbered(state, kinds), act=act, rejected=max(0, state.rejected - removed))
-        commit_act(remaining, path, after, planned=current.version, replacing=places)
+        commit_act(remaining, WorkerFiles.of(table.bench, path), after, planned=current.version, replacing=places)
     return corrected
 
 
@@ -61,7 +62,7 @@ def _renumbered(state: RealtimeState, kinds: Mapping[str, str]) -> RealtimeState
 
 def _without(table: TableContext, realtime: HalfSnapshot, flows: set[str]) -> tuple[list[str], DataFrame]:
     """The partitions of REALTIME that hold rows of the flows, and the rows in them that stay."""
-    stored = stored_rows(table.bench.spark, realtime)
+    stored = stored_rows(table.bench, realtime)
     pairs = {(row[0], row[1]) for row in stored.select(columns.SEGMENT, columns.CONNECTOR).distinct().collect()}
     places = sorted({segment for segment, connector in pairs if connector in flows})
     stored_columns = [quoted(name) for name, _ in physical_columns(table.spec, Half.REALTIME)]
@@ -97,11 +98,17 @@ def clear_moved(table: TableContext) -> list[str]:
         progress = all_progress(realtime)
         old = brought_by(table.bench, current, {name: progress[name].refresh for name in flows})
         # All stored columns: others' rows may have some that this definition does not have yet.
-        remaining = old.kept(rows_in(table.bench.spark, current, old.segments))
+        remaining = old.kept(rows_in(table.bench, current, old.segments))
         detail = {"flows": flows, "segments_from": list(old.segments), "replaced": list(old.replaced)}
         act = next_act(state, new_act_id("refresh"), "refresh", table.bench.now_iso(), detail)
         after = replace(state, act=act)
         for name in flows:
             after = with_offline(after, name, FlowProgress(INCREMENTAL, progress[name].refresh))
-        commit_act(in_files(table.spec, remaining), path, after, planned=current.version, replacing=old.segments)
+        commit_act(
+            in_files(table.spec, remaining),
+            WorkerFiles.of(table.bench, path),
+            after,
+            planned=current.version,
+            replacing=old.segments,
+        )
     return flows

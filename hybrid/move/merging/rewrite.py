@@ -60,7 +60,7 @@ class Rewrite:
         end_ms = max(counts) + config.bucket_ms
         cuts = borders(counts, config.bucket_ms, lying, end_ms, rows_per_task(config.max_records_per_segment))
         with sums_that_fit(self.table.spec):
-            files = write_files(rows, self.table.spec, config, folder, cuts)
+            files = write_files(self.table.bench, rows, self.table.spec, config, folder, cuts)
         return task_splits_of(files, config.bucket_ms, config.max_records_per_segment)
 
     def commit(self, group: Group, parts: Sequence[TaskSplit], folder: Path) -> Merged:
@@ -101,7 +101,9 @@ class Rewrite:
 
             gone = {name: self.base.files_of(name) for name in group.names}
             version = commit_files(
-                self.table.bench.spark, FileAct(half, "merge", act_id, written_columns(self.table.spec), gone), put
+                self.table.bench.file_workers,
+                FileAct(half, "merge", act_id, written_columns(self.table.spec), gone),
+                put,
             )
         return Merged(self.source, group.start, group.names, names, group.rows, written, act_id, version)
 

@@ -123,7 +123,7 @@ class _Run:
         self._table.bench.progress.say(f"Merging {what} of '{spec.name}' ({how}).")
         overtaken: list[OvertakenError] = []
         with self._table.staging(new_act_id(MERGE)) as folder:
-            segments = rows_in(self._table.bench.spark, open_half(self._half), names)
+            segments = rows_in(self._table.bench, open_half(self._half), names)
             rows = merge(segments, spec, level, ceil(read / TASK_ROWS), base.added)
             try:
                 parts = rewrite.stage(batch, rows, folder)

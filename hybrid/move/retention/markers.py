@@ -18,11 +18,14 @@ from typing import TYPE_CHECKING
 from hybrid.config.table_config import TableSpec
 from hybrid.lake.layout import quoted
 from hybrid.lake.spark_upsert_order import beats, best, key_struct, order_struct, worst
+from hybrid.lake.staged_frames import stage_frame
 from hybrid.table import columns
 from hybrid.table.upsert_order import winning_order
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame
+
+    from hybrid.lake.commit_context import CommitContext
 
 _KEY, _ROW, _ORDER, _TIME, _LOW = "_hy_key", "_hy_row", "_hy_order", "_hy_at", "_hy_low"
 _HIGHEST = "_hy_highest"
@@ -44,13 +47,12 @@ def deciding(spec: TableSpec) -> list[Column]:
     return [quoted(name) for name in dict.fromkeys(names)]
 
 
-def stage_markers(spark: SparkSession, spec: TableSpec, going: DataFrame, staying: DataFrame, folder: Path) -> Markers:
+def stage_markers(bench: CommitContext, spec: TableSpec, going: DataFrame, staying: DataFrame, folder: Path) -> Markers:
     """Stage in `folder` the markers that rows of `going` leave; `staying` has the deciding columns of all others."""
     from pyspark.sql import functions as F
 
     chosen = _greatest_with_older if spec.picks_winners else _with_others
-    chosen(spec, going, staying).write.parquet(str(folder))
-    staged = spark.read.schema(going.schema).parquet(str(folder))
+    staged = stage_frame(bench, chosen(spec, going, staying), folder, going.schema)
     counts = {row[0]: int(row[1]) for row in staged.groupBy(columns.SEGMENT).count().collect()}
     is_marker = quoted(columns.OP) == columns.OP_DELETE
     sizes = going.groupBy(columns.SEGMENT).agg(F.count("*"), F.count_if(is_marker)).collect()

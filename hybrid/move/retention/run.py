@@ -25,6 +25,7 @@ from hybrid.lake.layout import in_files, quoted
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.log_entries import acts_between, foreign_between
 from hybrid.lake.table_context import TableContext
+from hybrid.lake.worker_files import WorkerFiles
 from hybrid.move.retention.expiry import count_within_share, expiry_ms, segments_by_age
 from hybrid.move.retention.markers import Markers, deciding, stage_markers
 from hybrid.move.retention.plan import below_all_others, covered_by_itself, floor_of_offline, never_shown
@@ -183,8 +184,7 @@ class _Run:
         others = rows.where(~_among(plan.expired)).select(*deciding(self._table.spec))
         if half is Half.OFFLINE and self._has_boundary:
             others = self._beside(halves[half], plan, covered, others)
-        spark = self._table.bench.spark
-        markers = stage_markers(spark, self._table.spec, rows.where(_among(plan.expired)), others, folder)
+        markers = stage_markers(self._table.bench, self._table.spec, rows.where(_among(plan.expired)), others, folder)
         whole = [segment.name for segment in plan.expired if segment.name in markers.whole]
         count = sum(markers.counts[name] for name in whole)
         self._keep(half, whole, f"{counted(count, 'delete marker')} that older versions of their keys need")
@@ -270,7 +270,9 @@ class _Run:
             detail = {**_detail(plan if names else None), "floor_ms": boundary.floor_ms}
             state = replace(current.offline, act=self._act(current.state, detail), boundary=boundary)
             frame = self._frame(Half.OFFLINE, plan.markers if plan is not None and names else None, names)
-            version = commit_act(frame, current.path, state, planned=current.version, replacing=names)
+            version = commit_act(
+                frame, WorkerFiles.of(self._table.bench, current.path), state, planned=current.version, replacing=names
+            )
         if plan is not None and names:
             self._told.dropped.append(plan.dropped(version))
         self._told.floor_version = version
@@ -303,7 +305,13 @@ class _Run:
             beside = {"offline_version": open_half(offline).version} if self._has_boundary else {}
             state = replace(current.realtime, act=self._act(current.state, {**_detail(plan), **beside}))
             frame = self._frame(Half.REALTIME, plan.markers, plan.names)
-            version = commit_act(frame, current.path, state, planned=current.version, replacing=plan.names)
+            version = commit_act(
+                frame,
+                WorkerFiles.of(self._table.bench, current.path),
+                state,
+                planned=current.version,
+                replacing=plan.names,
+            )
         self._told.dropped.append(plan.dropped(version))
 
     def _act(self, state: HalfState, detail: Mapping[str, object]) -> Act:
@@ -312,7 +320,7 @@ class _Run:
     def _frame(self, half: Half, markers: Markers | None, names: Iterable[str]) -> DataFrame:
         """The markers in the segments `names`, each segment in one sorted file."""
         if markers is None or not any(markers.counts.get(name) for name in names):
-            return no_rows(self._table.bench.spark, self._table.half(half))
+            return no_rows(self._table.bench, self._table.half(half))
         rows = markers.frame.where(quoted(columns.SEGMENT).isin(list(names)))
         return in_files(self._table.spec, rows)
 
@@ -338,7 +346,7 @@ class _Run:
 
     def _rows(self, half: Half) -> DataFrame:
         """The table's rows in the newest version of a half. The commits check that it holds what the plan saw."""
-        rows = newest_rows(self._table.bench.spark, self._table.layout.half(half))
+        rows = newest_rows(self._table.bench, self._table.layout.half(half))
         return rows.where(columns.rows_sql(self._table.name)) if half is Half.REALTIME else rows
 
     def _keep(self, half: Half, names: Sequence[str], why: str) -> None:

@@ -6,18 +6,22 @@ import re
 
 from hybrid.errors import EXECUTION, VALIDATION, HybridError, QueryError
 from hybrid.jvm.spark_errors import is_spark_error, spark_sentence
+from hybrid.lake.workers import worker_fault
 from hybrid.sql.spark_functions import INSTEAD
 
 _CONDITION = re.compile(r"^\[[A-Z0-9_.]+\]\s*")
 _ADVICE = re.compile(r"\s*(?:Use `?try_\w+|If necessary set|To return NULL instead|Fix the|SQLSTATE).*$", re.DOTALL)
 _RELATION = re.compile(r"`?_hy_rel_\d+(?:_\w+)?`?")
-_NO_FILE = ("FILE_NOT_EXIST", "FileNotFoundException", "PATH_NOT_FOUND")
+_NO_FILE = ("FILE_NOT_EXIST", "FileNotFoundException", "PATH_NOT_FOUND", "No such file or directory")
 
 
 def spark_error(error: Exception) -> Exception:
     """The QueryError for an error of Spark; any other error as it is."""
     if isinstance(error, HybridError) or not is_spark_error(error):
         return error
+    fault = worker_fault(error)
+    if fault is not None:
+        return fault
     from pyspark.errors import AnalysisException, ParseException
 
     sentence = _RELATION.sub("table", _ADVICE.sub("", _CONDITION.sub("", spark_sentence(error)))).strip()

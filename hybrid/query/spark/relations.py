@@ -14,6 +14,7 @@ from urllib.parse import unquote
 
 from hybrid.config.table_config import Half
 from hybrid.errors import VALIDATION, QueryError
+from hybrid.lake.file_frames import FrameFile, file_rows
 from hybrid.lake.log_entries import DataFile
 from hybrid.lake.spark_paths import literal_paths
 from hybrid.query import partial_upsert as fold
@@ -30,6 +31,8 @@ from hybrid.table.upsert_order import winners_first_sql
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from hybrid.lake.commit_context import CommitContext
 
 _FOOTER_THREADS = 8
 _PLACE, _DELETES = "_hy_place", "_hy_deletes"
@@ -100,13 +103,15 @@ def _relation(name: str, scan: Scan) -> SparkRelation:
     return SparkRelation(name, scan, parts, _relation_sql(scan, parts))
 
 
-def create_views(session: SparkSession, plan: QueryPlan, relations: Iterable[SparkRelation]) -> None:
+def create_views(
+    bench: CommitContext, session: SparkSession, plan: QueryPlan, relations: Iterable[SparkRelation]
+) -> None:
     """Create the temporary views of a plan's relations in a session of the statement's own."""
     tails = {pinned.tail_name: pinned for pinned in plan.tables if pinned.tail_rows is not None}
     for relation in relations:
         for part in relation.parts:
             if part.tail is None:
-                frame = _files(session, relation.scan, part.files)
+                frame = _files(bench, session, relation.scan, part.files)
             else:
                 pinned = tails[part.tail]
                 assert pinned.tail_rows is not None
@@ -115,8 +120,11 @@ def create_views(session: SparkSession, plan: QueryPlan, relations: Iterable[Spa
         session.sql(relation.sql).createOrReplaceTempView(relation.name)
 
 
-def _files(session: SparkSession, scan: Scan, files: Sequence[DataFile]) -> DataFrame:
+def _files(bench: CommitContext, session: SparkSession, scan: Scan, files: Sequence[DataFile]) -> DataFrame:
     columns = ", ".join(f"{identifier(name)} {kind}" for name, kind in _stored(scan))
+    if not bench.has_shared_files:
+        own = replace(bench, start_spark=lambda: session)
+        return file_rows(own, columns, [FrameFile(file.path, file.segment) for file in files])
     roots: dict[str, list[str]] = {}
     for file in files:
         roots.setdefault(_root(file), []).append(file.path)

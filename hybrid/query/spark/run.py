@@ -15,16 +15,16 @@ from hybrid.query.spark.statement import SparkStatement
 from hybrid.query.spool import BatchSink, spool_rows
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from hybrid.lake.commit_context import CommitContext
 
-SparkSource = Callable[[], "SparkSession"]
+SparkSource = Callable[[], "CommitContext"]
 Running = Callable[[Callable[[], None]], None]
 
 
 def run_by_spark(
     statement: SparkStatement,
     plan: QueryPlan,
-    spark: SparkSession,
+    bench: CommitContext,
     limits: Limits,
     running: Running,
     sink: BatchSink | None,
@@ -33,18 +33,18 @@ def run_by_spark(
 
     `limits` has the time that the statement has, and when that began. `running` gets the function that cancels it.
     """
-    session = statement_session(spark)
+    session = statement_session(bench.session)
     with stoppable(session, limits.timeout_ms, limits.began) as interrupt:
         running(interrupt)
-        create_views(session, plan, [with_defaults(relation) for relation in statement.relations])
+        create_views(bench, session, plan, [with_defaults(relation) for relation in statement.relations])
         frame = fitting(session.sql(statement.sql), statement.columns)
         if sink is None:
             return fetched(frame, statement.columns, limits.rows_max, limits.bytes_max)
         return spool_rows(RowCursor(frame, statement.columns), statement.columns, plan, limits.rows_max, sink)
 
 
-def started_spark(source: SparkSource | None) -> SparkSession:
-    """The session of this process. QueryError where the process runs no Spark, as a server's."""
+def started_spark(source: SparkSource | None) -> CommitContext:
+    """The context with the session of this process. QueryError where the process runs no Spark, as a server's."""
     if source is None:
         raise QueryError(
             "A server answers by DuckDB alone: engine = 'spark' runs in the process of its user.",

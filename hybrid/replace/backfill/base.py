@@ -18,6 +18,7 @@ from hybrid.lake.lineage_archive import kept_acts
 from hybrid.lake.log import HalfSnapshot
 from hybrid.lake.log_entries import DataFile, own_states
 from hybrid.lake.spark_upsert_order import best, key_struct
+from hybrid.lake.staged_frames import stage_frame
 from hybrid.lake.waiting_files import waiting_files
 from hybrid.replace.diff import order_of
 from hybrid.table import columns
@@ -54,11 +55,11 @@ class Base:
 
     def stored(self) -> DataFrame:
         """All rows of the half. A column that was added after a row has its default, as queries show it."""
-        return self._with_defaults(stored_rows(self.bench.spark, self.offline))
+        return self._with_defaults(stored_rows(self.bench, self.offline))
 
     def in_segments(self, segments: Sequence[str]) -> DataFrame:
         """The rows of some segments, as `stored` has them."""
-        return self._with_defaults(rows_in(self.bench.spark, self.offline, segments))
+        return self._with_defaults(rows_in(self.bench, self.offline, segments))
 
     def _with_defaults(self, frame: DataFrame) -> DataFrame:
         return frame.withColumns(with_defaults(self.spec)) if self._has_grown else frame
@@ -111,11 +112,9 @@ class Base:
         keys = of_window.where(f"{BUCKET} IS NOT NULL").select(key_struct(self.spec).alias(KEY)).distinct()
         shown = self.shown().select(key_struct(self.spec).alias(KEY), self._ordered)
         versions = self.elsewhere().unionByName(shown)
-        path = str(self.folder / "winners")
         of_key = versions.join(keys, KEY, "left_semi").groupBy(KEY)
         won = of_key.agg(best(self.spec, F.col(ORDER)).alias(ORDER))
-        won.write.parquet(path)
-        return self.bench.spark.read.schema(won.schema).parquet(path)
+        return stage_frame(self.bench, won, self.folder / "winners")
 
     def elsewhere(self) -> DataFrame:
         """(KEY, ORDER) of the REALTIME rows that the boundary makes visible."""
@@ -126,7 +125,7 @@ class Base:
         """The REALTIME rows that the boundary makes visible."""
         if self.realtime is None:
             return self.stored().limit(0)
-        rows = stored_rows(self.bench.spark, self.realtime).where(columns.rows_sql(self.spec.name))
+        rows = stored_rows(self.bench, self.realtime).where(columns.rows_sql(self.spec.name))
         return rows.where(visible_realtime_sql(self._effective))
 
     @property
@@ -158,7 +157,7 @@ def unmoved(
     files = [file for file in visible if window is None or file.may_reach(window.start, window.end)]
     if not files:
         return 0
-    rows = stored_rows(bench.spark, realtime, files).where(columns.rows_sql(spec.name))
+    rows = stored_rows(bench, realtime, files).where(columns.rows_sql(spec.name))
     rows = rows.where(visible_realtime_sql(effective))
     if window is not None:
         rows = rows.where(f"{columns.TIME} >= {window.start} AND {columns.TIME} < {window.end}")
@@ -181,7 +180,7 @@ def stored_times(
         times += [file.times for file in files if file.times is not None]
         unknown = [file for file in files if file.times is None]
         if unknown:
-            rows = stored_rows(bench.spark, half, unknown)
+            rows = stored_rows(bench, half, unknown)
             first, last = rows.agg(F.min(columns.TIME), F.max(columns.TIME)).collect()[0]
             times += [(first, last)] if first is not None else []
     return (min(first for first, _ in times), max(last for _, last in times)) if times else None

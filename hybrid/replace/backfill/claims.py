@@ -26,11 +26,14 @@ from hybrid.errors import ConflictError
 from hybrid.lake import plans
 from hybrid.lake.commit import commit_act
 from hybrid.lake.commit_context import new_act_id
-from hybrid.lake.layout import TableLayout, physical_columns, quoted
+from hybrid.lake.file_frames import FrameFile, file_rows
+from hybrid.lake.layout import TableLayout, ddl_of, physical_columns, quoted
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.plan_store import publish_plans
 from hybrid.lake.rejected import MESSAGE, rejected_rows
+from hybrid.lake.staged_frames import stage_files
 from hybrid.lake.table_context import TableContext
+from hybrid.lake.worker_files import WorkerFiles
 from hybrid.progress import counted
 from hybrid.replace.backfill.base import BUCKET, WHOLE, Base
 from hybrid.replace.lineage import EntryState, ReplacementEntry, entries_of
@@ -58,7 +61,7 @@ def stage_claims(base: Base, rows: DataFrame) -> None:
 
     claims = rows.groupBy(*(quoted(name) for name in MESSAGE))
     counts = claims.agg(F.min(BUCKET).alias(BUCKET), F.count("*").alias(ROWS))
-    counts.coalesce(1).write.parquet(str(base.folder / CLAIMS))
+    stage_files(base.bench, counts.coalesce(1), base.folder / CLAIMS)
 
 
 def claim(table: TableContext, plan: Plan, units: Sequence[Unit]) -> None:
@@ -89,7 +92,11 @@ def claim(table: TableContext, plan: Plan, units: Sequence[Unit]) -> None:
         after = replace(state, act=act, rejected=state.rejected - free)
         frame = _marked(table.spec, rows, quoted(_CLAIMED), mark_of(plan.id))
         commit_act(
-            frame, current.path, after, planned=current.version, replacing=[columns.rejected_segment(table.name)]
+            frame,
+            WorkerFiles.of(table.bench, current.path),
+            after,
+            planned=current.version,
+            replacing=[columns.rejected_segment(table.name)],
         )
 
 
@@ -117,7 +124,11 @@ def settle(table: TableContext, plan: Plan, *, ended: bool) -> int:
         after = replace(state, act=act, rejected=state.rejected + count)
         frame = _marked(table.spec, rows, goes, columns.OP_ROW)
         commit_act(
-            frame, current.path, after, planned=current.version, replacing=[columns.rejected_segment(table.name)]
+            frame,
+            WorkerFiles.of(table.bench, current.path),
+            after,
+            planned=current.version,
+            replacing=[columns.rejected_segment(table.name)],
         )
     return count
 
@@ -203,8 +214,11 @@ def _rows(table: TableContext, realtime: HalfSnapshot, folder: Path, buckets: Co
     from pyspark.sql import functions as F
 
     rows = rejected_rows(table.bench, table.spec, realtime).all
-    starts = F.broadcast(table.bench.spark.createDataFrame([(start,) for start in buckets], f"{BUCKET} bigint"))
-    claims = table.bench.spark.read.parquet(str(folder)).join(starts, BUCKET, "left_semi")
+    starts = F.broadcast(table.bench.session.createDataFrame([(start,) for start in buckets], f"{BUCKET} bigint"))
+    files = [FrameFile(str(path)) for path in sorted(folder.glob("*.parquet"))]
+    kinds = dict(physical_columns(table.spec, Half.REALTIME))
+    ddl = ddl_of([*((name, kinds[name]) for name in MESSAGE), (BUCKET, "bigint"), (ROWS, "bigint")])
+    claims = file_rows(table.bench, ddl, files).join(starts, BUCKET, "left_semi")
     named = claims.select(*(quoted(name) for name in MESSAGE), F.lit(True).alias(_CLAIMED))
     return rows.join(named, list(MESSAGE), "left").withColumn(_CLAIMED, F.coalesce(F.col(_CLAIMED), F.lit(False)))
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from hybrid.lake.layout import quoted
 from hybrid.lake.refetched_rows import RefetchedRows
 from hybrid.lake.rejected import MESSAGE, rejected_rows
+from hybrid.lake.staged_frames import stage_frame
 from hybrid.progress import counted
 from hybrid.replace.backfill.base import BUCKET, Base
 from hybrid.replace.backfill.claims import stage_claims
@@ -37,9 +38,7 @@ def corrected_by_kafka(base: Base, request: Request) -> Correction:
     """The correction that rebuilds the window. Its claims are staged in the base's folder."""
     in_kafka = request.held
     assert in_kafka is not None and base.realtime is not None
-    path = str(base.folder / "input")
-    _of_interest(base, in_kafka.frame).write.parquet(path)
-    staged = base.bench.spark.read.schema(in_kafka.frame.schema).parquet(path)
+    staged = stage_frame(base.bench, _of_interest(base, in_kafka.frame), base.folder / "input", in_kafka.frame.schema)
     rows = staged.where(_is_row(base))
     _stage_claims(base, rows)
     correction = rebuilt_rows(base, rows, _goes(in_kafka))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from hybrid.lake.layout import quoted
 from hybrid.lake.rejected import BROUGHT, HIGH, KIND, LOW, MESSAGE, WHY, rejected_rows
+from hybrid.lake.staged_frames import stage_frame
 from hybrid.progress import counted
 from hybrid.replace.backfill.base import BUCKET, WHOLE, Base
 from hybrid.replace.backfill.claims import stage_claims
@@ -30,10 +31,8 @@ _IN_WINDOW, _BUCKETS = "_hy_in_window", "_hy_buckets"
 def corrected_by_rejected(base: Base, request: Request) -> Correction:
     """The correction that brings the rejected rows of the window. Its claims are staged in the base's folder."""
     assert base.realtime is not None, "a table without REALTIME rejects nothing"
-    path = str(base.folder / "input")
     decoded = rejected_rows(base.bench, base.spec, base.realtime).decoded()
-    decoded.write.parquet(path)
-    staged = _with_window(base, base.bench.spark.read.schema(decoded.schema).parquet(path))
+    staged = _with_window(base, stage_frame(base.bench, decoded, base.folder / "input"))
     coming = staged.where(_IN_WINDOW)
     rows = coming.where(quoted(KIND) == BROUGHT)
     _stage_claims(base, coming)

@@ -17,6 +17,7 @@ from hybrid.config.table_config import Half
 from hybrid.errors import OvertakenError
 from hybrid.lake import plans
 from hybrid.lake.commit_context import new_act_id
+from hybrid.lake.file_frames import FrameFile, file_rows
 from hybrid.lake.layout import physical_columns, physical_ddl, quoted, segment_order
 from hybrid.lake.log import HalfSnapshot, segments_in_lineage
 from hybrid.lake.plans import DesiredState
@@ -161,10 +162,10 @@ class _Run:
         stored, ddl = physical_columns(self._table.spec, Half.OFFLINE), physical_ddl(self._table.spec, Half.OFFLINE)
         files = plans.staged_files(self._table.layout, self._plan, units)
         if not files:
-            return self._table.bench.spark.createDataFrame([], ddl)
-        folder = str(plans.rows_folder(self._table.layout, self._plan.id))
-        reader = self._table.bench.spark.read.schema(ddl).option("basePath", folder)
-        frame = reader.parquet(*sorted({file.path.rsplit("/", 1)[0] for file in files}))
+            return self._table.bench.session.createDataFrame([], ddl)
+        folder = plans.rows_folder(self._table.layout, self._plan.id)
+        staged = [FrameFile(file.path, file.segment) for file in files]
+        frame = file_rows(self._table.bench, ddl, staged, folder)
         if not any(written.is_new for unit in units for written in unit.written):
             return self._laid_out(frame.select(*(quoted(name) for name, _ in stored)), units)
         fresh = (F.col(columns.CONNECTOR) == REPLACEMENT_CONNECTOR) & (F.col(columns.TOPIC) == self._plan.fresh_topic)

@@ -345,6 +345,6 @@ def _rows(
     stays = quoted(columns.SEGMENT).isin(list(touched)) & (F.col(BUCKET).isNull() | ~chosen | ~arrivals.leaves)
     carried = arrivals.there.where(stays).select(*arrivals.wanted)
     ddl = f"{BUCKET} bigint, {_NAMED} string"
-    named = F.broadcast(base.bench.spark.createDataFrame(list(names.items()), ddl))
+    named = F.broadcast(base.bench.session.createDataFrame(list(names.items()), ddl))
     coming = arrivals.arriving.where(chosen).join(named, BUCKET).withColumn(columns.SEGMENT, F.col(_NAMED))
     return carried.unionByName(coming.select(*arrivals.wanted))

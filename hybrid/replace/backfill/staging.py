@@ -7,6 +7,7 @@ from pathlib import Path
 
 from hybrid.config.table_config import Half
 from hybrid.lake.layout import in_files, physical_columns, quoted
+from hybrid.lake.staged_frames import stage_segments
 from hybrid.progress import counted
 from hybrid.replace.backfill.base import Base
 from hybrid.replace.backfill.correction import SHARED, Correction
@@ -29,7 +30,7 @@ def stage_units(base: Base, correction: Correction, folder: Path) -> list[Unit]:
     frame = correction.rows().select(*stored_columns)
     if correction.needs_sort:
         frame = in_files(base.spec, frame)
-    frame.write.partitionBy(columns.SEGMENT).parquet(str(folder))
+    stage_segments(base.bench, frame, folder)
     written = _written(base, folder, correction.new)
     units = []
     for number, (_, segments) in enumerate(groups):

@@ -75,7 +75,7 @@ class Hidden:
         for half, names in matching.items():
             if not names:
                 continue
-            stored = rows_by_delta(self._scene.table.bench.spark, self._halves[half])
+            stored = rows_by_delta(self._scene.table.bench, self._halves[half])
             rows = self.decided(half, stored.where(quoted(columns.SEGMENT).isin(list(names)))).where(
                 F.col(_MATCH) | F.col(GOES)
             )
@@ -155,7 +155,7 @@ class Hidden:
         """All stored versions of a half, and whether the boundary shows them."""
         from pyspark.sql import functions as F
 
-        rows = rows_by_delta(self._scene.table.bench.spark, self._halves[half]).where(
+        rows = rows_by_delta(self._scene.table.bench, self._halves[half]).where(
             columns.rows_sql(self._scene.table.name)
         )
         is_offline = half is Half.OFFLINE

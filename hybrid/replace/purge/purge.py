@@ -67,6 +67,7 @@ def purge(table: TableContext, asked: PurgeRequest, outside: Sequence[str] = ())
     """
     offline = table.half(Half.OFFLINE).offline if Half.OFFLINE in table.spec.halves else None
     require_purgeable(table.spec, offline, asked.reads)
+    table.bench.require_shared_files("a purge")
     store = None if asked.dry_run else PurgedStore.of(table)
     if store is not None:
         store.require_provable()

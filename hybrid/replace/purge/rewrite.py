@@ -19,6 +19,7 @@ from hybrid.lake.half_frames import no_rows, rows_in
 from hybrid.lake.layout import in_files, quoted
 from hybrid.lake.log import HalfSnapshot
 from hybrid.lake.log_entries import acts_between
+from hybrid.lake.worker_files import WorkerFiles
 from hybrid.replace.purge.hidden import GOES, HIDDEN, Hidden, HiddenSegment
 from hybrid.replace.purge.request import PurgeScope
 from hybrid.table import columns
@@ -42,7 +43,7 @@ def write_anew(scene: PurgeScope, half: Half, planned: Halves, hidden: Hidden, f
 
     names = [segment.name for segment in found]
     with _held(scene, planned) as current:
-        stored = rows_in(scene.table.bench.spark, current[half], names)
+        stored = rows_in(scene.table.bench, current[half], names)
         rows = hidden.decided(half, stored)
         last = (F.max(F.when(F.col(HIDDEN), quoted(columns.TIME))), F.max(columns.TIME))
         going, hidden_ms, last_ms = rows.where(GOES).agg(F.count("*"), *last).collect()[0]
@@ -63,7 +64,7 @@ def tell(scene: PurgeScope, half: Half, removed: Mapping[str, object]) -> None:
     """
     with scene.table.lock(half):
         current = scene.table.half(half)
-        _commit(scene, current, current.state, no_rows(scene.table.bench.spark, current), removed, ())
+        _commit(scene, current, current.state, no_rows(scene.table.bench, current), removed, ())
 
 
 @contextmanager
@@ -126,7 +127,7 @@ def _raise_floor(scene: PurgeScope, current: Halves, half: Half, hidden_ms: int 
     if floor is None or (boundary.floor_ms is not None and boundary.floor_ms >= floor):
         return False
     state = replace(offline.offline, boundary=boundary.with_floor(floor))
-    nothing = no_rows(scene.table.bench.spark, offline)
+    nothing = no_rows(scene.table.bench, offline)
     _commit(scene, offline, state, nothing, {"floor_ms": floor}, ())
     return True
 
@@ -167,7 +168,13 @@ def _commit(
     detail = {**why, "reason": request.reason, "user": request.user, **told}
     act = next_act(current.state, new_act_id(PURGE), "purge", scene.table.bench.now_iso(), detail)
     assert isinstance(state, OfflineState | RealtimeState)
-    commit_act(frame, current.path, replace(state, act=act), planned=current.version, replacing=segments)
+    commit_act(
+        frame,
+        WorkerFiles.of(scene.table.bench, current.path),
+        replace(state, act=act),
+        planned=current.version,
+        replacing=segments,
+    )
 
 
 def _laid(scene: PurgeScope, half: Half, kept: DataFrame) -> DataFrame:

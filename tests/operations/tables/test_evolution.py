@@ -22,6 +22,7 @@ from hybrid.lake.commit import commit_act
 from hybrid.lake.commit_context import CommitContext, new_act_id
 from hybrid.lake.layout import physical_ddl
 from hybrid.lake.log import open_half
+from hybrid.lake.worker_files import WorkerFiles
 from hybrid.operations.queries import _Source
 from hybrid.operations.tables import change
 from hybrid.progress import Silent
@@ -300,7 +301,7 @@ def commit_narrow(here: Hybrid, table: Any) -> None:
         current = open_half(path)
         act = next_act(current.state, act_id, "replace", here.context.bench.now_iso(), {})
         frame = here.context.bench.spark.createDataFrame([], physical_ddl(table.spec, Half.OFFLINE))
-        commit_act(frame, path, replace(current.state, act=act), planned=current.version)
+        commit_act(frame, WorkerFiles(path, True), replace(current.state, act=act), planned=current.version)
 
 
 def assert_view(here: Hybrid, engine: str) -> None:

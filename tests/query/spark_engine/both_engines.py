@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from pyspark.sql import SparkSession
-
 from hybrid.errors import QueryError
+from hybrid.lake.commit_context import CommitContext
 from hybrid.query.engine import QueryOptions, QueryResult, run
 from hybrid.query.tail import NoTail, TailSource
 from tests.parity.compare import same_rows
@@ -21,7 +20,7 @@ REFUSALS = ("Spark does not run ", "Spark gives ")
 class BothEngines:
     """Both engines over one source of tables; `equal`, `refused` and `failed` list the statements by their outcome."""
 
-    spark: Callable[[], SparkSession]
+    spark: Callable[[], CommitContext]
     source: Any
     tail: TailSource = field(default_factory=NoTail)
     now_ms: int = 1_632_700_000_000

@@ -25,7 +25,7 @@ def parity_tables(tmp_path_factory: pytest.TempPathFactory) -> tuple[object, obj
 def parity(workbench: CommitContext, parity_tables: tuple[Halves, object]) -> BothEngines:
     """The table of `tests/parity`: committed rows and a tail, with the awkward values of each type."""
     halves, tail = parity_tables
-    return BothEngines(lambda: workbench.spark, halves, tail, NOW_MS)  # type: ignore[arg-type]
+    return BothEngines(lambda: workbench, halves, tail, NOW_MS)  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="session")
@@ -38,4 +38,4 @@ def things_table(tmp_path_factory: pytest.TempPathFactory) -> Halves:
 
 @pytest.fixture
 def things(workbench: CommitContext, things_table: Halves) -> BothEngines:
-    return BothEngines(lambda: workbench.spark, things_table, now_ms=rows.NOW_MS)
+    return BothEngines(lambda: workbench, things_table, now_ms=rows.NOW_MS)

@@ -49,7 +49,7 @@ def test_a_statement_is_cancelled(parity: BothEngines, after_s: float) -> None:
     error = parity.answer(ENDLESS, "spark", running=running)
     assert isinstance(error, QueryError)
     assert (error.pinot_code, str(error)) == (503, "The query was cancelled.")
-    assert not parity.spark().sparkContext.statusTracker().getActiveJobsIds()
+    assert not parity.spark().session.sparkContext.statusTracker().getActiveJobsIds()
 
 
 @pytest.mark.spark

@@ -37,7 +37,7 @@ Tails = {"append": BEYOND, "upsert": BEYOND, "dedup": BEYOND, "pinot": BEYOND, "
 
 @pytest.fixture
 def both(workbench: CommitContext) -> Callable[..., BothEngines]:
-    return lambda halves, tail=None: BothEngines(lambda: workbench.spark, halves, tail or NoTail(), NOW_MS)
+    return lambda halves, tail=None: BothEngines(lambda: workbench, halves, tail or NoTail(), NOW_MS)
 
 
 @pytest.mark.parametrize("kind", TABLES)
