@@ -36,7 +36,7 @@ from hybrid.serve.statement_records import StatementRecord
 from hybrid.serve.table_requests import TableRequest, TableRequests
 
 _LOG = logging.getLogger(__name__)
-PASSED_ON, ANSWERED_BY = b"x-hybrid-passed-on", b"x-hybrid-answered-by"
+PASSED_ON, ANSWERED_BY, TABLES = b"x-hybrid-passed-on", b"x-hybrid-answered-by", b"x-hybrid-tables"
 _SENT = frozenset(
     {b"accept", b"authorization", b"content-type", b"hx-request", b"hx-target", b"if-none-match", b"user-agent"}
 )
@@ -109,7 +109,13 @@ class PassingOn:
     async def answer(self, scope: Scope, receive: Receive, send: Send, app: ASGIApp) -> None:
         """Answer a request: pass it on if it is about remote tables, else let `app` answer it here."""
         remote = self.context.home.context.remote.names()
-        if scope["type"] != "http" or not remote:  # no table yet, or the home that writes
+        if scope["type"] != "http":
+            await app(scope, receive, send)
+            return
+        if lacking := self._lacking(scope):
+            await _refusal(scope, _not_here(lacking))(scope, receive, send)
+            return
+        if not remote:  # no table yet, or the home that writes
             await app(scope, receive, send)
             return
         try:
@@ -135,11 +141,17 @@ class PassingOn:
                 StatementRecord(self.context, Request(scope), found.sql, began).failed(error)
             await _refusal(scope, error)(scope, receive, send)
 
+    def _lacking(self, scope: Scope) -> list[str]:
+        """The tables of a request that was passed on to this server which it does not have, or not yet."""
+        tables = next((value.decode("utf-8", "replace") for name, value in scope["headers"] if name == TABLES), "")
+        home = self.context.home.context
+        return [table for table in tables.split(",") if table and home.definitions.find(table) is None]
+
     def _check(self, scope: Scope, tables: Sequence[str]) -> None:
         """Raise the error of a request that is not passed on."""
         headers = dict(scope["headers"])
         if PASSED_ON in headers:
-            raise NotHereError(f"This server does not have {_names(tables)}.", hint="Its [pinning] differs, or is new.")
+            raise _not_here(tables)
         at = f"This server does not hold {_names(tables)}, but {self._places(tables)}."
         if self.rights.right_for(scope["method"], scope["path"]) is not Right.READ:
             raise ConflictError(f"{at} Nothing was done.", hint="Ask the server of the home that writes the warehouse.")
@@ -241,6 +253,7 @@ class PassingOn:
         ]
         headers.append((b"x-request-id", scope["state"]["request_id"].encode()))
         headers.append((PASSED_ON, self.pinning.own.encode()))
+        headers.append((TABLES, ",".join(passing.found.tables).encode()))
         query = scope.get("query_string", b"")
         target = scope["raw_path"] + (b"?" + query if query else b"")
         return PeerRequest(scope["method"].encode(), target, headers, passing.found.body)
@@ -255,6 +268,10 @@ def _refusal(scope: Scope, error: Exception) -> Response:
     if path.startswith("/ui/") and not path.endswith(".json") and not accepts_json(request):
         return error_page(request, error, "Another server")
     return answer_of(request, error)
+
+
+def _not_here(tables: Sequence[str]) -> NotHereError:
+    return NotHereError(f"This server does not have {_names(tables)}.", hint="Its [pinning] differs, or is new.")
 
 
 def _names(tables: Sequence[str]) -> str:

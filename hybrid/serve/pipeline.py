@@ -121,7 +121,7 @@ class Pipeline:
             self._jvm = Process.of(jvm_pid(self._home.context.bench.session))
         elif has_jvm and self._home.settings.take_over_after_s:
             self._ahead.start_jvm()
-        self._state, self._began_at = "ready", time.monotonic()
+        self._state, self._began_at = self._state_of_tables, time.monotonic()
         _LOG.info("The pipeline is ready.")
 
     def _turn_until_stopped(self) -> None:
@@ -184,7 +184,12 @@ class Pipeline:
         except (HybridError, OSError, *CATALOG_ERRORS) as error:
             self._complain("The tables cannot be looked at", error)
             return
-        self._state = "ready"
+        self._state = self._state_of_tables
+
+    @property
+    def _state_of_tables(self) -> str:
+        """The role's state: one that has no table of its store yet would say that none exists."""
+        return "ready" if self._keeper is None or self._keeper.knows_tables else "brings the tables of the store"
 
     def _complain(self, what: str, error: Exception) -> None:
         """Report an error in the role's state, and once a minute in the log; work that needs no catalog continues."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +23,8 @@ from hybrid.sql.tables import table_and_half
 _VERBS = "/verbs/"
 _EXPORTS = "/query/export"
 _SHORT = 16 * 1024  # bytes of a body that is searched on the event loop
+# In JSON's text a line break of a statement is a letter right before the next word, and any letter may be escaped.
+_LINE_BREAKS = re.compile(rb"\\[bfnrt]")
 # The keys of a body, or the parameters of an address, are `sql` and, where there are any, `queryOptions` and `params`.
 _STATEMENTS = {
     "POST": frozenset({"/query/sql", "/query", "/sql", _EXPORTS, "/verbs/query", "/verbs/explain"}),
@@ -112,7 +115,7 @@ class TableRequests:
 
 def _may_name(body: bytes, remote: frozenset[str]) -> bool:
     """Whether a body may name one of these tables, also in a text with escaped letters."""
-    return b"\\u" in body or may_name(body.decode("utf-8", "replace"), remote)
+    return b"\\u" in body or may_name(_LINE_BREAKS.sub(b" ", body).decode("utf-8", "replace"), remote)
 
 
 def _arguments(scope: Scope, body: bytes) -> dict[str, Any]:

@@ -56,7 +56,8 @@ def warehouse_keeper(home: Home, stop: threading.Event, *, follows: bool) -> War
 class WarehouseKeeper(threading.Thread):
     """A thread that works in turns. `has_changed_hands`: whether the home writes now, or does no longer.
 
-    `expects_take_over`: whether it may soon have to write, because a sign of life is overdue.
+    `expects_take_over`: whether it may soon have to write, because a sign of life is overdue. `knows_tables`: whether
+    the home has a table of the store, or knows that there is none.
     """
 
     turn_s = SIGN_S
@@ -66,6 +67,7 @@ class WarehouseKeeper(threading.Thread):
         self._home, self._mirror, self._ending = home, mirror, stop
         self._complaints = Lasting()
         self.has_changed_hands = self.expects_take_over = False
+        self.knows_tables = True
 
     def run(self) -> None:
         """Work until stopped, or until the warehouse has changed hands."""
@@ -135,6 +137,7 @@ class Standby(WarehouseKeeper):
         super().__init__(home, mirror, stop)
         self.turn_s = home.settings.ingest_interval_s
         self._follower = WarehouseFollower(home)
+        self.knows_tables = bool(home.definitions.names())
         after_s = home.settings.take_over_after_s
         self._watch = SignWatch(mirror, after_s) if after_s else None
         self._watched_at = time.monotonic()
@@ -155,6 +158,7 @@ class Standby(WarehouseKeeper):
                 self._brought_all_at = None
                 self._follower.keep_pinned()
         self._follower.look()
+        self.knows_tables = True
 
     def _bring_all(self, watch: SignWatch, claim: Claim) -> Claim | None:
         """Bring the tables of other servers, too; the claim of the home that is silent behind that still.

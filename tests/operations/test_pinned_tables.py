@@ -7,11 +7,12 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from hybrid.api.hybrid import Hybrid
-from hybrid.errors import ConflictError, NotFoundError, StoreError
+from hybrid.errors import ConflictError, MachineError, NotFoundError, StoreError
 from hybrid.home.home import Home
 from hybrid.operations.tables.drop import drop_table
 from hybrid.operations.warehouse import follow, pull
@@ -179,7 +180,7 @@ def test_a_take_over_brings_all_tables(writer: Home, url: str, tmp_path: Path, m
 def test_a_standby_brings_all_tables_before_it_takes_over(
     writer: Home, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """First the sign of life comes back meanwhile, then the store falls silent, then it takes over."""
+    """First the sign of life comes back meanwhile, then store and disk fail, then it takes over."""
     home = pinned_home(tmp_path / "q1", url, 0, HYBRID_TAKE_OVER_AFTER_S="9")
     sign = SignGiver(writer, mirror_of(writer))
     standby = Standby(home, mirror_of(home), threading.Event())
@@ -200,16 +201,19 @@ def test_a_standby_brings_all_tables_before_it_takes_over(
         sign.give()
 
     sign.give()
+    assert not standby.knows_tables, "a server that is ready does not deny its tables"
     turn_until(lambda: home.definitions.names() == [FIRST])
+    assert standby.knows_tables
     with monkeypatch.context() as patch:
         patch.setattr(follower, "bring_all", bring_while_the_sign_comes_back)
         turn_until(lambda: home.definitions.names() == ALL)
         turn_until(lambda: home.definitions.names() == [FIRST])
     assert home.remote.names() == {SECOND, THIRD} and not mirror_of(home).ownership.is_mine()
-    with monkeypatch.context() as patch, pytest.raises(StoreError):
-        patch.setattr(follow, "pull_table", lambda *_, **__: (_ for _ in ()).throw(StoreError("silent")))
-        turn_until(lambda: False)
-    assert not follower.has_all and not mirror_of(home).ownership.is_mine()
+    for error in (StoreError("silent"), MachineError("the disk is full")):
+        with monkeypatch.context() as patch, pytest.raises(type(error)):
+            patch.setattr(follow, "pull_table", Mock(side_effect=error))
+            turn_until(lambda: False)
+        assert not follower.has_all and not mirror_of(home).ownership.is_mine()
     turn_until(lambda: standby.has_changed_hands)
     assert home.table_names() == on_disk(home) == ALL and not home.remote.names()
     add(home, THIRD, "c")

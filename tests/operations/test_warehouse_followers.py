@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -17,7 +18,7 @@ from hybrid.home.home import Home
 from hybrid.operations.tables import drop
 from hybrid.operations.tables.drop import drop_table, remove_copy, undrop_table
 from hybrid.operations.tables.schemas import drop_schema, put_schema
-from hybrid.operations.warehouse import follow, pull
+from hybrid.operations.warehouse import follow, pull, writer_sign
 from hybrid.operations.warehouse.follow import WarehouseFollower
 from hybrid.operations.warehouse.pull import pull_warehouse, take_over_warehouse
 from hybrid.operations.warehouse.writer_sign import SignGiver, SignWatch, read_sign
@@ -151,35 +152,34 @@ def test_schemas_follow(open_home: Callable[..., Home]) -> None:
     assert not path.exists()
 
 
-def test_a_sign_of_life_tells_pauses_and_is_missed(open_home: Callable[..., Home]) -> None:
+def test_a_sign_of_life_tells_pauses_and_is_missed(
+    open_home: Callable[..., Home], monkeypatch: pytest.MonkeyPatch
+) -> None:
     home, other = open_home(), open_home("b")
     create(home)
     pull_warehouse(other)
     ours, theirs = mirror_at(home.settings.warehouse), mirror_at(other.settings.warehouse)
     assert ours is not None and theirs is not None
-    watch = SignWatch(theirs, silent_s=1)
-    assert watch._silent_s == 9, "not before three signs were left out"
-    watch._silent_s = 0.6
-    time.sleep(0.25)
-    assert watch.silent_claim() is None, "without any sign nobody takes over"
+    now_s = time.monotonic()
+    monkeypatch.setattr(writer_sign, "time", Mock(monotonic=lambda: now_s))
+    watch = SignWatch(theirs, silent_s=1)  # in truth 9: not before three signs were left out
+
+    def is_silent_after(seconds: float) -> bool:
+        nonlocal now_s
+        now_s += seconds
+        return watch.silent_claim() is not None
+
+    assert not is_silent_after(4), "without any sign nobody takes over"
     home.catalog.serving.pause("orders", "for a while")
     giver = SignGiver(home, ours)
     for _ in range(3):
         giver.give()
-        time.sleep(0.25)
-        assert watch.silent_claim() is None
-    silent = list[bool]()
-    for _ in range(4):
-        time.sleep(0.25)
-        silent.append(watch.silent_claim() is not None)
-    assert silent[-1] and not silent[0]
-    time.sleep(0.4)
-    assert watch.silent_claim() is None, "the watch itself was away"
+        assert not is_silent_after(4)
+    assert [is_silent_after(3) for _ in range(4)] == [False, False, True, True]
+    assert not is_silent_after(5), "the watch itself was away"
     pull_warehouse(other, take_over=True)
     assert other.catalog.serving.pauses()["orders"].comment == "for a while"
-    for _ in range(4):
-        time.sleep(0.25)
-        assert watch.silent_claim() is None, "the new writer has given no sign yet"
+    assert not any(is_silent_after(4) for _ in range(4)), "the new writer has given no sign yet"
     SignGiver(other, theirs).give()
     other.catalog.serving.resume("orders")
     SignGiver(other, theirs).give()

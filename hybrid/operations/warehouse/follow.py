@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from hybrid.errors import ConflictError, HybridError, StoreError
+from hybrid.errors import ConflictError, HybridError, MachineError, StoreError
 from hybrid.lake.checkpoint import last_checkpoint
 from hybrid.lake.log_entries import newest_entry
 from hybrid.lake.store_log import entry_of, fetch_added, has_entry_on_store, link_brought
@@ -59,6 +59,7 @@ class WarehouseFollower:
         self._purges: dict[str, str | None] = {}  # the latest purge of each table that was taken over here
         self._purged: Sequence[PublishedTable] = ()  # those with a newer one
         self._pulled_at = self._listed_at = -WHOLE_S
+        self._failures: list[MachineError] = []  # of this machine, in the latest look
         self._complaints = Lasting()
 
     def look(self) -> int:
@@ -67,6 +68,7 @@ class WarehouseFollower:
         StoreError when the store does not answer. ConflictError once this home is the one that writes.
         """
         now = time.monotonic()
+        self._failures.clear()
         if now - self._pulled_at >= WHOLE_S:
             self._pulled_at = self._listed_at = now
             self._newest.clear()
@@ -91,10 +93,16 @@ class WarehouseFollower:
         return self._pinned.pinning is None
 
     def bring_all(self) -> None:
-        """Bring the other tables, too, and follow all from now on: this home may have to write. Errors as `look`."""
+        """Bring the other tables, too, and follow all from now on: this home may have to write. Errors as `look`.
+
+        Also MachineError, as of a full disk: a home without it should write. A table that is damaged is left out.
+        """
         before, self._pinned = self._pinned, PinnedTables(self._home, self._mirror)
+        self._failures.clear()
         try:
             self._list_tables()
+            for failure in self._failures:
+                raise failure
         except BaseException:
             self._pinned = before
             raise
@@ -110,6 +118,8 @@ class WarehouseFollower:
         except StoreError:
             raise
         except HybridError as error:
+            if isinstance(error, MachineError):
+                self._failures.append(error)
             if self._complaints.passes(name):
                 _LOG.error("'%s' of %s is not followed: %s", name, self._mirror.url, error)
             return None
