@@ -140,11 +140,3 @@ def test_drops_and_definitions(url: str, make_recipe: Callable[..., RecipeHome],
     fresh.run("ingest", "orders", "--until-caught-up")
     other.run("warehouse", "pull")
     assert other.rows(EVERYTHING) == fresh.rows(EVERYTHING)
-
-
-def test_what_a_store_cannot_have_is_refused(url: str, make_recipe: Callable[..., RecipeHome]) -> None:
-    home = make_recipe("orders")
-    home.run("ingest", "orders", "--until-caught-up")
-    home.run("purge", "orders", "--where", "order_id = 1", "--yes", code=4)
-    assert "its warehouse is on an object store" in home.messages
-    assert home.run("purge", "orders", "--where", "order_id = 1", "--dry-run") is not None
