@@ -17,7 +17,10 @@ from hybrid.errors import ConflictError
 from hybrid.lake import plans
 from hybrid.lake.checkpoint import HINT
 from hybrid.lake.failpoints import step
+from hybrid.lake.lacking_rows import lacking_of_plans, staged_prefix
 from hybrid.lake.log import HalfSnapshot
+from hybrid.lake.plan_store import publish_plans
+from hybrid.lake.staging import owned_names
 from hybrid.lake.store_log import align
 from hybrid.lake.store_refresh import HalfObjects, bring_lacking, has_same_bytes, refresh_log
 from hybrid.lake.table_context import TableContext
@@ -89,7 +92,11 @@ class PurgedStore:
             )
 
     def clear_plans(self) -> None:
-        """Remove objects of plans that nobody needs: rows of ended plans, and what crashed operations have left."""
+        """Remove objects of plans that nobody needs: rows of ended plans, and what crashed operations have left.
+
+        The plans are listed first: the store may not have the end of one yet, and its rows stay until then.
+        """
+        publish_plans(self._table.layout)
         published = published_table(self._mirror, self._name)
         if published is not None:
             remove_unneeded(self._mirror, published)
@@ -149,6 +156,7 @@ class PurgedStore:
                 for upload in self._versions.unfinished(self._name)
             ),
             *(name for half, current in halves.items() for name in self._left_in_log(half, current)),
+            *(f"rows in {key}, which this home lacks (hybrid warehouse sync)" for key in self._lacking_rows()),
             *(f"samples in {key}" for key in self._differing_plans() if self._has_samples(key)),
         )
 
@@ -256,6 +264,17 @@ class PurgedStore:
         )
         folder = self._table.layout.plans
         return [item.key for item in documents if not has_same_bytes(folder / item.key.removeprefix(prefix), item)]
+
+    def _lacking_rows(self) -> list[str]:
+        """The keys of staged rows that the mirror lacks, and so no reading of it has seen."""
+        layout, name = self._table.layout, self._name
+        busy = owned_names(layout.root / "staging")
+        lacking = set(lacking_of_plans(name, layout.root, (item.key for item in self._listed), busy))
+        prefix = staged_prefix(name, layout.root)
+        if not lacking or prefix is None:
+            return []
+        # Since they were listed, an operation that has ended may have removed what it had staged.
+        return sorted(lacking & {item.key for item in self._mirror.client.list_below(prefix)})
 
     def _has_samples(self, key: str) -> bool:
         content = self._mirror.client.get(key)
