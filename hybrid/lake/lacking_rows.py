@@ -1,4 +1,4 @@
-"""Files with rows that a warehouse's store has of a table, and its folder here lacks: no reading of the folder sees them.
+"""Files with rows that a warehouse's store has of a table, and its folder here lacks: no reading sees them.
 
 The folder is that of a table, or of a dropped copy of it. What the store has is given as keys.
 """

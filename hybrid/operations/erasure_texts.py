@@ -20,7 +20,8 @@ from hybrid.lake.lineage_archive import ARCHIVE_ENDING, archive_file, kept_acts
 from hybrid.lake.lock import half_lock
 from hybrid.lake.plan_store import publish_plans, rewrite_document
 from hybrid.logs import ROLES
-from hybrid.replace.purge.statements import kept_of, logged_states, mask_log, masked_act
+from hybrid.replace.purge.purged_store import PurgedStore
+from hybrid.replace.purge.statements import kept_of, logged_states, mask_log, masked_act, masked_entry
 from hybrid.runtime import durable
 from hybrid.runtime.file_lock import is_locked
 from hybrid.runtime.rotated_file import rotation_paused
@@ -58,6 +59,11 @@ def mask_texts(home: Home, tables: Iterable[str], redaction: Redaction) -> int:
                 remove_unfinished(layout.half(half))
                 count += mask_log(layout.half(half), redaction)
                 count += _mask_acts(layout.half(half), redaction)
+        store = PurgedStore.of(home.table_context(home.table(name)))
+        if store is not None:
+            count += store.mask_rest(
+                lambda text: masked_entry(text, redaction), lambda text: _masked_json(redaction, text)
+            )
     return count
 
 
