@@ -20,7 +20,6 @@ from hybrid.lake.lineage_archive import ARCHIVE_ENDING, archive_file, kept_acts
 from hybrid.lake.lock import half_lock
 from hybrid.lake.plan_store import publish_plans, rewrite_document
 from hybrid.logs import ROLES
-from hybrid.replace.purge.purged_store import PurgedStore
 from hybrid.replace.purge.statements import kept_of, logged_states, mask_log, masked_act, masked_entry
 from hybrid.runtime import durable
 from hybrid.runtime.file_lock import is_locked
@@ -46,6 +45,8 @@ def mask_texts(home: Home, tables: Iterable[str], redaction: Redaction) -> int:
 
     The catalog's journal still holds what was masked, until it is emptied.
     """
+    from hybrid.replace.purge.purged_store import PurgedStore
+
     count = home.catalog.mask(lambda column, text: _masked_column(redaction, column, text))
     count += _mask_logs(home, redaction)
     for name in tables:

@@ -12,9 +12,7 @@ from hybrid.catalog.definitions import Definition
 from hybrid.config.table_config import Half, TableSpec
 from hybrid.errors import HybridError
 from hybrid.lake.commit_context import new_act_id
-from hybrid.lake.lacking_rows import lacking_of_halves, lacking_of_plans, staged_prefix
 from hybrid.lake.layout import TableLayout
-from hybrid.lake.store_refresh import pull_leftovers
 from hybrid.lake.table_context import TableContext
 from hybrid.operations.connectors.run import TableConnectors
 from hybrid.operations.erasure import Erasure
@@ -118,6 +116,9 @@ def copies_with_rows(home: Home, name: str, where: str, undecided: bool) -> Iter
 
 def _unseen_of(copy: Path) -> str:
     """Why a dropped copy does not show all rows that there are of it, in a warehouse on a store; else empty."""
+    from hybrid.lake.lacking_rows import lacking_of_halves, lacking_of_plans, staged_prefix
+    from hybrid.lake.store_refresh import pull_leftovers
+
     mirror, table, layout = mirror_at(copy), copy.name.partition("@")[0], TableLayout(copy)
     if mirror is None:
         return ""

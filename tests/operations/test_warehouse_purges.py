@@ -166,6 +166,8 @@ def clean_log(home: Hybrid) -> None:
     assert any(NAME in path.read_text() for path in below)
     for path in below:
         path.unlink()
+    for path in log.parent.glob("_hy_segment=*/*.parquet"):
+        os.utime(path, (0, 0))  # a log is cleaned days later
 
 
 def leave_cut_pull(home: Hybrid) -> list[Path]:

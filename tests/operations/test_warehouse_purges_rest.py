@@ -14,9 +14,11 @@ from hybrid.errors import StoreError
 from hybrid.home.home import Home
 from hybrid.lake import plan_store, plans, pushes
 from hybrid.lake.checkpoint import write_checkpoint
+from hybrid.lake.log import open_half
 from hybrid.lake.plans import DesiredState
 from hybrid.lake.pushes import PushState
 from hybrid.lake.staging import staging_folder
+from hybrid.replace.purge.log_statistics import forget_values, logged_files, remembered
 from hybrid.replace.purge.places import clear_ended
 from hybrid.replace.purge.purged_store import PurgedStore
 from tests.operations.plan_homes import NOW, make_plan, open_one, push, wish
@@ -145,3 +147,15 @@ def test_texts_that_only_the_store_has_are_masked(open_home: Callable[..., Home]
     key = mirror_of(home).key_of(half)
     texts = [client.get(name) for name in (f"{key}/{entry}", f"{key}.plans/backfill-1/plan.json")]
     assert all(text is not None and b"*" in text.data for text in texts)
+
+
+def test_what_was_set_aside_or_not_ended_in_a_log_is_named_and_goes(open_home: Callable[..., Home]) -> None:
+    half = create(open_home())
+    names = [f".{0:020d}.json.1.foreign", f".{0:020d}.json.purged", f".{1:020d}.checkpoint.parquet.purged"]
+    for name in names:
+        (half / "_delta_log" / name).write_bytes(b"values")
+        os.utime(half / "_delta_log" / name, (0, 0))
+    current = open_half(half)
+    assert sorted(remembered(current)) == sorted(names)
+    forget_values(current, (), logged_files(half))
+    assert remembered(current) == []
