@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hybrid.errors import StoreError
+from hybrid.errors import ConflictError, StoreError
 from hybrid.home.home import Home
 from hybrid.lake import plan_store, plans, pushes
 from hybrid.lake.checkpoint import write_checkpoint
@@ -18,6 +18,7 @@ from hybrid.lake.log import open_half
 from hybrid.lake.plans import DesiredState
 from hybrid.lake.pushes import PushState
 from hybrid.lake.staging import staging_folder
+from hybrid.operations.backfills import Backfills
 from hybrid.replace.purge.log_statistics import forget_values, logged_files, remembered
 from hybrid.replace.purge.places import clear_ended
 from hybrid.replace.purge.purged_store import PurgedStore
@@ -69,6 +70,23 @@ def test_rows_of_what_ended_while_the_store_was_away_go(
     assert len(staged_on_store(home)) == 3
     clear_ended(home.layout("orders"))
     assert left_after_clearing(home) == () and staged_on_store(home) == []
+
+
+def test_a_cancel_that_the_store_did_not_answer_is_asked_for_again(
+    open_home: Callable[..., Home], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = open_home()
+    create(home)
+    make_plan(home)
+    backfills = Backfills(home)
+    with monkeypatch.context() as patch, pytest.raises(StoreError):
+        patch.setattr(plans, "publish_plans", away)
+        backfills.cancel("backfill-1")
+    assert backfills.status("backfill-1").state == "CANCELLED" and len(staged_on_store(home)) == 2
+    backfills.cancel("backfill-1")
+    assert staged_on_store(home) == []
+    with pytest.raises(ConflictError, match="nothing to cancel"):
+        backfills.cancel("backfill-1")
 
 
 def test_rows_of_a_plan_that_this_home_lacks_are_named(open_home: Callable[..., Home]) -> None:
