@@ -78,6 +78,7 @@ def test_a_cancel_that_the_store_did_not_answer_is_asked_for_again(
     home = open_home()
     create(home)
     make_plan(home)
+    shutil.rmtree(home.layout("orders").plan("backfill-1") / "claims")  # no Parquet in these tests
     backfills = Backfills(home)
     with monkeypatch.context() as patch, pytest.raises(StoreError):
         patch.setattr(plans, "publish_plans", away)
