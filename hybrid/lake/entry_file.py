@@ -13,6 +13,8 @@ from hybrid.errors import DataError
 from hybrid.lake.log_entries import entry_path
 from hybrid.runtime import durable
 
+# The ending of a file of a log while it is written again; a writer that is killed leaves it.
+REWRITTEN = ".purged"
 _INFO = '{"commitInfo"'
 # With these errors a file system has certainly not given the entry its name. Others may come from a server that has.
 _REFUSALS = {
@@ -69,7 +71,7 @@ def not_written(half: Path, version: int, error: OSError) -> DataError:
 
 def replace_entry(entry: Path, text: str) -> None:
     """Give an entry another text, and keep its time. Callers must hold the half's lock."""
-    stat, fresh = entry.stat(), entry.with_name(f".{entry.name}.purged")
+    stat, fresh = entry.stat(), entry.with_name(f".{entry.name}{REWRITTEN}")
     with fresh.open("w", encoding="utf-8") as file:
         file.write(text)
     os.utime(fresh, ns=(stat.st_atime_ns, stat.st_mtime_ns))  # Delta reads a commit's time from it

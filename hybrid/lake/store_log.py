@@ -31,6 +31,7 @@ from hybrid.store.mirror import ENTRY_ENDING, Mirror, for_all
 from hybrid.store.published_definition import publish_definition
 
 _ENTRY_LENGTH = len(f"{0:020d}.json")
+_FOREIGN = ".foreign"
 _PULL = "Pull the warehouse into an empty home: hybrid warehouse pull --home DIR"
 # The newest version of each half, by folder and key, that this process knows to be the same in mirror and store.
 _SAME: dict[tuple[Path, str], int] = {}
@@ -156,13 +157,18 @@ def set_aside(half: Path, version: int) -> None:
     log = half / "_delta_log"
     for path in sorted(log.glob("[0-9]*")):
         if path.name[:20].isdecimal() and int(path.name[:20]) >= version:
-            target = path.with_name(f".{path.name}.{time.time_ns()}.foreign")
+            target = path.with_name(f".{path.name}.{time.time_ns()}{_FOREIGN}")
             durable.rename(path, target)
             message = "%s is not on the store, which decides; it is %s now."
             logging.getLogger(__name__).warning(message, path, target.name)
     if (hinted_version(half) or 0) >= version:
         (log / HINT).unlink(missing_ok=True)
     forget_head(half)
+
+
+def set_aside_entries(half: Path) -> list[Path]:
+    """What `set_aside` has renamed in a half's log: no reader looks at it."""
+    return sorted((half / "_delta_log").glob(f".*{_FOREIGN}"))
 
 
 def upload_added(mirror: Mirror, half: Path, text: str) -> None:

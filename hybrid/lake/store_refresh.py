@@ -1,7 +1,8 @@
 """Makes a half of a mirror as the store has it, also where objects were written again in place, as a purge does.
 
-Entries and checkpoints are compared by size and ETag, which is the MD5 of most objects, else by their bytes. A data
-file never changes under its name, so its size says enough. Call these functions under the half's lock.
+Entries and checkpoints are compared by size and ETag, which is the MD5 of most objects, else by their bytes: once for
+each ETag, since this process remembers what was the same. A data file never changes under its name, so its size says
+enough. Call these functions under the half's lock.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,9 +23,13 @@ from hybrid.lake.store_log import entry_of
 from hybrid.store.mirror import Mirror, for_all
 from hybrid.store.store_client import ListedObject
 
+# Beside a half's log while it is brought as a whole. Vacuum leaves names that begin like this alone.
+FRESH_LOG, OLD_LOG = "_delta_log.fresh", "_delta_log.old"
 _LOG = "_delta_log/"
 _ENTRY = re.compile(r"\d{20}\.json")
 _CHECKPOINT = re.compile(r"\d{20}\.checkpoint.*\.parquet")
+# Files that had the bytes of an object: its ETag, and inode, time of change and size of the file then.
+_SAME_BYTES: dict[Path, tuple[str, tuple[int, int, int]]] = {}
 
 
 @dataclass(frozen=True)
@@ -61,26 +67,42 @@ def refresh_log(mirror: Mirror, half: Path, objects: HalfObjects) -> int:
     differing = [
         name for name in objects.entries if (log / name).exists() and not has_same_bytes(log / name, objects.log[name])
     ]
-    changed = [name for name in sorted(differing, reverse=True) if _refresh_entry(mirror, half, name, name == newest)]
+    changed = list[str]()
+
+    def refresh(name: str) -> None:
+        if _refresh_entry(mirror, half, objects.log[name], name == newest):
+            changed.append(name)
+
+    for_all(refresh, [name for name in differing if name == newest])  # first: its conflict changes nothing
+    for_all(refresh, [name for name in differing if name != newest])
     lacking = [name for name in objects.checkpoints if not has_same_bytes(log / name, objects.log[name])]
-    for_all(lambda name: mirror.fetch(objects.log[name].key, log / name), lacking)
+
+    def fetch(name: str) -> None:
+        if mirror.fetch(objects.log[name].key, log / name):
+            _SAME_BYTES[log / name] = objects.log[name].etag, _stamp(log / name)
+
+    for_all(fetch, lacking)
     if changed or lacking:
         forget_head(half)
     return len(changed) + len(lacking)
 
 
-def _refresh_entry(mirror: Mirror, half: Path, name: str, is_newest: bool) -> bool:
-    path = half / _LOG / name
-    text, here = entry_of(mirror, half, int(name[:20])), path.read_text(encoding="utf-8")
-    if text is None or text == here:  # cleaned just now; or its ETag is no MD5
+def _refresh_entry(mirror: Mirror, half: Path, item: ListedObject, is_newest: bool) -> bool:
+    path = half / _LOG / item.key.rpartition("/")[2]
+    version, here = int(path.name[:20]), path.read_text(encoding="utf-8")
+    text = entry_of(mirror, half, version)
+    if text is None:  # cleaned just now
         return False
     if is_newest and not is_same_commit(text, here):
         raise ConflictError(
-            f"{half}: its log is not that of {mirror.url}: version {int(name[:20])} differs. Nothing was changed.",
+            f"{half}: its log is not that of {mirror.url}: version {version} differs. Nothing was changed.",
             hint="hybrid warehouse sync, if this home writes the warehouse; else pull into an empty home: --home DIR",
         )
-    replace_entry(path, text)
-    return True
+    if text != here:
+        replace_entry(path, text)
+    # If the object was replaced since it was listed, the next list has another ETag.
+    _SAME_BYTES[path] = item.etag, _stamp(path)
+    return text != here
 
 
 def bring_lacking(mirror: Mirror, half: Path, objects: HalfObjects) -> int:
@@ -106,11 +128,33 @@ def bring_lacking(mirror: Mirror, half: Path, objects: HalfObjects) -> int:
     return len(lacking)
 
 
+def pull_leftovers(half: Path) -> list[Path]:
+    """What killed processes have left of bringing a half: parts of files, and whole logs beside its own."""
+    logs = (half / name for name in (FRESH_LOG, OLD_LOG))
+    return [*sorted(half.glob("*/*.parquet.*.part")), *(path for path in logs if path.is_dir())]
+
+
+def remove_pull_leftovers(half: Path) -> None:
+    """Remove `pull_leftovers`. Whoever brings a half holds its lock, so nobody is at them."""
+    for path in pull_leftovers(half):
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+
+
 def has_same_bytes(path: Path, item: ListedObject) -> bool:
-    """Whether a file has the bytes of an object for sure, by its ETag. False where that is no MD5."""
+    """Whether a file has the bytes of an object for sure, by its ETag: as an MD5, or as it is remembered."""
     try:
+        if _SAME_BYTES.get(path) == (item.etag, _stamp(path)):
+            return True
         data = path.read_bytes()
     except FileNotFoundError:
         return False
     digest = hashlib.md5(data, usedforsecurity=False).hexdigest()
     return len(data) == item.size and item.etag.strip('"') == digest
+
+
+def _stamp(path: Path) -> tuple[int, int, int]:
+    status = path.stat()
+    return status.st_ino, status.st_ctime_ns, status.st_size

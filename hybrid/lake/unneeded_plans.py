@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from hybrid.lake.lacking_rows import is_staged_by
 from hybrid.lake.staging import owned_names
 from hybrid.store.mirror import Mirror, for_all
 from hybrid.store.plan_files import ROWS
@@ -46,7 +47,7 @@ def _is_unneeded(
     """Whether nobody needs a file of a plan; `name` is its path below the table's plans."""
     plan_id, _, below = name.partition("/")
     part = below.partition("/")[0]
-    if plan_id in busy or any(part.startswith(f"{name}.") for name in busy):
+    if is_staged_by(busy, plan_id, part):
         return False
     plans = [plans[plan_id] for plans in (here, listed) if plan_id in plans]
     if not plans:

@@ -224,8 +224,10 @@ class Backfills:
     def _stop(self, plan_id: str, wish: DesiredState) -> BackfillStatus:
         table, plan = self._find(plan_id)
         status = status_of(table.layout, plan, self._entries(table))
-        gives_back = wish is DesiredState.CANCEL and status.state == CANCELLED and status.taken
-        if (status.state in {DONE, CANCELLED} and not gives_back) or (
+        # A cancel that the store did not answer is asked for again: its rows are there yet.
+        is_unfinished = status.taken or plans.has_rows(table.layout, plan.id)
+        ends_again = wish is DesiredState.CANCEL and status.state == CANCELLED and is_unfinished
+        if (status.state in {DONE, CANCELLED} and not ends_again) or (
             status.state == REVERTED and wish is DesiredState.PAUSE
         ):
             raise ConflictError(f"Backfill '{plan.id}' is {status.state}: there is nothing to {wish.value}.")

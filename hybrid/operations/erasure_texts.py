@@ -20,7 +20,7 @@ from hybrid.lake.lineage_archive import ARCHIVE_ENDING, archive_file, kept_acts
 from hybrid.lake.lock import half_lock
 from hybrid.lake.plan_store import publish_plans, rewrite_document
 from hybrid.logs import ROLES
-from hybrid.replace.purge.statements import kept_of, logged_states, mask_log, masked_act
+from hybrid.replace.purge.statements import kept_of, logged_states, mask_log, masked_act, masked_entry
 from hybrid.runtime import durable
 from hybrid.runtime.file_lock import is_locked
 from hybrid.runtime.rotated_file import rotation_paused
@@ -45,6 +45,8 @@ def mask_texts(home: Home, tables: Iterable[str], redaction: Redaction) -> int:
 
     The catalog's journal still holds what was masked, until it is emptied.
     """
+    from hybrid.replace.purge.purged_store import PurgedStore
+
     count = home.catalog.mask(lambda column, text: _masked_column(redaction, column, text))
     count += _mask_logs(home, redaction)
     for name in tables:
@@ -58,6 +60,11 @@ def mask_texts(home: Home, tables: Iterable[str], redaction: Redaction) -> int:
                 remove_unfinished(layout.half(half))
                 count += mask_log(layout.half(half), redaction)
                 count += _mask_acts(layout.half(half), redaction)
+        store = PurgedStore.of(home.table_context(home.table(name)))
+        if store is not None:
+            count += store.mask_rest(
+                lambda text: masked_entry(text, redaction), lambda text: _masked_json(redaction, text)
+            )
     return count
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hybrid.catalog.definitions import Definition
-from hybrid.config.table_config import TableSpec
+from hybrid.config.table_config import Half, TableSpec
 from hybrid.errors import HybridError
 from hybrid.lake.commit_context import new_act_id
 from hybrid.lake.layout import TableLayout
@@ -22,7 +22,7 @@ from hybrid.progress import counted
 from hybrid.replace.purge.report import PurgeReport
 from hybrid.replace.purge.request import PurgeRequest
 from hybrid.sql.row_sql import condition_words, row_condition
-from hybrid.store.mirror import DEFINITION_FILE, half_keys
+from hybrid.store.mirror import DEFINITION_FILE, half_keys, mirror_at
 
 if TYPE_CHECKING:
     from hybrid.home.home import Home
@@ -105,12 +105,33 @@ def copies_with_rows(home: Home, name: str, where: str, undecided: bool) -> Iter
             sql, reads, values = _parsed(where, spec)
             trial = PurgeRequest(new_act_id("purge"), where, sql, reads, values, undecided=undecided, dry_run=True)
             report = purge(TableContext(home.bench, spec, TableLayout(path)), trial)
+            unseen = _unseen_of(path)
         except (HybridError, OSError, ValueError, TypeError) as error:
             yield CopyWithRows(path, None, str(error))
             continue
         rows = sum(reading.matching for reading in report.before)
-        if rows:
-            yield CopyWithRows(path, rows)
+        if rows or unseen:
+            yield CopyWithRows(path, rows or None, unseen)
+
+
+def _unseen_of(copy: Path) -> str:
+    """Why a dropped copy does not show all rows that there are of it, in a warehouse on a store; else empty."""
+    from hybrid.lake.lacking_rows import lacking_of_halves, lacking_of_plans, staged_prefix
+    from hybrid.lake.store_refresh import pull_leftovers
+
+    mirror, table, layout = mirror_at(copy), copy.name.partition("@")[0], TableLayout(copy)
+    if mirror is None:
+        return ""
+    cut = [path for half in Half for path in pull_leftovers(layout.half(half))]
+    cut += copy.glob("plans/**/*.parquet.*.part")
+    if cut:
+        return f"a pull that was cut short has left {cut[0].relative_to(copy)}"
+    folders = [f"{table}/{key}" for key in half_keys(copy).values()]
+    if (plans := staged_prefix(table, copy)) is not None:
+        folders.append(plans)
+    keys = [item.key for folder in folders for item in mirror.client.list_below(folder)]
+    lacking = [*lacking_of_halves(table, copy, keys), *lacking_of_plans(table, copy, keys, busy=())]
+    return f"it lacks {counted(len(lacking), 'file')} that the store has, such as {lacking[0]}" if lacking else ""
 
 
 def _parsed(where: str, spec: TableSpec) -> tuple[str, tuple[str, ...], tuple[str, ...]]:

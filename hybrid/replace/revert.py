@@ -23,6 +23,7 @@ from hybrid.replace.net_delete_guard import refuse_swallowing
 from hybrid.replace.refresh_guard import refreshes_of, refuse_refreshed
 from hybrid.replace.report import JobReport, numbers, report_of, shown
 from hybrid.replace.swap import Swap, commit_swap, require_offline
+from hybrid.store.mirror import for_all, mirror_at
 from hybrid.table import columns
 from hybrid.table.state import PURGE
 
@@ -248,7 +249,7 @@ def _old_rows(table: TableContext, path: Path, taken: _Taken) -> DataFrame:
         old = open_half(path, version)
     except DataError as error:
         raise _expired(taken, str(error)) from error
-    missing = [file.path for file in old.files if file.segment in names and not Path(file.path).exists()]
+    missing = _removed_of(path, [Path(file.path) for file in old.files if file.segment in names])
     if missing:
         raise _expired(taken, f"data file {missing[0]} has been removed")
     try:
@@ -264,6 +265,24 @@ def _old_rows(table: TableContext, path: Path, taken: _Taken) -> DataFrame:
         if any(word in str(error) for word in _TIME_TRAVEL):
             raise _expired(taken, "Delta no longer reads that version") from error
         raise
+
+
+def _removed_of(half: Path, files: Sequence[Path]) -> list[Path]:
+    """The data files of a half that are gone: here, or on the warehouse's store, where it has one.
+
+    The store decides: a mirror may still have what a purge, or vacuum, has removed there.
+    """
+    missing = [path for path in files if not path.exists()]
+    mirror = mirror_at(half)
+    if missing or mirror is None:
+        return missing
+
+    def look(path: Path) -> None:
+        if mirror.client.size_of(mirror.key_of(half, path.relative_to(half).as_posix())) is None:
+            missing.append(path)
+
+    for_all(look, list(files))
+    return sorted(missing)
 
 
 def _expired(taken: _Taken, why: str) -> ConflictError:

@@ -105,11 +105,11 @@ class ObjectVersions:
 
     def _listed(self, prefix: str) -> tuple[dict[OlderVersion, bool], list[OlderVersion]]:
         """All versions below a prefix, each with whether it is current, and all delete markers."""
-        pages = list(self._pages(prefix))
-        versions = {
-            self._version(item): _text(item, "IsLatest") == "true" for page in pages for item in page.iter("Version")
-        }
-        return versions, [self._version(item) for page in pages for item in page.iter("DeleteMarker")]
+        versions, markers = dict[OlderVersion, bool](), list[OlderVersion]()
+        for page in self._pages(prefix):  # one at a time: a thousand versions have some megabytes as XML
+            versions |= {self._version(item): _text(item, "IsLatest") == "true" for item in page.iter("Version")}
+            markers += [self._version(item) for item in page.iter("DeleteMarker")]
+        return versions, markers
 
     def _version(self, item: ElementTree.Element) -> OlderVersion:
         return OlderVersion(self._relative(item), _text(item, "VersionId"))

@@ -25,6 +25,7 @@ from hybrid.store.mirror import Mirror, for_all, half_keys
 from hybrid.store.plan_files import (
     CLAIMS,
     CLOSED_FILE,
+    DOCUMENTS,
     PLAN_FILE,
     PLANS_FOLDER,
     PUSH_FILE,
@@ -182,7 +183,7 @@ def plans_key(table: str, half_key: str) -> str:
 
 
 def _documents(folder: Path) -> Iterator[Path]:
-    return (folder / name for name in (PLAN_FILE, REPLACEMENT_FILE, PUSH_FILE) if (folder / name).is_file())
+    return (folder / name for name in DOCUMENTS if (folder / name).is_file())
 
 
 def _read(path: Path) -> dict[str, Any] | None:

@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, TypeVar
 
-from hybrid.errors import MachineError
+from hybrid.errors import MachineError, StoreError
 from hybrid.store.conditional_put import (
     ConditionalPut,
     ObjectContent,
@@ -31,6 +31,7 @@ T = TypeVar("T")
 # The smallest part of S3 but for the last one.
 PART_BYTES = 5 << 20
 _RANGE_BYTES = 8 << 20
+_ATTEMPTS = 10
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,19 @@ class ListedObject:
     size: int
     etag: str
     modified: datetime
+
+
+@dataclass(frozen=True)
+class _ObjectState:
+    """What tells whether an object was written again: its bytes, ETag, and version or generation."""
+
+    size: int
+    etag: str | None
+    version: str | None
+
+    @classmethod
+    def of(cls, meta: obstore.ObjectMeta) -> _ObjectState:
+        return cls(int(meta["size"]), meta["e_tag"], meta["version"])
 
 
 @dataclass(frozen=True)
@@ -109,14 +123,8 @@ class StoreClient:
 
     def size_of(self, key: str) -> int | None:
         """The bytes of an object, or None if there is none, or no bucket: an answer to HEAD does not say which."""
-
-        def look() -> int | None:
-            try:
-                return int(self._obstore.head(self._store, key)["size"])
-            except FileNotFoundError:
-                return None
-
-        return self._repeated(f"look at {key}", look)
+        state = self._state_of(key)
+        return None if state is None else state.size
 
     def upload_file(self, key: str, path: Path, part_bytes: int = PART_BYTES) -> None:
         """Write an object with the bytes of a file, in parts if it is longer than one; as `upload`, not in memory."""
@@ -130,14 +138,32 @@ class StoreClient:
     def download(self, key: str, path: Path) -> bool:
         """Write an object's bytes to a file, replacing what is there; False if there is no object.
 
-        After an error the file may hold the beginning.
+        All bytes are of one state of the object, also while others write it again. StoreError when they do so again
+        and again. After an error the file may hold the beginning.
         """
-        size = self.size_of(key)
-        if size is None:
-            return False
-        with path.open("wb") as file:
-            for start in range(0, size, _RANGE_BYTES):  # each within the time of a request, however long the object is
-                _write(file, self._range(key, start, min(_RANGE_BYTES, size - start)))
+        for _ in range(_ATTEMPTS):
+            state = self._state_of(key)
+            if state is None:
+                return False
+            with path.open("wb") as file:
+                if self._write_state(key, state, file):
+                    return True
+        raise StoreError(f"{self.location.url}: somebody else writes {key} just now.", hint="Run it again.")
+
+    def _write_state(self, key: str, state: _ObjectState, file: IO[bytes]) -> bool:
+        """Write the bytes of an object's state to a file; False when the object is in another one by then, or gone."""
+        # Each range within the time of a request, however long the object is.
+        for start in range(0, state.size, _RANGE_BYTES):
+            end = min(start + _RANGE_BYTES, state.size)
+            try:
+                found, data = self._range(key, start, end)
+            except StoreError as error:  # such as a range behind the end of an object that is shorter now
+                if error.fault is Fault.UNREACHABLE or self._state_of(key) == state:
+                    raise
+                return False
+            if found != state:
+                return False
+            _write(file, data)
         return True
 
     def delete(self, key: str) -> None:
@@ -227,10 +253,23 @@ class StoreClient:
     def _has_generations(self) -> bool:
         return self.location.kind is StoreKind.GOOGLE
 
-    def _range(self, key: str, start: int, length: int) -> bytes:
-        return self._repeated(
-            f"read {key}", lambda: bytes(self._obstore.get_range(self._store, key, start=start, length=length))
-        )
+    def _state_of(self, key: str) -> _ObjectState | None:
+        def look() -> _ObjectState | None:
+            try:
+                return _ObjectState.of(self._obstore.head(self._store, key))
+            except FileNotFoundError:
+                return None
+
+        return self._repeated(f"look at {key}", look)
+
+    def _range(self, key: str, start: int, end: int) -> tuple[_ObjectState, bytes]:
+        """Bytes of an object, and the state that has them."""
+
+        def read() -> tuple[_ObjectState, bytes]:
+            answer = self._obstore.get(self._store, key, options={"range": (start, end)})
+            return _ObjectState.of(answer.meta), bytes(answer.bytes())
+
+        return self._repeated(f"read {key}", read)
 
     def _repeated(self, deed: str, call: Callable[[], T], patience_s: float | None = None) -> T:
         """The result of requests that may be sent again whatever has become of them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -19,6 +20,9 @@ from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.store_log import align
 from hybrid.operations.backfill_change import BackfillChange
 from hybrid.operations.erasure import Erasure
+from hybrid.operations.purge import copies_with_rows
+from hybrid.operations.tables.drop import drop_table, dropped_copies, remove_copy
+from hybrid.operations.warehouse import pull
 from hybrid.operations.warehouse.follow import WarehouseFollower
 from hybrid.operations.warehouse.pull import pull_warehouse
 from hybrid.operations.warehouse.push import push_warehouse
@@ -26,11 +30,11 @@ from hybrid.operations.warehouse.sync import sync_warehouse
 from hybrid.replace.backfill.options import BackfillOptions
 from hybrid.replace.purge import purged_store
 from hybrid.replace.purge.report import PurgeReport, purge_records
-from hybrid.store.mirror import Mirror
+from hybrid.store.mirror import Mirror, half_keys
 from hybrid.store.store_backend import StoreTuning
 from tests.early_death import ends_at
 from tests.operations.erasure_home import HOUR, NAME, NEW, ORDER, WHERE, fill, new_table, open_home, places_of
-from tests.operations.warehouse_homes import findings, frozen_at, mirror_of, soon
+from tests.operations.warehouse_homes import findings, frozen_at, keys, mirror_of, soon
 from tests.query.halves import Halves
 from tests.replace.backfill.lab import Lab, row
 from tests.replace.purge.erasing import stream
@@ -154,6 +158,32 @@ def leave_orphan(home: Hybrid, folder: Path) -> str:
     return name
 
 
+def clean_log(home: Hybrid) -> None:
+    """Remove the mirror's entries below the checkpoint of OFFLINE; a crash has left them on the store."""
+    log = home.context.layout("orders").half(Half.OFFLINE) / "_delta_log"
+    checkpoint = max(log.glob("*.checkpoint.parquet")).name[:20]
+    below = [path for path in log.glob("[0-9]*.json") if path.name[:20] < checkpoint]
+    assert any(NAME in path.read_text() for path in below)
+    for path in below:
+        path.unlink()
+    for path in log.parent.glob("_hy_segment=*/*.parquet"):
+        os.utime(path, (0, 0))  # a log is cleaned days later
+
+
+def leave_cut_pull(home: Hybrid) -> list[Path]:
+    """What killed processes leave of bringing a half: parts of files, two logs beside its own, entries set aside."""
+    half = home.context.layout("orders").half(Half.OFFLINE)
+    log, data = half / "_delta_log", next(path for path in half.glob("*/*.parquet") if path.parent.name != "_delta_log")
+    checkpoint = next(log.glob("*.checkpoint.parquet"))
+    left = [path.with_name(f"{path.name}.0123abcd.part") for path in (data, checkpoint)]
+    shutil.copy(data, left[0]), shutil.copy(checkpoint, left[1])
+    for name in ("_delta_log.old", "_delta_log.fresh"):
+        left.append(Path(shutil.copytree(log, half / name)))
+    left.append(log / f".{0:020d}.json.1.foreign")
+    left[-1].write_text(json.dumps({"add": {"path": "x", "stats": json.dumps({"minValues": {"customer": NAME}})}}))
+    return left
+
+
 @in_both_buckets
 def test_after_an_erasure_no_object_no_version_and_no_follower_has_a_value(
     opened: Open, template: Path, tmp_path: Path, folder: Path
@@ -163,6 +193,7 @@ def test_after_an_erasure_no_object_no_version_and_no_follower_has_a_value(
     follower = WarehouseFollower(other.context)
     follower.look()
     leave_orphan(home, folder)
+    clean_log(home)
     assert len(holding_objects(folder, prefix)) > 5 and len(places_of(other.home)) > 3
     certificate = home.erasures.run(home.erasures.begin({"orders": WHERE}).id)
     assert certificate.state == "DONE"
@@ -180,7 +211,7 @@ def test_a_purge_says_what_it_removed_from_the_store(
     home, other = pushed(opened, template_deleted, tmp_path), opened("b")
     pull_warehouse(other.context)
     prefix, shown = prefix_of(home), customers(home)
-    orphan = leave_orphan(home, folder)
+    orphan, left = leave_orphan(home, folder), [path for each in (home, other) for path in leave_cut_pull(each)]
     with pytest.raises(ConflictError, match="written by another home"):
         purge(other)
     report = purge(home)
@@ -191,7 +222,7 @@ def test_a_purge_says_what_it_removed_from_the_store(
     assert f"{reading.deleted} objects were deleted" in report.sentence
     assert any("servers that follow the store drop" in words for words in report.outside)
     pull_warehouse(other.context)
-    assert customers(other) == shown
+    assert customers(other) == shown and not any(path.exists() for path in left)
     assert holding_objects(other.home / "warehouse", "", but_statements=True) == []
     again = purge(home)
     assert not again.committed and again.store is not None and again.store.deleted == 0
@@ -281,3 +312,42 @@ def test_a_store_that_is_away_ends_a_purge_which_says_so_and_continues(
     pull_warehouse(other.context, take_over=True)
     logs = holding_objects(other.home, "_delta_log", but_statements=True)
     assert logs == [] and customers(other) == shown, "what was written again is taken over, too"
+
+
+def test_who_takes_over_after_a_purge_has_no_rows_to_put_back(
+    opened: Open, template_deleted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, other, third = pushed(opened, template_deleted, tmp_path), opened("b"), opened("c")
+    for copy in (other, third):
+        pull_warehouse(copy.context)
+    deletion = next(plan.id for plan in home.backfills.statuses("orders") if plan.buckets_done)
+    purge(home)
+    with monkeypatch.context() as patch:
+        patch.setattr(pull, "drop_purged", _away)
+        pull_warehouse(other.context, take_over=True)
+    assert holding_objects(other.home / "warehouse", "", but_statements=True) != []
+    with pytest.raises(ConflictError, match=r"no longer retained: data file .* has been removed"):
+        other.backfills.revert(deletion)
+    pull_warehouse(third.context, take_over=True)
+    assert holding_objects(third.home / "warehouse", "", but_statements=True) == []
+
+
+def test_a_dropped_copy_that_lacks_files_of_the_store_cannot_be_looked_at(
+    opened: Open, template_deleted: Path, tmp_path: Path
+) -> None:
+    home = pushed(opened, template_deleted, tmp_path)
+    purge(home)
+    drop_table(home.context, "orders")
+    assert list(copies_with_rows(home.context, "orders", WHERE, False)) == []
+    copy = dropped_copies(home.context, "orders")[0]
+    key = f"orders/{half_keys(copy)['OFFLINE']}"
+    for name in (f"{key}/_hy_segment=left/part-0.parquet", f"{key}.plans/backfill-1/rows/_hy_segment=left/a.parquet"):
+        mirror_of(home.context).client.upload(name, b"rows")
+    found = list(copies_with_rows(home.context, "orders", WHERE, False))
+    assert [(one.path, one.rows) for one in found] == [(copy, None)] and "it lacks 2 files" in found[0].words
+    remove_copy(copy)
+    assert not [name for name in keys(home.context) if name.startswith(key)]
+
+
+def _away(*_: Any) -> None:
+    raise StoreError("the store is away")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -80,6 +82,26 @@ def test_older_versions_are_listed_and_go(signed_in: S3Server, page: int) -> Non
     present = client.get(ODD)
     assert present is not None and present.data == b"333" and client.get("t/gone") is None
     assert versions.lone_markers("t") == [] and len(versions.older("tt")) == 2
+
+
+@needs_s3
+def test_parts_of_a_list_are_read_one_at_a_time(signed_in: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    signed_in.create_bucket("many")
+    signed_in.keep_versions("many")
+    client, parts, most = client_of("many"), list[weakref.ref[Any]](), list[int]()
+    for number in range(8):
+        client.upload(f"t/{number}", b"1")
+    versions = ObjectVersions(client, page=2)
+    ask = versions._asked
+
+    def asked(*request: Any) -> Any:
+        most.append(sum(part() is not None for part in parts))
+        part = ask(*request)
+        parts.append(weakref.ref(part))
+        return part
+
+    monkeypatch.setattr(versions, "_asked", asked)
+    assert versions.older("t") == [] and len(most) > 4 and max(most) == 1
 
 
 @needs_s3

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -93,6 +94,25 @@ def test_objects_of_several_parts(client: StoreClient) -> None:
     client.upload("large", data)
     found = client.get("large")
     assert found is not None and found.data == data
+
+
+@pytest.mark.parametrize("at", [0, 1], ids=["before the first part", "before the second"])
+@pytest.mark.parametrize("size", [1, 9 << 20], ids=["shorter", "of the same size"])
+def test_a_download_is_of_one_state_of_an_object(
+    client: StoreClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int, size: int
+) -> None:
+    client.upload("checkpoint", b"a" * (9 << 20))
+    read, calls = client._range, list[None]()
+
+    def meanwhile(*asked: Any) -> Any:
+        if len(calls) == at:
+            client.upload("checkpoint", b"b" * size)
+        calls.append(None)
+        return read(*asked)
+
+    monkeypatch.setattr(client, "_range", meanwhile)
+    assert client.download("checkpoint", tmp_path / "file")
+    assert (tmp_path / "file").read_bytes() == b"b" * size
 
 
 @pytest.mark.parametrize(

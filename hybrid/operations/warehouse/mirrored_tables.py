@@ -23,7 +23,7 @@ from hybrid.lake.half_head import forget_head
 from hybrid.lake.lineage_archive import ARCHIVE_ENDING, archive_file
 from hybrid.lake.log_entries import entry_path, newest_entry
 from hybrid.lake.store_log import entry_of, link_brought, versions_after
-from hybrid.lake.store_refresh import HalfObjects, refresh_log
+from hybrid.lake.store_refresh import FRESH_LOG, OLD_LOG, HalfObjects, refresh_log
 from hybrid.operations.tables.drop import folder_aside
 from hybrid.operations.warehouse.home_mirror import halves_of, locked
 from hybrid.operations.warehouse.mirrored_plans import bring_plans
@@ -42,8 +42,6 @@ _ENTRY = re.compile(r"_delta_log/(\d{20})\.json")
 # A query that began before a file went from the store may still read it here.
 READ_S = 3600.0
 _ATTEMPTS = 10
-# Beside a half's log while it is brought as a whole. Vacuum leaves names that begin like this alone.
-_FRESH_LOG, _OLD_LOG = "_delta_log.fresh", "_delta_log.old"
 
 
 @dataclass(frozen=True)
@@ -204,7 +202,7 @@ class _PulledHalf:
 
     def _write_log_beside(self) -> None:
         """Write the whole log to a folder beside it: until they are swapped, queries read the one that is there."""
-        fresh = self.listing.half / _FRESH_LOG
+        fresh = self.listing.half / FRESH_LOG
         shutil.rmtree(fresh, ignore_errors=True)
         fresh.mkdir(parents=True)
         self._fetch_checkpoints(fresh)
@@ -213,11 +211,11 @@ class _PulledHalf:
 
     def _swap_log(self) -> None:
         half = self.listing.half
-        log, old = half / "_delta_log", half / _OLD_LOG
+        log, old = half / "_delta_log", half / OLD_LOG
         shutil.rmtree(old, ignore_errors=True)
         if log.exists():
             log.rename(old)
-        durable.rename(half / _FRESH_LOG, log)
+        durable.rename(half / FRESH_LOG, log)
         shutil.rmtree(old, ignore_errors=True)
         forget_head(half)
 

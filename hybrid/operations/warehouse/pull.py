@@ -6,6 +6,7 @@ The order of a take-over, and what a crash after each step leaves (the next one 
   write each definition again                    what the old home has looked at can no longer be replaced by it
   bring the tables
   fence each half                                the old home's next commit meets the fence, and is refused
+  remove what purges have removed from the store
   mark the mirror as whole
 """
 
@@ -30,6 +31,7 @@ from hybrid.operations.warehouse.home_mirror import (
 )
 from hybrid.operations.warehouse.mirrored_tables import is_there, pull_table, set_aside_dropped
 from hybrid.operations.warehouse.pinned_tables import PinnedTables
+from hybrid.operations.warehouse.purged_tables import drop_purged
 from hybrid.operations.warehouse.writer_sign import take_up_pauses
 from hybrid.progress import counted
 from hybrid.runtime import durable
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
 
     from hybrid.home.home import Home
 
+_LOG = logging.getLogger(__name__)
 _ATTEMPTS = 20
 
 
@@ -101,15 +104,29 @@ def take_over_warehouse(
     pinned = PinnedTables(home, mirror)  # all tables, whatever was pinned here
     files, errors = _pull_tables(pinned, pinned.begin(published), trims=False)
     for error in errors:
-        logging.getLogger(__name__).error("The take-over lacks a table, or its plans: %s", error)
+        _LOG.error("The take-over lacks a table, or its plans: %s", error)
     gone = set_aside_dropped(home, mirror, [table.name for table in published])
     for table in published:
         if not table.damage and is_there(mirror, table):
             for half in halves_of(mirror.folder / table.name):
                 fence_half(home, mirror, half)
+            if table.purge is not None:
+                _drop_purged(home, mirror, table)
     mark(mirror.folder, mirror.url)
     place = "" if before is None else f", in the place of {before.owner.words}"
     return _report(mirror, published, files, gone, f" This home writes the warehouse now{place}.", did_something=True)
+
+
+def _drop_purged(home: Home, mirror: Mirror, table: PublishedTable) -> None:
+    """Remove what purges have removed from the store: a revert would bring its rows back from the files here.
+
+    An error is logged, since it must not end a take-over: reverts ask the store, too, and the next purge reads the
+    files.
+    """
+    try:
+        drop_purged(home, mirror, table)
+    except HybridError as error:
+        _LOG.error("What purges have removed from '%s' may still be at this home: %s", table.name, error)
 
 
 def _begin(home: Home, *, beside_server: bool) -> tuple[Mirror, Claim]:

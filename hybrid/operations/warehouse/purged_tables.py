@@ -13,7 +13,8 @@ from hybrid.lake.checkpoint import delete_file
 from hybrid.lake.half_head import forget_head
 from hybrid.lake.lineage_archive import ARCHIVE_ENDING, archive_file
 from hybrid.lake.log import open_half
-from hybrid.lake.store_refresh import HalfObjects, refresh_log
+from hybrid.lake.store_log import set_aside_entries
+from hybrid.lake.store_refresh import HalfObjects, refresh_log, remove_pull_leftovers
 from hybrid.operations.warehouse.home_mirror import halves_of, locked
 from hybrid.operations.warehouse.mirrored_plans import bring_plans
 from hybrid.store.mirror import Mirror
@@ -40,8 +41,11 @@ def drop_purged(home: Home, mirror: Mirror, table: PublishedTable) -> bool:
 
 def _drop_of_half(mirror: Mirror, half: Path) -> bool:
     objects = HalfObjects.of(mirror, half, mirror.client.list_below(mirror.key_of(half)))
+    remove_pull_leftovers(half)
     refresh_log(mirror, half, objects)
     log = half / "_delta_log"
+    for path in set_aside_entries(half):
+        path.unlink(missing_ok=True)
     for path in log.glob("[0-9]*.checkpoint*.parquet"):
         if path.name not in objects.log:
             delete_file(path)

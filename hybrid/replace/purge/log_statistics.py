@@ -14,10 +14,11 @@ from typing import Any
 from urllib.parse import unquote
 
 from hybrid.lake.checkpoint import delete_file, delete_on_store, write_checkpoint
-from hybrid.lake.entry_file import replace_entry, unfinished_entries
+from hybrid.lake.entry_file import REWRITTEN, replace_entry, unfinished_entries
 from hybrid.lake.failpoints import step
 from hybrid.lake.log import HalfSnapshot
 from hybrid.lake.log_sync import TORN
+from hybrid.lake.store_log import set_aside_entries
 from hybrid.runtime import durable
 from hybrid.runtime.json_values import without_samples
 from hybrid.store.mirror import mirror_at
@@ -89,14 +90,16 @@ def _is_fresh(path: Path) -> bool:
 
 
 def _unfinished(half: Path) -> list[Path]:
-    """Entries that are no part of the log: lost in a power failure, or left by a writer that was killed.
+    """Files that are no part of the log: lost in a power failure, left by a killed writer, or not on the store.
 
     delta-rs leaves `<entry>#<number>`, Hadoop `.<entry>.<id>.tmp`. Writers of ours hold the half's lock; a foreign
     writer whose entry is deleted before it has its name fails, and tries again.
     """
     log = half / LOG
-    foreign = (path for pattern in (f".*{TORN}", "*.json#*", ".*.json.*.tmp") for path in log.glob(pattern))
-    return [*sorted(foreign), *unfinished_entries(half)]
+    foreign = (
+        path for pattern in (f".*{TORN}", f".*{REWRITTEN}", "*.json#*", ".*.json.*.tmp") for path in log.glob(pattern)
+    )
+    return [*sorted(foreign), *unfinished_entries(half), *set_aside_entries(half)]
 
 
 def _held(current: HalfSnapshot) -> set[str]:
@@ -202,7 +205,7 @@ def _strip_checkpoint(checkpoint: Path, files: Collection[str]) -> None:
         key = mirror.key_of(half, f"{LOG}/{checkpoint.name}")
         data = mirror.rewrite(key, lambda there: _without_statistics(there, files)) or data
         step("purge.rewritten")
-    fresh = checkpoint.with_name(f".{checkpoint.name}.purged")
+    fresh = checkpoint.with_name(f".{checkpoint.name}{REWRITTEN}")
     fresh.write_bytes(data)
     checkpoint.with_name(f".{checkpoint.name}.crc").unlink(missing_ok=True)
     durable.sync(fresh)

@@ -28,6 +28,7 @@ from hybrid.config.table_config import Half
 from hybrid.errors import ConflictError, OvertakenError, StoreError
 from hybrid.lake import plans
 from hybrid.lake.layout import TableLayout
+from hybrid.lake.staging import owned_names
 from hybrid.lake.table_context import TableContext
 from hybrid.progress import counted
 from hybrid.replace.purge.places import clear_ended
@@ -100,8 +101,6 @@ class _Work:
             seen = survey(scene, 0)
             return self._report(seen, (), _would(scene, seen))
         clear_ended(scene.table.layout)
-        if self._store is not None:
-            self._store.clear_plans()
         before = seen = self._look(0)
         _refuse(scene, seen)
         try:
@@ -122,6 +121,7 @@ class _Work:
         """A reading of every place, of the store too where the warehouse is on one."""
         if self._store is None:
             return survey(self._scene, number)
+        self._store.clear_plans()  # also what was killed since the last reading
         self._store.bring()
         seen = survey(self._scene, number)
         return replace(seen, on_store=self._store.left(seen.halves)) if number else seen
@@ -232,9 +232,9 @@ class _Work:
         )
 
     def _staging(self) -> list[str]:
-        """Other operations in progress that have staged rows."""
+        """Other operations in progress: they may have staged rows, on a warehouse's store without a folder here."""
         folder = self._scene.folder
-        others = sorted(path.name for path in folder.parent.iterdir() if path.is_dir() and path != folder)
+        others = sorted(name for name in owned_names(folder.parent) if name != folder.name)
         return [f"what {name} has staged while it runs" for name in others]
 
 

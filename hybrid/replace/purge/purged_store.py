@@ -7,7 +7,7 @@ files and logs it removes there itself. Here is the rest: what no list of object
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
@@ -17,17 +17,20 @@ from hybrid.errors import ConflictError
 from hybrid.lake import plans
 from hybrid.lake.checkpoint import HINT
 from hybrid.lake.failpoints import step
+from hybrid.lake.lacking_rows import lacking_of_plans, staged_prefix
 from hybrid.lake.log import HalfSnapshot
+from hybrid.lake.plan_store import publish_plans
+from hybrid.lake.staging import owned_names
 from hybrid.lake.store_log import align
-from hybrid.lake.store_refresh import HalfObjects, bring_lacking, has_same_bytes, refresh_log
+from hybrid.lake.store_refresh import HalfObjects, bring_lacking, has_same_bytes, refresh_log, remove_pull_leftovers
 from hybrid.lake.table_context import TableContext
 from hybrid.lake.unneeded_plans import remove_unneeded
 from hybrid.replace.purge.log_statistics import gone_from, tells, without_gone
-from hybrid.replace.purge.remove import UNKNOWN_FOR_S
+from hybrid.replace.purge.remove import UNKNOWN_FOR_S, is_old
 from hybrid.replace.purge.report import StoreReading
 from hybrid.store.mirror import DEFINITION_FILE, Mirror, for_all, half_keys, mirror_at
 from hybrid.store.object_versions import NULL, ObjectVersions
-from hybrid.store.plan_files import PLAN_FILE
+from hybrid.store.plan_files import DOCUMENTS, PLAN_FILE
 from hybrid.store.published_definition import publish_definition, published_table
 from hybrid.store.published_plans import LIST_ENDING, plans_key
 from hybrid.store.store_client import ListedObject
@@ -89,7 +92,16 @@ class PurgedStore:
             )
 
     def clear_plans(self) -> None:
-        """Remove objects of plans that nobody needs: rows of ended plans, and what crashed operations have left."""
+        """Remove objects of plans that nobody needs: rows of ended plans, and what crashed operations have left.
+
+        Parts of their files here that a killed download left go, too, when they are an hour old.
+
+        The plans are listed first: the store may not have the end of one yet, and its rows stay until then.
+        """
+        for path in self._cut_downloads():
+            if is_old(path):
+                path.unlink(missing_ok=True)
+        publish_plans(self._table.layout)
         published = published_table(self._mirror, self._name)
         if published is not None:
             remove_unneeded(self._mirror, published)
@@ -100,13 +112,43 @@ class PurgedStore:
             for half in self._halves:
                 locks.enter_context(self._table.lock(half, with_spark=False))
             for half in self._halves:
+                remove_pull_leftovers(self._table.layout.half(half))
                 align(self._mirror, self._table.layout.half(half))
-            self._listed = self._mirror.client.list_below(self._name)
+            self._list()
             for half in self._halves:
-                path = self._table.layout.half(half)
-                self._objects[half] = objects = HalfObjects.of(self._mirror, path, self._listed)
+                path, objects = self._table.layout.half(half), self._objects[half]
                 self._brought += refresh_log(self._mirror, path, objects) + bring_lacking(self._mirror, path, objects)
         self._seen |= {item.key for item in self._listed}
+
+    def _list(self) -> None:
+        self._listed = self._mirror.client.list_below(self._name)
+        for half in self._halves:
+            self._objects[half] = HalfObjects.of(self._mirror, self._table.layout.half(half), self._listed)
+
+    def mask_rest(self, entry: Callable[[str], str], document: Callable[[str], str]) -> int:
+        """Mask what only the store has: entries that were cleaned here, documents of plans. How many had something."""
+        self._list()
+        count = 0
+        for half in self._halves:
+            path = self._table.layout.half(half)
+            with self._table.lock(half, with_spark=False):
+                keys = [self._objects[half].log[name].key for name in self._lone_entries(path)]
+                count += sum(self._changed(key, entry) for key in keys)
+        return count + sum(self._changed(key, document) for key in self._differing_plans(DOCUMENTS))
+
+    def _changed(self, key: str, change: Callable[[str], str]) -> bool:
+        """Give an object the text that `change` makes of its own. Whether that is another one."""
+        was_changed = False
+
+        def changed(data: bytes) -> bytes:
+            nonlocal was_changed
+            text = data.decode()
+            fresh = change(text)
+            was_changed |= fresh != text
+            return fresh.encode()
+
+        self._mirror.rewrite(key, changed)
+        return was_changed
 
     def remove_rest(self, halves: Mapping[Half, HalfSnapshot]) -> None:
         """Remove what a purge of the mirror does not meet: see `left`."""
@@ -149,6 +191,8 @@ class PurgedStore:
                 for upload in self._versions.unfinished(self._name)
             ),
             *(name for half, current in halves.items() for name in self._left_in_log(half, current)),
+            *(f"rows in {key}, which this home lacks (hybrid warehouse sync)" for key in self._lacking_rows()),
+            *(f"a part of {path.name}, which is being brought, or was" for path in self._cut_downloads()),
             *(f"samples in {key}" for key in self._differing_plans() if self._has_samples(key)),
         )
 
@@ -245,17 +289,31 @@ class PurgedStore:
         """Entries of the store's log that the mirror has not: a crash left them below the log when it was cleaned."""
         return [name for name in self._objects[Half(half.name)].entries if not (half / "_delta_log" / name).exists()]
 
-    def _differing_plans(self) -> list[str]:
-        """The keys of the documents of plans on the store that are not as they are here."""
+    def _differing_plans(self, documents: Sequence[str] = (PLAN_FILE,)) -> list[str]:
+        """The keys of documents of plans on the store, of these names, that are not as they are here, or may be not."""
         key = half_keys(self._table.layout.root).get(Half.OFFLINE.value)
         prefix = f"{plans_key(self._name, key)}/" if key is not None else None
         if prefix is None:
             return []
-        documents = (
-            item for item in self._listed if item.key.startswith(prefix) and item.key.endswith(f"/{PLAN_FILE}")
-        )
+        endings = tuple(f"/{name}" for name in documents)
+        items = (item for item in self._listed if item.key.startswith(prefix) and item.key.endswith(endings))
         folder = self._table.layout.plans
-        return [item.key for item in documents if not has_same_bytes(folder / item.key.removeprefix(prefix), item)]
+        return [item.key for item in items if not has_same_bytes(folder / item.key.removeprefix(prefix), item)]
+
+    def _cut_downloads(self) -> list[Path]:
+        """Parts of files of plans here: no lock says whether a sync is bringing them."""
+        return sorted(self._table.layout.plans.rglob("*.parquet.*.part"))
+
+    def _lacking_rows(self) -> list[str]:
+        """The keys of staged rows that the mirror lacks, and so no reading of it has seen."""
+        layout, name = self._table.layout, self._name
+        busy = owned_names(layout.root / "staging")
+        lacking = set(lacking_of_plans(name, layout.root, (item.key for item in self._listed), busy))
+        prefix = staged_prefix(name, layout.root)
+        if not lacking or prefix is None:
+            return []
+        # Since they were listed, an operation that has ended may have removed what it had staged.
+        return sorted(lacking & {item.key for item in self._mirror.client.list_below(prefix)})
 
     def _has_samples(self, key: str) -> bool:
         content = self._mirror.client.get(key)

@@ -45,8 +45,11 @@ def remove_dead(table: TableContext, half: Half, files: Collection[Path]) -> lis
 
 def is_left(file: Path, half: Path, known: Collection[str]) -> bool:
     """Whether a file of no current version surely belongs to no commit in progress; the log names the files `known`."""
-    if file.relative_to(half).as_posix() in known:
-        return True
+    return file.relative_to(half).as_posix() in known or is_old(file)
+
+
+def is_old(file: Path) -> bool:
+    """Whether a file was written an hour ago or earlier: whoever wrote it has ended."""
     try:
         return time.time() - file.stat().st_mtime > UNKNOWN_FOR_S
     except FileNotFoundError:

@@ -29,7 +29,7 @@ class Mask(Protocol):
 
 def mask_log(half: Path, mask: Mask) -> int:
     """Masks the statements in all entries of a log. Returns how many had some."""
-    return sum(_mask_entry(entry, mask) for entry in log_entries(half))
+    return sum(rewrite_entry(entry, lambda text: masked_entry(text, mask)) for entry in log_entries(half))
 
 
 def masked_act(act: Mapping[str, Any], mask: Mask) -> dict[str, Any]:
@@ -55,11 +55,9 @@ def logged_states(half: Path) -> Iterator[dict[str, Any]]:
                 yield state
 
 
-def _mask_entry(entry: Path, mask: Mask) -> bool:
-    def masked(text: str) -> str:
-        return "\n".join(_masked(line, mask) if line.startswith(_COMMIT) else line for line in text.split("\n"))
-
-    return rewrite_entry(entry, masked)
+def masked_entry(text: str, mask: Mask) -> str:
+    """The text of an entry with its statements masked."""
+    return "\n".join(_masked(line, mask) if line.startswith(_COMMIT) else line for line in text.split("\n"))
 
 
 def _masked(line: str, mask: Mask) -> str:
