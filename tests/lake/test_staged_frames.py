@@ -27,6 +27,7 @@ from hybrid.lake.staged_frames import StagedPlace, remove_staged_files, stage_fi
 from hybrid.lake.worker_files import WorkerFiles
 from hybrid.lake.worker_inputs import WorkerInputs
 from hybrid.lake.workers import raised_by_worker
+from hybrid.replace.backfill.staging import written_segments
 from hybrid.store.plan_files import ROWS
 from hybrid.table.columns import OFFSET, SEGMENT
 from tests.every_type import every_type
@@ -104,6 +105,7 @@ def test_what_the_home_needs_is_brought(bench: CommitContext, writer: Writer, st
     assert {key.rpartition("/")[0].partition("/")[2] for key in keys(writer)} == {
         f"{ROWS}/{path.parent.name}" for path in paths
     }, "where a plan has them"
+    assert written_segments(staging / ROWS, NAMES, frozenset()).keys() == {*NAMES}
     read = file_rows(bench, DDL, [FrameFile(str(path), NAMES[0]) for path in paths], staging / ROWS)
     assert {one[0] for one in read.select(SEGMENT).collect()} == {NAMES[0]} and read.count() == 4
     stage_files(bench, frame.select(OFFSET), staging / "claims")
