@@ -28,11 +28,15 @@ if TYPE_CHECKING:
 # Rows are passed on in batches: of the size that Spark itself makes.
 _BATCH_ROWS = 10_000
 _TASKS_PER_CORE = 4
+_FILES_DDL = "task int, number int, key string, path string, segment string"
 
 
 @dataclass(frozen=True)
 class FrameFile:
-    """A Parquet file by its path in the home; `segment` is the value of the segment column, which the file lacks."""
+    """A Parquet file by its path in the home; `segment` is the value of the segment column, which the file lacks.
+
+    Where workers see the home it may be a folder of such files.
+    """
 
     path: str
     segment: str | None = None
@@ -70,7 +74,12 @@ def file_rows(
 def stored_file_rows(
     bench: CommitContext, schema: StructType | str, files: Sequence[StoredFile], store: StoreAccess
 ) -> DataFrame:
-    """The rows of files on the store, as `file_rows` gives them. The frame has the order of the files."""
+    """The rows of files on the store, as `file_rows` gives them. The frame has the order of the files.
+
+    The files are rows of a frame, not values of the function: PySpark writes a function of more than 1 MiB to a file of
+    this machine, and the store's keys are in it.
+    """
+    from pyspark.sql import functions as F
     from pyspark.sql.pandas.types import to_arrow_schema
 
     spark = bench.session
@@ -80,24 +89,25 @@ def stored_file_rows(
             return nothing
         schema = nothing.schema
     tasks = min(len(files), _TASKS_PER_CORE * parallelism(spark))
-    read = _reader(tuple(files), to_arrow_schema(schema, timezone="UTC"), store)
-    return spark.range(0, len(files), 1, tasks).mapInArrow(read, schema)
+    read = _reader(to_arrow_schema(schema, timezone="UTC"), store)
+    rows = [(place * tasks // len(files), place, file.key, file.path, file.segment) for place, file in enumerate(files)]
+    listed = spark.createDataFrame(rows, _FILES_DDL).repartitionById(tasks, F.col("task"))
+    return listed.sortWithinPartitions("number").mapInArrow(read, schema)
 
 
-def _reader(files: Sequence[StoredFile], schema: pa.Schema, store: StoreAccess) -> Worker:
-    """The function that Spark runs in its workers, on the numbers of files."""
+def _reader(schema: pa.Schema, store: StoreAccess) -> Worker:
+    """The function that Spark runs in its workers, on rows that name files."""
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         try:
             client = store.client()
             for batch in batches:
-                for number in batch.column(0).to_pylist():
-                    file = files[number]
+                for file in batch.to_pylist():
                     with worker_folder() as folder:
                         path = folder / "rows.parquet"
-                        if not client.download(file.key, path):
-                            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), file.path)
-                        yield from _rows(path, file.segment, schema)
+                        if not client.download(file["key"], path):
+                            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), file["path"])
+                        yield from _rows(path, file["segment"], schema)
         except RETURNED as error:
             raise fault_in_text(error) from None
 
