@@ -19,6 +19,7 @@ from hybrid.home.running_queries import PYTHON
 from hybrid.home.table_ref import TableRef
 from hybrid.lake.commit_context import CommitContext, new_act_id
 from hybrid.lake.layout import TableLayout
+from hybrid.lake.workers import raised_by_worker
 from hybrid.logs import log_context
 from hybrid.progress import Progress
 from hybrid.runtime import durable
@@ -267,10 +268,14 @@ class Home:
     def run_recorded(
         self, table: str, kind: str, work: Callable[[], SomeReport], *, dry_run: bool = False
     ) -> SomeReport:
-        """Do the work and record it as a run that ends with its report. A dry run is not recorded."""
+        """Do the work and record it as a run that ends with its report. A dry run is not recorded.
+
+        An error that a worker of Spark's raised is raised as it was.
+        """
         if dry_run:
-            return work()
-        with self.recorded(table, kind) as run:
+            with raised_by_worker():
+                return work()
+        with self.recorded(table, kind) as run, raised_by_worker():
             report = work()
             run.ended(report.sentence, did_something=report.did_something)
         return report

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,14 +22,20 @@ from hybrid.lake.commit import commit_act
 from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.delta_errors import is_missing_file
 from hybrid.lake.file_frames import FrameFile, file_rows
-from hybrid.lake.half_frames import no_rows, stored_rows
+from hybrid.lake.half_frames import no_rows, rows_by_delta, stored_rows
 from hybrid.lake.layout import TableLayout, physical_ddl
 from hybrid.lake.log import open_half
 from hybrid.lake.staged_frames import StagedPlace, remove_staged_files, stage_files, stage_frame, stage_segments
+from hybrid.lake.store_keys import store_key
+from hybrid.lake.table_context import TableContext
 from hybrid.lake.worker_files import WorkerFiles
 from hybrid.lake.worker_inputs import WorkerInputs
 from hybrid.lake.workers import raised_by_worker
 from hybrid.replace.backfill.staging import written_segments
+from hybrid.replace.pushing import stage_push
+from hybrid.replace.refresh_guard import _stale_then
+from hybrid.replace.stage import FILE, StagedFile, StagedRows
+from hybrid.replace.targets import Target
 from hybrid.store.plan_files import ROWS
 from hybrid.table.columns import OFFSET, SEGMENT
 from tests.every_type import every_type
@@ -113,6 +121,33 @@ def test_what_the_home_needs_is_brought(bench: CommitContext, writer: Writer, st
     assert pq.read_table(claims).column(OFFSET).to_pylist() == sorted(range(4), key=lambda n: NAMES[n])
 
 
+def test_thousands_of_files_leave_no_key_on_disk(bench: CommitContext, server: StoreServer, staging: Path) -> None:
+    files = [FrameFile(str(staging / ROWS / f"{number:0200}.parquet"), "a") for number in range(4_000)]
+    file_rows(bench, DDL, files, staging / ROWS)
+    secret = server.environment["AWS_SECRET_ACCESS_KEY"].encode()
+    written = Path(bench.session.sparkContext._temp_dir).rglob("*")
+    assert not [path for path in written if path.is_file() and secret in path.read_bytes()]
+
+
+def test_a_push_has_few_files(bench: CommitContext, writer: Writer, staging: Path) -> None:
+    rows = [(number % 2, *row(number)[1:]) for number in range(20)]
+    frame = bench.session.createDataFrame(rows, DDL.replace(f"`{SEGMENT}` string", f"{FILE} int")).coalesce(1)
+    files = tuple(StagedFile(staging / name, 10, 0, 1, 2) for name in "ab")
+    table = TableContext(bench, every_type(), TableLayout(writer.half.parent))
+    targets = [Target(name, (number,), 10, 1, 2) for number, name in enumerate("ab")]
+    stage_push(table, StagedRows(frame, files, ()), targets, staging)
+    assert [path.parent.name for path in sorted((staging / ROWS).glob("*/*"))] == [f"{SEGMENT}={name}" for name in "ab"]
+
+
+def test_one_segment_is_read_without_the_others(bench: CommitContext, writer: Writer) -> None:
+    commit(bench, writer)
+    half = open_half(writer.half)
+    for file in half.files:
+        if file.segment != "b c":
+            writer.mirror.client.delete(store_key(writer.mirror, Path(file.path)))
+    assert rows_by_delta(bench, half, ["b c"]).count() == 2
+
+
 def test_files_of_older_columns_have_the_types_of_the_half(bench: CommitContext, writer: Writer, staging: Path) -> None:
     folder = staging / "older"
     folder.mkdir(parents=True)
@@ -135,6 +170,9 @@ def test_a_store_that_refuses_is_told_and_nothing_is_committed(
         stage_frame(bench, bench.session.range(3).toDF("n"), staging / "rows")
     with pytest.raises(StoreError, match=refused), raised_by_worker():
         stored_rows(bench, open_half(writer.half)).count()
+    older: Any = SimpleNamespace(id="replace-0", lineage=SimpleNamespace(version_before=version))
+    with pytest.raises(StoreError, match=refused):  # not the conflict of rows that are gone
+        _stale_then(bench, open_half(writer.half), older, {NAMES[0]}, {"flow": 1})
     proxy.always = pass_on
     assert (open_half(writer.half).version, set(writer.half.rglob("*.parquet"))) == (version, files)
 
@@ -163,6 +201,30 @@ def test_inputs_are_fetched_one_at_a_time(bench: CommitContext, writer: Writer, 
         remove_staged_files(staging)
         with pytest.raises(StoreError, match=r"a copy of .*a\.json, is not there any more"):
             path_of(paths[0])
+
+
+def test_what_a_failed_plan_staged_goes_unless_another_home_writes(
+    bench: CommitContext, writer: Writer, staging: Path
+) -> None:
+    stage_files(bench, bench.session.range(3).toDF("n"), staging / ROWS)
+    stage_frame(bench, bench.session.range(3).toDF("n"), staging / "winners")
+    before = keys(writer)
+    assert set(before) == {f"replace-1/{ROWS}/", "replace-1/staged/winners/"}
+    claim = writer.mirror.ownership.look()
+    assert claim is not None
+    other = Writer.at(writer.folder.parent.parent / "b" / "warehouse", writer.url, "b")
+    other.mirror.ownership.take_over(claim)
+    remove_staged_files(staging)
+    assert keys(writer) == before, "the other home may do the same"
+    taken = other.mirror.ownership.look()
+    assert taken is not None
+    writer.mirror.ownership.take_over(taken)
+    (TableLayout(writer.half.parent).plan("replace-1")).mkdir(parents=True)
+    remove_staged_files(staging)
+    assert set(keys(writer)) == {f"replace-1/{ROWS}/"}, "the rows of a plan stay"
+    (TableLayout(writer.half.parent).plan("replace-1")).rmdir()
+    remove_staged_files(staging)
+    assert keys(writer) == []
 
 
 def test_a_home_without_a_store_is_refused(bench: CommitContext, tmp_path: Path) -> None:
