@@ -256,26 +256,27 @@ class Home:
 
     @contextmanager
     def recorded(self, table: str, kind: str, arguments: Mapping[str, Any] | None = None) -> Iterator[RunOutcome]:
-        """Record work as a run; within a server's run, use that one. Log records of the work carry table and run id."""
+        """Record work as a run; within a server's run, use that one. Log records of the work carry table and run id.
+
+        An error that a worker of Spark's raised is raised as it was.
+        """
         if self._task is not None:
-            yield self._task.outcome
+            with raised_by_worker():
+                yield self._task.outcome
             return
         run_id = new_act_id("run")
         recorded = self.catalog.runs.recorded(run_id, table, kind, arguments)
-        with log_context(table=table, run_id=run_id), recorded as outcome:
+        with log_context(table=table, run_id=run_id), recorded as outcome, raised_by_worker():
             yield outcome
 
     def run_recorded(
         self, table: str, kind: str, work: Callable[[], SomeReport], *, dry_run: bool = False
     ) -> SomeReport:
-        """Do the work and record it as a run that ends with its report. A dry run is not recorded.
-
-        An error that a worker of Spark's raised is raised as it was.
-        """
+        """Do the work and record it as a run that ends with its report. A dry run is not recorded."""
         if dry_run:
             with raised_by_worker():
                 return work()
-        with self.recorded(table, kind) as run, raised_by_worker():
+        with self.recorded(table, kind) as run:
             report = work()
             run.ended(report.sentence, did_something=report.did_something)
         return report

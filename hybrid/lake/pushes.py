@@ -201,7 +201,8 @@ def segment_files(layout: TableLayout, entry_id: str, push: Push, segment: Pushe
     expected, rows = segment.rows + segment.deletes, sum(pq.read_metadata(path).num_rows for path in files)
     if rows != expected:
         raise DataError(
-            f"{folder} holds {rows} of {counted(expected, 'row')} that were pushed to '{entry_id}'. Nothing was changed.",
+            f"{folder} holds {rows} of {counted(expected, 'row')} that were pushed to '{entry_id}'. "
+            "Nothing was changed.",
             hint="Push the segment again: POST /jobs",
         )
     return files
