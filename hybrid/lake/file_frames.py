@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from hybrid.lake.store_keys import store_key, workers_store
 from hybrid.lake.worker_files import StoreAccess, worker_folder
-from hybrid.lake.workers import RETURNED, Worker, fault_in_text, parallelism
+from hybrid.lake.workers import RETURNED, Worker, fault_in_text, listed_rows, parallelism
 from hybrid.table.columns import SEGMENT
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 # Rows are passed on in batches: of the size that Spark itself makes.
 _BATCH_ROWS = 10_000
 _TASKS_PER_CORE = 4
-_FILES_DDL = "task int, number int, key string, path string, segment string"
+_FILES_DDL = "key string, path string, segment string"
 
 
 @dataclass(frozen=True)
@@ -74,12 +74,7 @@ def file_rows(
 def stored_file_rows(
     bench: CommitContext, schema: StructType | str, files: Sequence[StoredFile], store: StoreAccess
 ) -> DataFrame:
-    """The rows of files on the store, as `file_rows` gives them. The frame has the order of the files.
-
-    The files are rows of a frame, not values of the function: PySpark writes a function of more than 1 MiB to a file of
-    this machine, and the store's keys are in it.
-    """
-    from pyspark.sql import functions as F
+    """The rows of files on the store, as `file_rows` gives them. The frame has the order of the files."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
     spark = bench.session
@@ -90,9 +85,8 @@ def stored_file_rows(
         schema = nothing.schema
     tasks = min(len(files), _TASKS_PER_CORE * parallelism(spark))
     read = _reader(to_arrow_schema(schema, timezone="UTC"), store)
-    rows = [(place * tasks // len(files), place, file.key, file.path, file.segment) for place, file in enumerate(files)]
-    listed = spark.createDataFrame(rows, _FILES_DDL).repartitionById(tasks, F.col("task"))
-    return listed.sortWithinPartitions("number").mapInArrow(read, schema)
+    rows = [(file.key, file.path, file.segment) for file in files]
+    return listed_rows(spark, rows, _FILES_DDL, tasks).mapInArrow(read, schema)
 
 
 def _reader(schema: pa.Schema, store: StoreAccess) -> Worker:

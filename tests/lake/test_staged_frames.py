@@ -30,11 +30,12 @@ from hybrid.lake.store_keys import store_key
 from hybrid.lake.table_context import TableContext
 from hybrid.lake.worker_files import WorkerFiles
 from hybrid.lake.worker_inputs import WorkerInputs
-from hybrid.lake.workers import raised_by_worker
+from hybrid.lake.workers import listed_rows, raised_by_worker
+from hybrid.replace.backfill.inputs import inspect_input
 from hybrid.replace.backfill.staging import written_segments
 from hybrid.replace.pushing import stage_push
 from hybrid.replace.refresh_guard import _stale_then
-from hybrid.replace.stage import FILE, StagedFile, StagedRows
+from hybrid.replace.stage import FILE, StagedFile, StagedRows, stage
 from hybrid.replace.targets import Target
 from hybrid.store.plan_files import ROWS
 from hybrid.table.columns import OFFSET, SEGMENT
@@ -43,6 +44,7 @@ from tests.lake.test_files import row
 from tests.lake.test_store_log import environment, proxy, url, writer
 from tests.lake.test_transaction import after
 from tests.mirrors import Writer
+from tests.query.halves import orders_spec
 from tests.s3_server import needs_s3
 from tests.store.store_proxy import StoreProxy, pass_on, refuse
 from tests.store_servers import StoreServer, store_server
@@ -194,13 +196,14 @@ def test_inputs_are_fetched_one_at_a_time(bench: CommitContext, writer: Writer, 
         path.write_text(path.name)
     inputs = WorkerInputs.of(bench, [paths[0], paths[0], paths[1]], staging / "files")
     assert len(keys(writer)) == 2
-    with inputs.opened() as path_of:
-        first = path_of(paths[0])
-        assert first.read_text() == "a.json" and path_of(paths[0]) == first
-        assert path_of(paths[1]).read_text() == "b.json" and not first.exists()
+    keys_of = [inputs.keys[path] for path in paths]
+    with inputs.reader.opened() as path_of:
+        first = path_of(paths[0], keys_of[0])
+        assert first.read_text() == "a.json" and path_of(paths[0], keys_of[0]) == first
+        assert path_of(paths[1], keys_of[1]).read_text() == "b.json" and not first.exists()
         remove_staged_files(staging)
         with pytest.raises(StoreError, match=r"a copy of .*a\.json, is not there any more"):
-            path_of(paths[0])
+            path_of(paths[0], keys_of[0])
 
 
 def test_what_a_failed_plan_staged_goes_unless_another_home_writes(
@@ -225,6 +228,20 @@ def test_what_a_failed_plan_staged_goes_unless_another_home_writes(
     (TableLayout(writer.half.parent).plan("replace-1")).rmdir()
     remove_staged_files(staging)
     assert keys(writer) == []
+
+
+def test_a_job_reads_its_files_in_their_order(
+    bench: CommitContext, writer: Writer, staging: Path, tmp_path: Path
+) -> None:
+    paths = [tmp_path / name for name in ("a.json", "b.json", "c.json")]
+    for number, path in enumerate(paths):
+        path.write_text("".join(f'{{"order_id": {10 * number + n}, "ts": 1}}\n' for n in range(2)))
+    inspected = [inspect_input(orders_spec(), path) for path in paths]
+    staged = stage(bench, orders_spec(), [file for (file,), _ in inspected], inspected[0][1], staging / "input")
+    assert [one[0] for one in staged.frame.orderBy(OFFSET).select("order_id").collect()] == [0, 1, 10, 11, 20, 21]
+    assert [file.rows for file in staged.files] == [2, 2, 2]
+    listed = listed_rows(bench.session, [(n,) for n in range(9)], "n int", 4)
+    assert [[one.n for one in rows] for rows in listed.rdd.glom().collect()] == [[0, 1, 2], [3, 4], [5, 6], [7, 8]]
 
 
 def test_a_home_without_a_store_is_refused(bench: CommitContext, tmp_path: Path) -> None:
