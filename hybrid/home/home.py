@@ -19,6 +19,7 @@ from hybrid.home.running_queries import PYTHON
 from hybrid.home.table_ref import TableRef
 from hybrid.lake.commit_context import CommitContext, new_act_id
 from hybrid.lake.layout import TableLayout
+from hybrid.lake.workers import raised_by_worker
 from hybrid.logs import log_context
 from hybrid.progress import Progress
 from hybrid.runtime import durable
@@ -255,13 +256,17 @@ class Home:
 
     @contextmanager
     def recorded(self, table: str, kind: str, arguments: Mapping[str, Any] | None = None) -> Iterator[RunOutcome]:
-        """Record work as a run; within a server's run, use that one. Log records of the work carry table and run id."""
+        """Record work as a run; within a server's run, use that one. Log records of the work carry table and run id.
+
+        An error that a worker of Spark's raised is raised as it was.
+        """
         if self._task is not None:
-            yield self._task.outcome
+            with raised_by_worker():
+                yield self._task.outcome
             return
         run_id = new_act_id("run")
         recorded = self.catalog.runs.recorded(run_id, table, kind, arguments)
-        with log_context(table=table, run_id=run_id), recorded as outcome:
+        with log_context(table=table, run_id=run_id), recorded as outcome, raised_by_worker():
             yield outcome
 
     def run_recorded(
@@ -269,7 +274,8 @@ class Home:
     ) -> SomeReport:
         """Do the work and record it as a run that ends with its report. A dry run is not recorded."""
         if dry_run:
-            return work()
+            with raised_by_worker():
+                return work()
         with self.recorded(table, kind) as run:
             report = work()
             run.ended(report.sentence, did_something=report.did_something)

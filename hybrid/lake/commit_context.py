@@ -69,9 +69,8 @@ class CommitContext:
 
         On a Spark Connect server each use asks whether the session is still there.
         """
-        session = self._session_of_jvm if self.has_jvm else self.start_spark()
-        make_columns(for_server=not self.has_jvm)
-        return session
+        make_columns(for_server=not self.has_jvm)  # before a start, too: PySpark would look for a server
+        return self._session_of_jvm if self.has_jvm else self.start_spark()
 
     @cached_property
     def _session_of_jvm(self) -> SparkSession:

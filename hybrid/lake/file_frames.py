@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from hybrid.lake.store_keys import store_key, workers_store
 from hybrid.lake.worker_files import StoreAccess, worker_folder
-from hybrid.lake.workers import RETURNED, Worker, fault_in_text, parallelism
+from hybrid.lake.workers import RETURNED, Worker, fault_in_text, listed_rows, parallelism
 from hybrid.table.columns import SEGMENT
 
 if TYPE_CHECKING:
@@ -28,11 +28,15 @@ if TYPE_CHECKING:
 # Rows are passed on in batches: of the size that Spark itself makes.
 _BATCH_ROWS = 10_000
 _TASKS_PER_CORE = 4
+_FILES_DDL = "key string, path string, segment string"
 
 
 @dataclass(frozen=True)
 class FrameFile:
-    """A Parquet file by its path in the home; `segment` is the value of the segment column, which the file lacks."""
+    """A Parquet file by its path in the home; `segment` is the value of the segment column, which the file lacks.
+
+    Where workers see the home it may be a folder of such files.
+    """
 
     path: str
     segment: str | None = None
@@ -80,24 +84,24 @@ def stored_file_rows(
             return nothing
         schema = nothing.schema
     tasks = min(len(files), _TASKS_PER_CORE * parallelism(spark))
-    read = _reader(tuple(files), to_arrow_schema(schema, timezone="UTC"), store)
-    return spark.range(0, len(files), 1, tasks).mapInArrow(read, schema)
+    read = _reader(to_arrow_schema(schema, timezone="UTC"), store)
+    rows = [(file.key, file.path, file.segment) for file in files]
+    return listed_rows(spark, rows, _FILES_DDL, tasks).mapInArrow(read, schema)
 
 
-def _reader(files: Sequence[StoredFile], schema: pa.Schema, store: StoreAccess) -> Worker:
-    """The function that Spark runs in its workers, on the numbers of files."""
+def _reader(schema: pa.Schema, store: StoreAccess) -> Worker:
+    """The function that Spark runs in its workers, on rows that name files."""
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         try:
             client = store.client()
             for batch in batches:
-                for number in batch.column(0).to_pylist():
-                    file = files[number]
+                for file in batch.to_pylist():
                     with worker_folder() as folder:
                         path = folder / "rows.parquet"
-                        if not client.download(file.key, path):
-                            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), file.path)
-                        yield from _rows(path, file.segment, schema)
+                        if not client.download(file["key"], path):
+                            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), file["path"])
+                        yield from _rows(path, file["segment"], schema)
         except RETURNED as error:
             raise fault_in_text(error) from None
 

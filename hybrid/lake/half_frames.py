@@ -51,25 +51,29 @@ def newest_rows(bench: CommitContext, path: Path) -> DataFrame:
     return stored_rows(bench, open_half(path))
 
 
-def rows_by_delta(bench: CommitContext, half: HalfSnapshot) -> DataFrame:
-    """All stored rows of the half's version, as Delta reads them. It refuses one beyond the retention.
+def rows_by_delta(bench: CommitContext, half: HalfSnapshot, segments: Collection[str] | None = None) -> DataFrame:
+    """The stored rows of the half's version (of some segments), as Delta reads them; an error beyond its retention.
 
     Workers that do not see the home read its files as Parquet.
     """
     if not bench.has_shared_files:
-        return stored_rows(bench, half)
-    return bench.spark.read.format("delta").option("versionAsOf", half.version).load(str(half.path))
+        return stored_rows(bench, half) if segments is None else rows_in(bench, half, segments)
+    rows = bench.spark.read.format("delta").option("versionAsOf", half.version).load(str(half.path))
+    return rows if segments is None else _of(rows, segments)
 
 
 def rows_in(bench: CommitContext, half: HalfSnapshot, segments: Collection[str]) -> DataFrame:
     """The stored rows of some segments of the half's version."""
-    rows = stored_rows(bench, half, [file for file in half.files if file.segment in segments])
-    return rows.where(quoted(SEGMENT).isin(list(segments)))
+    return _of(stored_rows(bench, half, [file for file in half.files if file.segment in segments]), segments)
 
 
 def no_rows(bench: CommitContext, half: HalfSnapshot) -> DataFrame:
     """None of the half's rows, with its columns."""
     return stored_rows(bench, half, ())
+
+
+def _of(rows: DataFrame, segments: Collection[str]) -> DataFrame:
+    return rows.where(quoted(SEGMENT).isin(sorted(segments)))
 
 
 def _needs_delta(half: HalfSnapshot) -> bool:

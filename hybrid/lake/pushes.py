@@ -22,11 +22,12 @@ from enum import StrEnum
 from pathlib import Path
 
 from hybrid.config.table_config import Half
-from hybrid.errors import ConflictError, NotFoundError
+from hybrid.errors import ConflictError, DataError, NotFoundError
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import HalfSnapshot, lineage_acts, open_half
 from hybrid.lake.plan_store import publish_plans, remove_staged, require_writable
 from hybrid.lake.staging import bytes_in
+from hybrid.progress import counted
 from hybrid.runtime import durable
 from hybrid.runtime.file_lock import try_lock
 from hybrid.runtime.sentence_repr import shown_as
@@ -189,6 +190,22 @@ def pushed(layout: TableLayout, entry_id: str) -> dict[str, tuple[Push, PushedSe
 def segment_folder(layout: TableLayout, entry_id: str, push: Push, segment: str) -> Path:
     """The folder with the rows of a pushed segment."""
     return rows_folder(layout, entry_id, push) / folder_of(segment)
+
+
+def segment_files(layout: TableLayout, entry_id: str, push: Push, segment: PushedSegment) -> list[Path]:
+    """The files with the rows of a pushed segment. DataError unless they hold all that were pushed."""
+    import pyarrow.parquet as pq
+
+    folder = segment_folder(layout, entry_id, push, segment.name)
+    files = sorted(folder.glob("*.parquet"))
+    expected, rows = segment.rows + segment.deletes, sum(pq.read_metadata(path).num_rows for path in files)
+    if rows != expected:
+        raise DataError(
+            f"{folder} holds {rows} of {counted(expected, 'row')} that were pushed to '{entry_id}'. "
+            "Nothing was changed.",
+            hint="Push the segment again: POST /jobs",
+        )
+    return files
 
 
 def rows_folder(layout: TableLayout, entry_id: str, push: Push) -> Path:

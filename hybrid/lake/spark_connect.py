@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from hybrid.errors import HybridError, MachineError, SpecError
 from hybrid.jvm.jars import cache_root
 from hybrid.jvm.spark_errors import short_words
+from hybrid.lake.spark_values import VALUE_SETTINGS
 from hybrid.lake.spark_workers import WorkerSide, package_archive, require_workers
 
 if TYPE_CHECKING:
@@ -33,8 +34,7 @@ _DETAILS = re.compile(r'details = "([^"]*)"')
 _SPLITS = re.compile(r"\bsplits=(\d+)")
 # By this PySpark's functions make columns for a server, in a process that has not set SPARK_REMOTE.
 _COLUMNS_FOR_SERVER = "SPARK_CONNECT_MODE_ENABLED"
-# No user's flow runs there, so the session computes exactly: see `hybrid.lake.exact_decimals`.
-_EXACT = {"spark.sql.decimalOperations.allowPrecisionLoss": "false", "spark.sql.session.timeZone": "UTC"}
+_FORMER: dict[str, str | None] = {}  # its value before this module set it, while it does
 # The plan of a statement is in the server's UI and event log, with the options of a reader: passwords of Kafka.
 _REDACTION = "spark.sql.redaction.string.regex"
 _SECRETS = r'key: "kafka\.(?:sasl|ssl)\.[^"]*"\s*value: "(?:[^"\\]|\\.)*"'
@@ -101,7 +101,7 @@ class ConnectServer:
 
     def _configure(self, session: SparkSession) -> None:
         session.conf.set(_REDACTION, _SECRETS)
-        for key, value in _EXACT.items():
+        for key, value in VALUE_SETTINGS.items():
             session.conf.set(key, value)
         for key, value in self.settings.items():
             try:
@@ -118,12 +118,18 @@ class ConnectServer:
 def make_columns(*, for_server: bool) -> None:
     """Let PySpark's functions make columns for a session on a server, or for one of this process's JVM, from now on.
 
-    Work on both at once in one process is not possible.
+    Work on both at once in one process is not possible. What somebody else has set, such as a notebook with a session
+    of its own on a server, is as before when it is for a JVM again.
     """
     if for_server:
+        _FORMER.setdefault(_COLUMNS_FOR_SERVER, os.environ.get(_COLUMNS_FOR_SERVER))
         os.environ[_COLUMNS_FOR_SERVER] = "1"
-    else:
-        os.environ.pop(_COLUMNS_FOR_SERVER, None)
+    elif _COLUMNS_FOR_SERVER in _FORMER:
+        former = _FORMER.pop(_COLUMNS_FOR_SERVER)
+        if former is None:
+            os.environ.pop(_COLUMNS_FOR_SERVER, None)
+        else:
+            os.environ[_COLUMNS_FOR_SERVER] = former
 
 
 def is_remote(spark: object) -> bool:

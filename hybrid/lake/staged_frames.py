@@ -24,6 +24,7 @@ from hybrid.lake.worker_output import returning, write_segments, written_texts
 from hybrid.lake.workers import Worker
 from hybrid.runtime import durable
 from hybrid.store.mirror import for_all, mirror_at
+from hybrid.store.plan_files import PLANS_FOLDER
 from hybrid.table.columns import SEGMENT, TIME
 
 if TYPE_CHECKING:
@@ -128,7 +129,10 @@ def stage_files(bench: CommitContext, frame: DataFrame, folder: Path) -> None:
 
 
 def stage_segments(bench: CommitContext, frame: DataFrame, folder: Path) -> None:
-    """Stage the rows of a frame in a folder of the home, each segment in its folder, as in a half."""
+    """Stage the rows of a frame in a folder of the home, each segment in its folder, as in a half.
+
+    The rows of a segment follow each other in a task: on the store each run of them is a file.
+    """
     place = StagedPlace.of(bench, folder)
     if place.store is None:
         frame.write.partitionBy(SEGMENT).parquet(str(folder))
@@ -139,15 +143,20 @@ def stage_segments(bench: CommitContext, frame: DataFrame, folder: Path) -> None
 
 
 def remove_staged_files(folder: Path) -> None:
-    """Remove what an operation has staged on the store, by its staging folder.
+    """Remove what an operation has staged on the store, by its staging folder; with the rows of a plan that failed.
 
-    What an error of the store leaves, `hybrid warehouse sync` removes.
+    What an error of the store leaves, `hybrid warehouse sync` removes. A home that has lost the warehouse removes
+    nothing: another one may do the same operation again, under the same id.
     """
     mirror, table, act_id = mirror_at(folder), folder.parents[1], folder.name
     if mirror is None:
         return
     with suppress(HybridError):
-        keys = [item.key for item in mirror.client.list_below(f"{plans_prefix(mirror, table)}/{act_id}/{STAGED}")]
+        prefix = f"{plans_prefix(mirror, table)}/{act_id}"
+        is_plan = (table / PLANS_FOLDER / act_id).exists()
+        keys = [item.key for item in mirror.client.list_below(f"{prefix}/{STAGED}" if is_plan else prefix)]
+        if keys:
+            mirror.ownership.require(is_recent_enough=False)
         for_all(mirror.client.delete, keys)
 
 

@@ -14,11 +14,48 @@ from hybrid.store.mirror import for_all
 
 
 @dataclass(frozen=True)
-class WorkerInputs:
-    """Files for workers. Without `store` they see them by their paths; else `keys` are those on the store."""
+class InputReader:
+    """Reader of input files in workers, which see them by their paths without `store`."""
 
     store: StoreAccess | None = None
+
+    @contextmanager
+    def opened(self) -> Iterator[Callable[[Path, str], Path]]:
+        """For a task: a function that gives the path at which a file, with its key, can be read; one file at a time.
+
+        StoreError when the store does not have it any more.
+        """
+        if self.store is None:
+            yield lambda path, key: path
+            return
+        client, last = self.store.client(), dict[str, Path]()
+        with worker_folder() as folder:
+
+            def fetched(path: Path, key: str) -> Path:
+                if key not in last:
+                    for copy in last.values():
+                        copy.unlink(missing_ok=True)
+                    last.clear()
+                    copy = folder / path.name
+                    if not client.download(key, copy):
+                        raise StoreError(f"{key}, a copy of {path}, is not there any more.")
+                    last[key] = copy
+                return last[key]
+
+            yield fetched
+
+
+@dataclass(frozen=True)
+class WorkerInputs:
+    """Files for workers. `keys` are those on the store; none where workers see the files."""
+
+    reader: InputReader = InputReader()
     keys: Mapping[Path, str] = field(default_factory=dict)
+
+    @property
+    def is_uploaded(self) -> bool:
+        """Whether workers read copies on the store."""
+        return self.reader.store is not None
 
     @classmethod
     def of(cls, bench: Workers, paths: Sequence[Path], folder: Path) -> WorkerInputs:
@@ -29,29 +66,4 @@ class WorkerInputs:
         prefix = store_key(mirror, folder)
         keys = {path: f"{prefix}/{number}" for number, path in enumerate(dict.fromkeys(paths))}
         for_all(lambda path: mirror.client.upload_file(keys[path], path), list(keys))
-        return cls(StoreAccess.of_process(mirror.url, mirror.tuning), keys)
-
-    @contextmanager
-    def opened(self) -> Iterator[Callable[[Path], Path]]:
-        """For a task: a function that gives the path at which a file can be read. It has one file at a time.
-
-        StoreError when the store does not have it any more.
-        """
-        if self.store is None:
-            yield lambda path: path
-            return
-        client, last = self.store.client(), dict[Path, Path]()
-        with worker_folder() as folder:
-
-            def fetched(path: Path) -> Path:
-                if path not in last:
-                    for copy in last.values():
-                        copy.unlink(missing_ok=True)
-                    last.clear()
-                    copy = folder / path.name
-                    if not client.download(self.keys[path], copy):
-                        raise StoreError(f"{self.keys[path]}, a copy of {path}, is not there any more.")
-                    last[path] = copy
-                return last[path]
-
-            yield fetched
+        return cls(InputReader(StoreAccess.of_process(mirror.url, mirror.tuning)), keys)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -80,6 +80,19 @@ def parallelism(spark: SparkSession | None) -> int:
     if spark is None:
         return os.cpu_count() or 1
     return remote_parallelism(spark) if is_remote(spark) else spark.sparkContext.defaultParallelism
+
+
+def listed_rows(spark: SparkSession, rows: Sequence[tuple[object, ...]], ddl: str, tasks: int) -> DataFrame:
+    """Rows as a frame of so many tasks, in their order, for `mapInArrow` with a function that has the store's keys.
+
+    In that function a long list may not be: PySpark writes a function of more than 1 MiB to a file of this machine.
+    """
+    from pyspark.sql import functions as F
+
+    placed = [(place * tasks // len(rows), place, *row) for place, row in enumerate(rows)]
+    frame = spark.createDataFrame(placed, f"_hy_task int, _hy_place int, {ddl}")
+    divided = frame.repartitionById(tasks, F.col("_hy_task")).sortWithinPartitions("_hy_place")
+    return divided.drop("_hy_task", "_hy_place")
 
 
 def run_numbered(spark: SparkSession | None, count: int, work: Callable[[int], Iterable[str]]) -> list[str]:

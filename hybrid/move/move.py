@@ -27,7 +27,7 @@ from hybrid.move.direct import DirectResult, is_direct, write_directly
 from hybrid.move.file_reader import FileRows
 from hybrid.move.merge import merge
 from hybrid.move.plan import MovePlan, Reach, count_until, plan_move, reason_for_nothing
-from hybrid.move.rollup import sums_that_fit
+from hybrid.move.rollup import refuse_inexact_averages, sums_that_fit
 from hybrid.move.task_splits import (
     TASK_ROWS,
     borders,
@@ -128,6 +128,7 @@ def _attempt(
     table = planned.renewed(newest)  # after the halves, so that the definition has every column of their rows
     spec = table.spec
     config = move_config(spec)
+    refuse_inexact_averages(table.bench, spec, config)
     # A merge with earlier settings may have been committed.
     refuse_rolled_otherwise(spec.name, offline.offline.rolled, [config])
     before, now_ms = offline.offline.boundary, table.bench.now_ms()

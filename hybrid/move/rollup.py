@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from hybrid.config.table_config import Aggregation, BucketConfig, TableSpec, kept_for_average
-from hybrid.errors import DataError
+from hybrid.errors import DataError, SpecError
 from hybrid.lake.layout import quoted
 from hybrid.schema.schema import FieldKind, FieldSpec
 from hybrid.schema.types import DataType
@@ -20,6 +20,8 @@ from hybrid.table import columns
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+
+    from hybrid.lake.commit_context import CommitContext
 
 _LAST = "_hy_last"  # the hidden columns of the row that arrived last
 _TOO_MUCH, _NOT_COUNTED = "is more than its column holds", "has values that nobody counted"
@@ -52,6 +54,23 @@ def rolled_up(rows: DataFrame, spec: TableSpec, config: BucketConfig) -> DataFra
         _average(field).alias(field.name) if how is Aggregation.AVG else quoted(field.name) for field, how in metrics
     )
     return grouped.select(*(quoted(name) for name in keys), *averaged, *hidden)
+
+
+def refuse_inexact_averages(bench: CommitContext, spec: TableSpec, config: BucketConfig) -> None:
+    """SpecError for averages of BIG_DECIMAL on a Spark Connect server.
+
+    Its session keeps all digits of decimals behind the point, which leaves a quotient 11 before it, and rounds twice.
+    """
+    kinds = {field.name: field.data_type for field in spec.schema.fields}
+    names = [name for name, how in config.aggregations if how is Aggregation.AVG]
+    decimals = [name for name in names if kinds.get(name) is DataType.BIG_DECIMAL]
+    if decimals and not bench.has_jvm:
+        raise SpecError(
+            f"Rows of '{spec.name}' are rolled up with the average of '{decimals[0]}', a BIG_DECIMAL, which a Spark "
+            "Connect server would compute otherwise. Nothing was started.",
+            hint="While no server of this home runs: HYBRID_SPARK_WORKER_FILES=shared "
+            "HYBRID_SPARK_MASTER='local[2]' hybrid ...",
+        )
 
 
 @contextmanager

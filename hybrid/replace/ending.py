@@ -55,7 +55,7 @@ def end_replacement(
 
     Does nothing when it has ended already. ConflictError when a segment has not been pushed, when an old segment has
     changed since the start, or when the replacement was reverted. DataError when the table's expectations on the
-    number of rows fail. In all these cases nothing was changed.
+    number of rows fail, or when pushed rows are missing. In all these cases nothing was changed.
     """
     with pushes.changing(table.layout, entry.id):
         state = pushes.state_of(table.layout, entry.id)
@@ -213,13 +213,14 @@ class _End:
         kinds = physical_columns(self.table.spec, Half.OFFLINE)
         ddl = ddl_of((name, kind) for name, kind in kinds if name in own or name in users)
         mine = [(push, segment) for push, segment in self.waiting if push.number == number and not segment.is_empty]
-        layout = self.table.layout
-        files = [
-            FrameFile(str(path), segment.name)
-            for push, segment in mine
-            for path in sorted(pushes.segment_folder(layout, self.entry.id, push, segment.name).glob("*.parquet"))
-        ]
-        return file_rows(self.table.bench, ddl, files, pushes.rows_folder(layout, self.entry.id, mine[0][0]))
+        layout, bench = self.table.layout, self.table.bench
+        files = []
+        for push, segment in mine:
+            paths = pushes.segment_files(layout, self.entry.id, push, segment)
+            if bench.has_shared_files:  # Spark lists more than a few paths in a job of its own
+                paths = [pushes.segment_folder(layout, self.entry.id, push, segment.name)]
+            files += [FrameFile(str(path), segment.name) for path in paths]
+        return file_rows(bench, ddl, files, pushes.rows_folder(layout, self.entry.id, mine[0][0]))
 
     def _written(self, markers: DataFrame | None) -> tuple[str, ...]:
         """The segments that hold rows afterwards. A replaced segment remains when it keeps delete markers."""

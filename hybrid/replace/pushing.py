@@ -60,7 +60,8 @@ def stage_push(table: TableContext, staged: StagedRows, targets: Sequence[Target
     own = [quoted(name) for name in (columns.SEGMENT, columns.OFFSET, columns.OP, columns.TIME)]
     user = [quoted(name) for name in table.spec.schema.column_names]
     rows = under_names(table.bench, staged, targets).select(*own, *user)
-    stage_segments(table.bench, rows, folder / ROWS)
+    grouped = rows.sortWithinPartitions(quoted(columns.SEGMENT), quoted(columns.OFFSET))  # a task reads several files
+    stage_segments(table.bench, grouped, folder / ROWS)
     return Push(0, "", user_columns(table.spec), tuple(_segment(staged, target) for target in targets))
 
 

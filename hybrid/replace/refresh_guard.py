@@ -14,6 +14,7 @@ from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.half_frames import rows_by_delta
 from hybrid.lake.layout import quoted
 from hybrid.lake.log import HalfSnapshot, open_half
+from hybrid.lake.workers import worker_fault
 from hybrid.replace.lineage import ReplacementEntry
 from hybrid.table import columns
 from hybrid.table.lineage import MERGE
@@ -69,9 +70,11 @@ def _stale_then(
     from pyspark.errors import PySparkException
 
     try:
-        then = rows_by_delta(bench, open_half(base.path, older.lineage.version_before))
-        return _stale(then.where(quoted(columns.SEGMENT).isin(sorted(segments))), refreshes)
+        return _stale(rows_by_delta(bench, open_half(base.path, older.lineage.version_before), segments), refreshes)
     except (PySparkException, DataError) as error:
+        fault = worker_fault(error)  # the store may have the rows, and only not give them now
+        if fault is not None:
+            raise fault from error
         raise ConflictError(
             f"What '{older.id}' replaced is not kept any more, and flows of this table were refreshed: nobody can tell "
             "whether the rows would be there twice. Nothing was changed.",

@@ -24,7 +24,6 @@ from hybrid.replace.refresh_guard import refreshes_of, refuse_refreshed
 from hybrid.replace.report import JobReport, numbers, report_of, shown
 from hybrid.replace.swap import Swap, commit_swap, require_offline
 from hybrid.store.mirror import for_all, mirror_at
-from hybrid.table import columns
 from hybrid.table.state import PURGE
 
 if TYPE_CHECKING:
@@ -253,7 +252,7 @@ def _old_rows(table: TableContext, path: Path, taken: _Taken) -> DataFrame:
     if missing:
         raise _expired(taken, f"data file {missing[0]} has been removed")
     try:
-        rows = _of(rows_by_delta(table.bench, old), names)
+        rows = rows_by_delta(table.bench, old, names)
         existing = set(rows.columns)  # a column may have been added or widened since
         return rows.select(
             *(
@@ -291,10 +290,6 @@ def _expired(taken: _Taken, why: str) -> ConflictError:
         f"'{taken.id}' of {first.created_at} cannot be reverted: its old rows (version {first.lineage.version_before}) "
         f"are no longer retained: {why}."
     )
-
-
-def _of(rows: DataFrame, names: Sequence[str]) -> DataFrame:
-    return rows.where(quoted(columns.SEGMENT).isin(list(names)))
 
 
 def _sentence(taken: _Taken, found: Difference, dry_run: bool) -> str:

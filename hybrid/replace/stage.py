@@ -21,12 +21,12 @@ from hybrid.config.table_config import Half, TableSpec
 from hybrid.errors import ERRORS_MAX, DataError, suggestion
 from hybrid.files.inputs import InputFile
 from hybrid.files.reading import read_slice
-from hybrid.files.records import Record, Slice
+from hybrid.files.records import Record, Shape, Slice
 from hybrid.formats.csv_format import CsvFormat
 from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.staged_frames import stage_frame
-from hybrid.lake.worker_inputs import WorkerInputs
-from hybrid.lake.workers import RETURNED, fault_in_text, parallelism
+from hybrid.lake.worker_inputs import InputReader, WorkerInputs
+from hybrid.lake.workers import RETURNED, fault_in_text, listed_rows, parallelism
 from hybrid.records.decode import Decoder
 from hybrid.records.outcome import Filtered, Rejected
 from hybrid.replace.check_rows import NULLS
@@ -45,6 +45,9 @@ FILE, NOTE = "_hy_file", "_hy_note"
 _ROWS_PER_FILE_BITS = 40
 _BATCH_ROWS = 4096
 _TASKS_PER_CORE = 4
+_PIECES_DDL = (
+    "file int, changed_ms bigint, key string, path string, shape string, first bigint, start bigint, bytes bigint"
+)
 _NS_PER_MS = 1_000_000
 
 _Time = tuple[int, str]
@@ -165,9 +168,13 @@ def stage(
     inputs = WorkerInputs.of(bench, [piece.path for _, piece, _ in pieces], folder.with_name("files"))
     spark = bench.session
     # A worker that has to fetch a file reads as much of it as it can.
-    tasks = max(1, min(len(pieces), (_TASKS_PER_CORE if inputs.store is None else 1) * parallelism(spark)))
-    worker = _worker(spec, pieces, csv_format, watched, inputs)
-    frame = spark.range(0, len(pieces), 1, tasks).mapInArrow(worker, _ddl(spec))
+    tasks = max(1, min(len(pieces), (1 if inputs.is_uploaded else _TASKS_PER_CORE) * parallelism(spark)))
+    if inputs.is_uploaded and pieces:
+        rows = [_listed(number, piece, changed_ms, inputs.keys[piece.path]) for number, piece, changed_ms in pieces]
+        listed, pieces = listed_rows(spark, rows, _PIECES_DDL, tasks), []
+    else:
+        listed = spark.range(0, len(pieces), 1, tasks)
+    frame = listed.mapInArrow(_worker(spec, pieces, csv_format, watched, inputs.reader), _ddl(spec))
     staged = stage_frame(bench, frame, folder, _ddl(spec))
     for file in files:
         file.check_unchanged()
@@ -177,6 +184,17 @@ def stage(
     absent = tuple(name for name in spec.schema.column_names if name not in seen)
     filtered = sum(note.filtered for note in notes)
     return StagedRows(staged.where(f"{NOTE} IS NULL").drop(NOTE), tuple(_by_file(files, notes)), absent, filtered)
+
+
+def _listed(file: int, piece: Slice, changed_ms: int, key: str) -> tuple[object, ...]:
+    """A slice and the key of its file, as a row of `_PIECES_DDL`."""
+    return file, changed_ms, key, str(piece.path), piece.shape.value, piece.first, piece.start, piece.bytes
+
+
+def _piece_in(row: Mapping[str, Any]) -> tuple[int, Slice, int, str]:
+    """The file's number, a slice, when the file was changed, and its key, from a row of `_PIECES_DDL`."""
+    piece = Slice(Path(row["path"]), Shape(row["shape"]), row["first"], row["start"], row["bytes"])
+    return row["file"], piece, row["changed_ms"], row["key"]
 
 
 def place_of(offset: int) -> tuple[int, int]:
@@ -224,18 +242,18 @@ def _worker(
     pieces: Sequence[tuple[int, Slice, int]],
     csv_format: CsvFormat,
     watched: Sequence[str],
-    inputs: WorkerInputs,
+    reader: InputReader,
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function that Spark's workers run on the numbers of the slices."""
+    """The function that Spark's workers run on the numbers of the slices, or without `pieces` on `_PIECES_DDL`."""
 
     def convert(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         converter = _Converter(spec, watched)
         try:
-            with inputs.opened() as path_of:
+            with reader.opened() as path_of:
                 for batch in batches:
-                    for number in batch.column(0).to_pylist():
-                        file, piece, changed_ms = pieces[number]
-                        readable = dataclasses.replace(piece, path=path_of(piece.path))
+                    for row in batch.to_pylist():
+                        file, piece, changed_ms, key = (*pieces[row["id"]], "") if pieces else _piece_in(row)
+                        readable = dataclasses.replace(piece, path=path_of(piece.path, key))
                         yield from _stage_slice(converter, _CellNote(file), readable, csv_format, changed_ms)
         except RETURNED as error:
             raise fault_in_text(error) from None

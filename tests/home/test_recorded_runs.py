@@ -10,8 +10,9 @@ import pytest
 
 from hybrid.api import Hybrid
 from hybrid.config.settings import load_settings
-from hybrid.errors import DataError
+from hybrid.errors import DataError, StoreError
 from hybrid.home.home import Home
+from hybrid.lake.workers import fault_in_text
 from hybrid.progress import Silent
 from hybrid.rpc.verbs import run_hints
 
@@ -56,6 +57,18 @@ def test_a_failed_run_keeps_the_hint_of_its_error(home: Home) -> None:
     home.run_recorded("orders", "move", lambda: _Report("Moved.", True))
     (failed,) = (run for run in home.catalog.runs.list() if run.state == "FAILED")
     assert run_hints(Hybrid.of(home)) == {failed.id: "Correct the file."}
+
+
+def test_an_error_that_a_worker_raised_is_raised_as_it_was(home: Home) -> None:
+    def work() -> _Report:
+        raise RuntimeError(
+            f"Job aborted: {fault_in_text(StoreError('The store is silent.', hint='Ask again.'))}\nStack."
+        )
+
+    for dry_run in (True, False):
+        with pytest.raises(StoreError, match="The store is silent") as raised:
+            home.run_recorded("orders", "replay", work, dry_run=dry_run)
+        assert raised.value.hint == "Ask again."
 
 
 def test_a_dry_run_is_not_recorded(home: Home) -> None:

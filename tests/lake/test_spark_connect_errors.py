@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,7 +10,10 @@ import pytest
 
 from hybrid.errors import MachineError
 from hybrid.lake import spark_connect
-from hybrid.lake.spark_connect import ConnectServer, is_remote, remote_parallelism, server_faults
+from hybrid.lake.spark_connect import ConnectServer, is_remote, make_columns, remote_parallelism, server_faults
+from hybrid.lake.spark_values import VALUE_SETTINGS
+
+COLUMNS = "SPARK_CONNECT_MODE_ENABLED"
 
 
 class Session:
@@ -60,6 +64,26 @@ def test_other_errors_pass() -> None:
     for session, error in ((remote, ClientError("[DIVIDE_BY_ZERO]")), (local, ClientError("x", "UNAVAILABLE"))):
         with pytest.raises(ClientError), server_faults(session):  # type: ignore[arg-type]
             raise error
+
+
+def test_a_process_leaves_columns_as_somebody_else_had_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    for former in (None, "theirs"):
+        monkeypatch.setattr("os.environ", {} if former is None else {COLUMNS: former})
+        make_columns(for_server=False)
+        assert os.environ.get(COLUMNS) == former
+        for _ in range(2):
+            make_columns(for_server=True)
+            assert os.environ[COLUMNS] == "1"
+        make_columns(for_server=False)
+        assert os.environ.get(COLUMNS) == former
+
+
+def test_a_session_decides_values_itself_and_the_user_has_the_last_word() -> None:
+    settings: dict[str, str] = {}
+    session: Any = SimpleNamespace(conf=SimpleNamespace(set=settings.__setitem__))
+    ConnectServer("sc://there", {"spark.sql.ansi.enabled": "false"}, print)._configure(session)
+    assert settings["spark.sql.storeAssignmentPolicy"] == "ANSI" and settings["spark.sql.ansi.enabled"] == "false"
+    assert VALUE_SETTINGS.keys() <= settings.keys()
 
 
 def test_the_version_of_spark() -> None:

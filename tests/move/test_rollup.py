@@ -24,7 +24,7 @@ from hybrid.config.table_config import (
     PartitionFunction,
     TableSpec,
 )
-from hybrid.errors import ConflictError, DataError
+from hybrid.errors import ConflictError, DataError, SpecError
 from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.log import ADDED, open_half
 from hybrid.lake.table_context import TableContext
@@ -255,6 +255,15 @@ def test_a_value_that_only_others_of_its_hour_are_counted_for_is_not_lost(
     with pytest.raises(DataError, match="the average of 'price' has values that nobody counted"):
         table.move()
     assert len(table.rows("orders")) == 3
+
+
+def test_averages_that_a_connect_server_computes_otherwise_are_refused(make: Callable[..., Rolling]) -> None:
+    how = {"aggregations": (("exact", Aggregation.AVG),)}
+    table = make(sales_spec(rolling(**how), daily(**how)))
+    there = replace(table.context, bench=replace(table.bench, has_jvm=False, has_shared_files=False))
+    for work in (run_move, run_merges):
+        with pytest.raises(SpecError, match="the average of 'exact', a BIG_DECIMAL, which a Spark Connect"):
+            work(there)
 
 
 def test_sums_at_the_edge_are_exact_in_any_order(make: Callable[..., Rolling]) -> None:

@@ -77,6 +77,13 @@ def test_what_is_refused_at_the_end(orders: Table, monkeypatch: pytest.MonkeyPat
     assert orders.segments() == {SEGMENT}
 
     push(orders, "late", {"order_id": 1, "ts": TIME})
+    (last, _) = pushes.pushed(orders.layout, entry.id)["late"]
+    rows, away = pushes.segment_folder(orders.layout, entry.id, last, "late"), orders.folder / "away"
+    rows.rename(away)
+    with pytest.raises(DataError, match="holds 0 of 1 row that were pushed"):
+        end(orders, entry)
+    assert orders.segments() == {SEGMENT} and pushes.in_progress(orders.layout) == [entry]
+    away.rename(rows)
     commit = swap.commit_swap
 
     def after_another(*args: Any) -> int:

@@ -29,6 +29,7 @@ from hybrid.move.merging.merge_exclusions import claims_on, hidden_from, merge_e
 from hybrid.move.merging.plan import LONGER, Group, MergePlan, first_batch, plan_merges
 from hybrid.move.merging.report import Merged, MergeFindings, MergeReport, left_out
 from hybrid.move.merging.rewrite import Rewrite
+from hybrid.move.rollup import refuse_inexact_averages
 from hybrid.move.segments import by_age
 from hybrid.move.task_splits import TASK_ROWS
 from hybrid.progress import counted
@@ -50,6 +51,8 @@ def run_merges(
     Commits made before the error stay.
     """
     require_merges(table.spec)
+    for level in table.spec.merge_levels:
+        refuse_inexact_averages(table.bench, table.spec, level)
     run = _Run(table, newest)
     for level in table.spec.merge_levels:
         run.merge_level(level, dry_run, is_longest=level is table.spec.merge_levels[-1])

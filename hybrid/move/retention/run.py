@@ -20,7 +20,7 @@ from hybrid.config.table_config import BoundaryMode, Half, TableSpec
 from hybrid.errors import ConflictError, OvertakenError, SpecError
 from hybrid.lake.commit import commit_act
 from hybrid.lake.commit_context import new_act_id
-from hybrid.lake.half_frames import newest_rows, no_rows
+from hybrid.lake.half_frames import no_rows, rows_in, stored_rows
 from hybrid.lake.layout import in_files, quoted
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.log_entries import acts_between, foreign_between
@@ -157,7 +157,7 @@ class _Run:
         boundary, lag_ms = offline.offline.boundary, self._table.spec.boundary_lag_ms
         covered = covered_by_itself(boundary, offline.last_ms, lag_ms, by_pushes=self._table.spec.is_pushed)
         self._say(f"Counting what has not moved of {counted(len(plan.expired), 'expired segment')}")
-        rows = self._rows(Half.REALTIME).where(_among(plan.expired)).where(visible_realtime_sql(covered))
+        rows = self._rows(Half.REALTIME, plan.expired).where(visible_realtime_sql(covered))
         unmoved = {row[0]: int(row[1]) for row in rows.groupBy(columns.SEGMENT).count().collect()}
         unmoved_names = [segment.name for segment in plan.expired if segment.name in unmoved]
         self._keep(
@@ -180,11 +180,10 @@ class _Run:
         self._say(
             f"Looking for older versions of {counted(sum(segment.rows for segment in plan.expired), 'expired row')}"
         )
-        rows = self._rows(half)
-        others = rows.where(~_among(plan.expired)).select(*deciding(self._table.spec))
+        others = self._rows(half).where(~_among(plan.expired)).select(*deciding(self._table.spec))
         if half is Half.OFFLINE and self._has_boundary:
             others = self._beside(halves[half], plan, covered, others)
-        markers = stage_markers(self._table.bench, self._table.spec, rows.where(_among(plan.expired)), others, folder)
+        markers = stage_markers(self._table.bench, self._table.spec, self._rows(half, plan.expired), others, folder)
         whole = [segment.name for segment in plan.expired if segment.name in markers.whole]
         count = sum(markers.counts[name] for name in whole)
         self._keep(half, whole, f"{counted(count, 'delete marker')} that older versions of their keys need")
@@ -344,9 +343,14 @@ class _Run:
         """Whether the limit depends on rows that other operations may remove."""
         return offline is not None and offline.offline.boundary.mode is BoundaryMode.PINOT
 
-    def _rows(self, half: Half) -> DataFrame:
-        """The table's rows in the newest version of a half. The commits check that it holds what the plan saw."""
-        rows = newest_rows(self._table.bench, self._table.layout.half(half))
+    def _rows(self, half: Half, segments: Iterable[Aged] | None = None) -> DataFrame:
+        """The table's rows in the newest version of a half (of some segments).
+
+        The commits check that it holds what the plan saw.
+        """
+        bench, newest = self._table.bench, self._table.half(half)
+        names = None if segments is None else [segment.name for segment in segments]
+        rows = stored_rows(bench, newest) if names is None else rows_in(bench, newest, names)
         return rows.where(columns.rows_sql(self._table.name)) if half is Half.REALTIME else rows
 
     def _keep(self, half: Half, names: Sequence[str], why: str) -> None:

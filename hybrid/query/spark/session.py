@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from hybrid.errors import QueryError
+from hybrid.lake.spark_values import VALUE_SETTINGS
 from hybrid.query.deadline import deadline
 from hybrid.query.error_mapping import stopped
 from hybrid.query.spark.errors import spark_error
@@ -19,18 +20,11 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-# A value that does not fit is an error, times are UTC, names are found in any case, and decimals keep their digits.
 # More files than by default are listed without a job for it: they are known to be there.
 _SETTINGS: Mapping[str, str] = {
-    "spark.sql.ansi.enabled": "true",
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.caseSensitive": "false",
-    "spark.sql.decimalOperations.allowPrecisionLoss": "false",
+    **VALUE_SETTINGS,
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000",
-    "spark.sql.legacy.timeParserPolicy": "CORRECTED",
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
-    "spark.sql.storeAssignmentPolicy": "ANSI",
     "spark.sql.groupByOrdinal": "true",
     "spark.sql.orderByOrdinal": "true",
 }

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hybrid.config.table_config import Half, TableSpec
-from hybrid.errors import ConflictError
+from hybrid.errors import ConflictError, DataError
 from hybrid.lake import plans
 from hybrid.lake.commit import commit_act
 from hybrid.lake.commit_context import new_act_id
@@ -67,9 +67,15 @@ def stage_claims(base: Base, rows: DataFrame) -> None:
 def claim(table: TableContext, plan: Plan, units: Sequence[Unit]) -> None:
     """Marks the rejected rows of some units as claimed by the plan; rows that it has claimed already stay so.
 
-    ConflictError when one of them is no longer rejected. Nothing was changed then.
+    ConflictError when one of them is no longer rejected, DataError when the plan's claims are missing. Nothing was
+    changed then.
     """
     folder = plans.claims_folder(table.layout, plan.id)
+    if units and (plan.request.get("from_rejected") if folder is None else not any(folder.glob("*.parquet"))):
+        raise DataError(
+            f"The claims of backfill '{plan.id}' on rejected rows are missing. Nothing was changed.",
+            hint="Plan it again: hybrid backfill plan ... --from-rejected",
+        )
     expected = _count(folder, _buckets(plan, units)) if folder is not None else 0
     if folder is None or not expected:
         return

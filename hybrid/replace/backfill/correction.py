@@ -25,7 +25,8 @@ class Correction:
     `counts` are by start of bucket, for all buckets with rows before or after. `pairs` are the touched (bucket,
     segment), new segments included; `new` names these. `rows` gives the new rows of touched segments, stored columns
     only. `needs_sort` is set when they are not in the order of a segment's file yet. `checks` are the results of
-    expectations on the incoming rows.
+    expectations on the incoming rows. `lost_rows` are the numbers of rows that touched segments lose, where they are
+    known.
     """
 
     counts: Mapping[int, Counts]
@@ -36,6 +37,7 @@ class Correction:
     new: frozenset[str] = frozenset()
     checks: Sequence[CheckResult] = ()
     warnings: Sequence[str] = ()
+    lost_rows: Mapping[str, int] = field(default_factory=dict)
 
     @cached_property
     def groups(self) -> list[tuple[tuple[int, ...], tuple[str, ...]]]:

@@ -40,7 +40,8 @@ _NEW = "_hy_new_"
 def corrected_values(base: Base, request: Request) -> Correction:
     """The correction that `request` (UPDATE or DELETE) makes. One pass over the window's rows counts it."""
     marked = _marked(base, request, base.rows())
-    counts, pairs = _count(base, request, marked)
+    counts, hits = _count(base, request, marked)
+    pairs = list(hits)
     touched = sorted({segment for _, segment in pairs})
     samples = _samples(base.spec, request, marked, sorted({bucket for bucket, _ in pairs}))
     checks = _check(base, request, marked) if pairs else ()
@@ -48,7 +49,11 @@ def corrected_values(base: Base, request: Request) -> Correction:
     def rows() -> DataFrame:
         return _changed(base, request, _marked(base, request, base.rows(touched)))
 
-    return Correction(counts, pairs, rows, needs_sort=base.spec.picks_winners, samples=samples, checks=checks)
+    keyed, lost = base.spec.picks_winners, dict.fromkeys(touched, 0)
+    if request.kind is ChangeKind.DELETE and not keyed:
+        for (_, segment), count in hits.items():
+            lost[segment] += count
+    return Correction(counts, pairs, rows, needs_sort=keyed, samples=samples, checks=checks, lost_rows=lost)
 
 
 def _marked(base: Base, request: Request, rows: DataFrame) -> DataFrame:
@@ -102,7 +107,8 @@ def _check(base: Base, request: Request, marked: DataFrame) -> tuple[CheckResult
     return check_corrected(base, request, _changed(base, request, marked.where(_HIT)))
 
 
-def _count(base: Base, request: Request, marked: DataFrame) -> tuple[dict[int, Counts], list[tuple[int, str]]]:
+def _count(base: Base, request: Request, marked: DataFrame) -> tuple[dict[int, Counts], dict[tuple[int, str], int]]:
+    """The counts of each bucket, and the number of hits of each (bucket, segment) that has any."""
     from pyspark.sql import functions as F
 
     counted = F.col(columns.OP) == columns.OP_ROW
@@ -120,12 +126,12 @@ def _count(base: Base, request: Request, marked: DataFrame) -> tuple[dict[int, C
         .collect()
     )
     per_bucket: dict[int, list[tuple[int, ...]]] = defaultdict(list)
-    pairs = []
+    hits_of = {}
     for bucket, segment, rows, hits, *changed in segment_counts:
         per_bucket[bucket].append((rows, hits, *changed))
         if hits:
-            pairs.append((bucket, segment))
-    return {bucket: _counts(request, names, numbers) for bucket, numbers in per_bucket.items()}, pairs
+            hits_of[bucket, segment] = hits
+    return {bucket: _counts(request, names, numbers) for bucket, numbers in per_bucket.items()}, hits_of
 
 
 def _counts(request: Request, names: Sequence[str], numbers: Sequence[tuple[int, ...]]) -> Counts:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from hybrid.errors import ConflictError
+from hybrid.errors import ConflictError, DataError
 from hybrid.lake.commit_context import CommitContext
+from hybrid.lake.plans import claims_folder
 from hybrid.operations.backfill_status import status_of
 from hybrid.replace.backfill.claims import brought_back, claim, units_of
 from hybrid.replace.lineage import entries_of
@@ -115,6 +118,20 @@ def test_replayed_before_it_runs(planned: tuple[Lab, Plan]) -> None:
     with pytest.raises(ConflictError, match="2 of 2 rejected rows that backfill"):
         lab.run(plan)
     assert lab.offline.version == version and lab.realtime.realtime.act.kind == "replay"
+
+
+def test_claims_that_are_missing(planned: tuple[Lab, Plan]) -> None:
+    lab, plan = planned
+    folder = claims_folder(lab.halves.layout, plan.id)
+    assert folder is not None
+    for path in folder.glob("*.parquet"):
+        path.unlink()
+    with pytest.raises(DataError, match="on rejected rows are missing"):
+        lab.run(plan)
+    shutil.rmtree(folder)
+    with pytest.raises(DataError, match="are missing"):
+        lab.run(replace(plan, request={"from_rejected": True}))
+    assert ids(lab) == [0, 1, 2] and set(lab.marks().values()) == {"rejected"}
 
 
 def test_on_an_upsert_table_the_comparison_decides(make: Make) -> None:
