@@ -82,9 +82,7 @@ def test_versions_without_an_id_in_a_suspended_bucket_are_refused(
     server.keep_versions("bucket")
 
 
-def test_parts_of_an_upload_are_left_for_an_hour(
-    open_home: Callable[..., Home], server: S3Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_parts_of_an_upload_are_left_for_an_hour(open_home: Callable[..., Home], server: S3Server) -> None:
     home = open_home()
     half = create(home)
     mirror, store = mirror_of(home), store_of(home)
@@ -95,7 +93,9 @@ def test_parts_of_an_upload_are_left_for_an_hour(
     halves = {Half.OFFLINE: home.table("orders").half(Half.OFFLINE)}
     store.remove_rest(halves)
     assert [words for words in store.left(halves) if "parts of an upload" in words and "late.parquet" in words]
-    monkeypatch.setattr("hybrid.replace.purge.purged_store.UNKNOWN_FOR_S", -60.0)
+    store = PurgedStore(home.table_context(home.table("orders")), mirror, unknown_for_s=-60.0)
+    store.require_provable()
+    store.bring()
     store.remove_rest(halves)
     assert store.left(halves) == () and store.reading().uploads_aborted == 1
 

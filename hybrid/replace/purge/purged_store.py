@@ -47,10 +47,13 @@ _LATER = (
 
 
 class PurgedStore:
-    """The store of a table during its purge. Its methods raise StoreError when the store does not answer."""
+    """The store of a table during its purge. Its methods raise StoreError when the store does not answer.
 
-    def __init__(self, table: TableContext, mirror: Mirror) -> None:
-        self._table, self._mirror = table, mirror
+    `unknown_for_s`: the age, seconds, from which an upload that has not ended is taken for one of a crash.
+    """
+
+    def __init__(self, table: TableContext, mirror: Mirror, unknown_for_s: float = UNKNOWN_FOR_S) -> None:
+        self._table, self._mirror, self._unknown_for_s = table, mirror, unknown_for_s
         self._listed: list[ListedObject] = []
         self._objects: dict[Half, HalfObjects] = {}
         self._versioning = ""
@@ -174,7 +177,7 @@ class PurgedStore:
         self._versions.delete_all(self._versions.lone_markers(self._name))
         uploads = self._versions.unfinished(self._name)
         if uploads:
-            before_s = self._mirror.client.time().store_s - UNKNOWN_FOR_S
+            before_s = self._mirror.client.time().store_s - self._unknown_for_s
             ended = [upload for upload in uploads if upload.began.timestamp() < before_s]
             for_all(self._versions.abort, ended)
             self._uploads_aborted += len(ended)
