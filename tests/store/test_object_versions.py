@@ -42,6 +42,7 @@ def client_of(bucket: str) -> StoreClient:
 
 
 @needs_s3
+@pytest.mark.process
 def test_a_bucket_without_versions(signed_in: S3Server) -> None:
     signed_in.create_bucket("plain")
     client = client_of("plain")
@@ -53,6 +54,7 @@ def test_a_bucket_without_versions(signed_in: S3Server) -> None:
 
 
 @needs_s3
+@pytest.mark.process
 @pytest.mark.parametrize("page", [4, 1000])
 def test_older_versions_are_listed_and_go(signed_in: S3Server, page: int) -> None:
     bucket = f"kept-{page}"
@@ -85,6 +87,7 @@ def test_older_versions_are_listed_and_go(signed_in: S3Server, page: int) -> Non
 
 
 @needs_s3
+@pytest.mark.process
 def test_parts_of_a_list_are_read_one_at_a_time(signed_in: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
     signed_in.create_bucket("many")
     signed_in.keep_versions("many")
@@ -105,6 +108,7 @@ def test_parts_of_a_list_are_read_one_at_a_time(signed_in: S3Server, monkeypatch
 
 
 @needs_s3
+@pytest.mark.process
 def test_a_list_that_ends_too_early_or_never_does_not_count(signed_in: S3Server) -> None:
     """versitygw 1.8.0 ends a list behind a version without an id, and repeats a part of one version."""
     signed_in.create_bucket("cut")
@@ -121,6 +125,7 @@ def test_a_list_that_ends_too_early_or_never_does_not_count(signed_in: S3Server)
 
 
 @needs_s3
+@pytest.mark.process
 def test_uploads_that_did_not_end_are_listed_and_go(signed_in: S3Server) -> None:
     signed_in.create_bucket("uploads")
     versions = ObjectVersions(client_of("uploads"))
@@ -135,6 +140,7 @@ def test_uploads_that_did_not_end_are_listed_and_go(signed_in: S3Server) -> None
 
 
 @needs_s3
+@pytest.mark.process
 def test_object_lock_is_told_and_keeps_a_version(signed_in: S3Server) -> None:
     signed_in.create_locked_bucket("locked", days=3)
     client = client_of("locked")
@@ -148,6 +154,7 @@ def test_object_lock_is_told_and_keeps_a_version(signed_in: S3Server) -> None:
 
 
 @needs_s3
+@pytest.mark.process
 def test_wrong_keys_and_a_missing_bucket_are_named(signed_in: S3Server, environment: pytest.MonkeyPatch) -> None:
     with pytest.raises(StoreError, match="The bucket does not exist"):
         ObjectVersions(client_of("missing")).older("t")
