@@ -22,9 +22,9 @@ from hybrid.ingest.segment_stats import (
 from hybrid.kafka.remote_storage import may_have_remote_storage
 from hybrid.lake.commit import FileAct
 from hybrid.lake.layout import physical_ddl, statistics_columns
-from hybrid.lake.spark_connect import server_faults
 from hybrid.lake.worker_files import WorkerFiles, bring_uploaded
-from hybrid.lake.workers import RETURNED, Worker, error_from_json, error_to_json, parallelism
+from hybrid.lake.worker_output import RESULT_DDL, collected_texts, returning
+from hybrid.lake.workers import Worker, parallelism
 from hybrid.records.decode import Decoder
 from hybrid.records.messages import Message, pack
 from hybrid.records.outcome import Batch
@@ -115,15 +115,11 @@ def write_ranges(
     MachineError when a worker cannot store a file, MachineError when a Spark Connect server is lost.
     """
     writer = _writer(spec, dict(assigners), act.id, files)
-    with server_faults(messages.sparkSession):
-        results = messages.mapInArrow(writer, "files string, pieces string, stopped string").collect()
-    stopped = next((row["stopped"] for row in results if row["stopped"] is not None), None)
-    if stopped is not None:
-        raise error_from_json(stopped)
-    entries = [entry for row in results for entry in json.loads(row["files"])]
+    results = [json.loads(text) for text in collected_texts(messages.mapInArrow(writer, RESULT_DDL))]
+    entries = [entry for result in results for entry in result["files"]]
     if files.store is not None:
         bring_uploaded(files.half, entries)
-    return entries, together(segment_stats_from_json(row["pieces"]) for row in results)
+    return entries, together(segment_stats_from_json(result["pieces"]) for result in results)
 
 
 def assigners_for(
@@ -163,38 +159,26 @@ def _writer(spec: TableSpec, assigners: dict[TopicPartition, Assigner], act_id: 
     The ranges of a task come one after the other, though a batch may hold the end of one and the beginning of the next.
     """
 
-    def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def write(batches: Iterable[pa.RecordBatch]) -> list[str]:
         collect_rarely()
         decoder, statistics = Decoder(spec), statistics_columns(spec, Half.REALTIME)
         rejected = columns.rejected_segment(spec.name)
         entries: list[dict[str, object]] = []
         counted: Pieces = {}
-        try:
-            with place.opened(act_id, statistics) as files:
-                for batch in batches:
-                    rows, sizes = _convert_batch(batch, spec, decoder, assigners)
-                    counted = together([counted, segment_stats_of(rows, sizes)])
-                    for segment, part in _by_segment(rows):
-                        if segment not in files.segments:
-                            # A partition fills its segments one after the other, so earlier ones are full.
-                            full = [name for name in files.segments if rejected not in (name, segment)]
-                            entries += [files.close(name) for name in full]
-                        files.open(segment).write(part.drop_columns([columns.SEGMENT]))
-                entries += [files.close(name) for name in files.segments]
-        except RETURNED as error:
-            yield _written("[]", "[]", error_to_json(error))
-            return
-        yield _written(json.dumps(entries), segment_stats_to_json(counted), None)
+        with place.opened(act_id, statistics) as files:
+            for batch in batches:
+                rows, sizes = _convert_batch(batch, spec, decoder, assigners)
+                counted = together([counted, segment_stats_of(rows, sizes)])
+                for segment, part in _by_segment(rows):
+                    if segment not in files.segments:
+                        # A partition fills its segments one after the other, so earlier ones are full.
+                        full = [name for name in files.segments if rejected not in (name, segment)]
+                        entries += [files.close(name) for name in full]
+                    files.open(segment).write(part.drop_columns([columns.SEGMENT]))
+            entries += [files.close(name) for name in files.segments]
+        return [json.dumps({"files": entries, "pieces": segment_stats_to_json(counted)})]
 
-    return write
-
-
-def _written(files: str, pieces: str, stopped: str | None) -> pa.RecordBatch:
-    """A worker's result in the format that `write_ranges` reads; `stopped` is an error of the worker."""
-    import pyarrow as pa
-
-    values = {"files": files, "pieces": pieces, "stopped": stopped}
-    return pa.RecordBatch.from_arrays([pa.array([value], pa.string()) for value in values.values()], names=list(values))
+    return returning(write)
 
 
 def _by_segment(rows: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:

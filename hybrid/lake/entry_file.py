@@ -71,14 +71,21 @@ def not_written(half: Path, version: int, error: OSError) -> DataError:
 
 def replace_entry(entry: Path, text: str) -> None:
     """Give an entry another text, and keep its time. Callers must hold the half's lock."""
-    stat, fresh = entry.stat(), entry.with_name(f".{entry.name}{REWRITTEN}")
-    with fresh.open("w", encoding="utf-8") as file:
-        file.write(text)
-    os.utime(fresh, ns=(stat.st_atime_ns, stat.st_mtime_ns))  # Delta reads a commit's time from it
-    # Hadoop verifies an entry against the checksum beside it.
-    entry.with_name(f".{entry.name}.crc").unlink(missing_ok=True)
+    status = entry.stat()
+    # Delta reads a commit's time from it.
+    replace_log_file(entry, text.encode(), times_ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def replace_log_file(path: Path, data: bytes, *, times_ns: tuple[int, int] | None = None) -> None:
+    """Give a file of a log other bytes, whole and synced, and these times; None: those of now."""
+    fresh = path.with_name(f".{path.name}{REWRITTEN}")
+    fresh.write_bytes(data)
+    if times_ns is not None:
+        os.utime(fresh, ns=times_ns)
+    # Hadoop verifies a file against the checksum beside it.
+    path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
     durable.sync(fresh)
-    durable.rename(fresh, entry)
+    durable.rename(fresh, path)
 
 
 def is_same_commit(text: str, other: str) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from hybrid.store.mirror import half_keys
 from hybrid.store.plan_files import CLAIMS, PLANS_FOLDER, PUSH_KEY, PUSHES
-from hybrid.store.published_plans import plans_key
+from hybrid.store.published_plans import plans_folder
 
 _ROWS, _LOG = ".parquet", "_delta_log"
 
@@ -50,9 +50,7 @@ def lacking_of_plans(table: str, folder: Path, keys: Iterable[str], busy: Sequen
 
 def staged_prefix(table: str, folder: Path) -> str | None:
     """The key of the folder of a table's plans, and of what operations stage; None where no half has a folder."""
-    keys = half_keys(folder)
-    half_key = keys.get("OFFLINE") or keys.get("REALTIME")  # without OFFLINE only staged rows are there
-    return None if half_key is None else plans_key(table, half_key)
+    return plans_folder(table, half_keys(folder))
 
 
 def is_staged_by(busy: Sequence[str], plan_id: str, part: str) -> bool:

@@ -16,7 +16,7 @@ from hybrid.lake.failpoints import step
 from hybrid.lake.layout import TableLayout
 from hybrid.runtime import durable
 from hybrid.store.mirror import Mirror, for_all, mirror_at
-from hybrid.store.plan_files import CLOSED_FILE, PLANS_FOLDER, PUSH_KEY, WANTED_FILE
+from hybrid.store.plan_files import CLOSED_FILE, WANTED_FILE
 
 
 def require_writable(layout: TableLayout) -> None:
@@ -91,23 +91,15 @@ def rewrite_document(path: Path, change: Callable[[str], str]) -> bool:
         return False
     mirror = mirror_at(path)
     if mirror is not None and path.name not in (WANTED_FILE, CLOSED_FILE):
-        folder = next(parent for parent in path.parents if parent.name == PLANS_FOLDER)
-        plan_id, *below = path.relative_to(folder).parts
-        key_file = path.with_name(PUSH_KEY)
-        parts = [plan_id, key_file.read_text(encoding="utf-8"), path.name] if key_file.exists() else [plan_id, *below]
-        key = f"{_folder_key(mirror, TableLayout(folder.parent))}/{'/'.join(parts)}"
-        mirror.rewrite(key, lambda data: change(data.decode()).encode())
+        from hybrid.lake.store_keys import store_key
+
+        mirror.rewrite_text(store_key(mirror, path), change)
         step("purge.rewritten")
     durable.write_text(path, changed)
     return True
 
 
 def _key(mirror: Mirror, layout: TableLayout, plan_id: str) -> str:
-    return f"{_folder_key(mirror, layout)}/{plan_id}"
+    from hybrid.lake.store_keys import store_key
 
-
-def _folder_key(mirror: Mirror, layout: TableLayout) -> str:
-    from hybrid.config.table_config import Half
-    from hybrid.store.published_plans import plans_key
-
-    return plans_key(layout.root.name, mirror.half_key(layout.half(Half.OFFLINE)))
+    return store_key(mirror, layout.plan(plan_id))

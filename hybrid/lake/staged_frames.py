@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from hybrid.errors import HybridError, StoreError
+from hybrid.errors import HybridError
 from hybrid.lake.failpoints import step
 from hybrid.lake.file_frames import StoredFile, stored_file_rows
 from hybrid.lake.store_keys import STAGED, plans_prefix, store_key, workers_store
-from hybrid.lake.worker_files import StoreAccess, WorkerFiles, worker_folder
+from hybrid.lake.worker_files import StoreAccess, WorkerFiles, upload_complete, worker_folder
 from hybrid.lake.worker_output import returning, write_segments, written_texts
 from hybrid.lake.workers import Worker
 from hybrid.runtime import durable
@@ -70,14 +70,7 @@ class StagedPlace:
             return
         client = self.store.client()
         with worker_folder() as folder:
-
-            def put(name: str) -> None:
-                step("worker.written")
-                client.upload_file(f"{self.key}/{name}", folder / name)
-                step("worker.uploaded")
-                (folder / name).unlink()
-
-            yield folder, put
+            yield folder, lambda name: upload_complete(client, f"{self.key}/{name}", folder / name)
 
     def bring(self, files: Sequence[tuple[str, int]]) -> None:
         """Bring files, by (path below the folder, bytes), to the folder in the home: several at once.
@@ -88,18 +81,10 @@ class StagedPlace:
         if mirror is None:
             return
 
-        def bring(file: tuple[str, int]) -> None:
-            name, size = file
-            path = self.folder / name
-            if not mirror.fetch(f"{self.key}/{name}", path) or path.stat().st_size != size:
-                raise StoreError(
-                    f"{mirror.url}: a worker uploaded {self.key}/{name} with {size} bytes, and the store does not have "
-                    "it so. Nothing was changed.",
-                    hint="Run it again.",
-                )
-
         self.folder.mkdir(parents=True, exist_ok=True)
-        for_all(bring, list(files))
+        for_all(
+            lambda file: mirror.fetch_uploaded(f"{self.key}/{file[0]}", self.folder / file[0], file[1]), list(files)
+        )
         step("worker.brought")
 
 

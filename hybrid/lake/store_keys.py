@@ -57,9 +57,7 @@ def store_key(mirror: Mirror, path: Path) -> str:
 
 
 def plans_prefix(mirror: Mirror, table: Path) -> str:
-    """The key of the folder with a table's plans and staged rows; beside REALTIME where that is the only half."""
-    from hybrid.store.published_plans import plans_key
+    """The key of the folder with a table's plans and staged rows. DataError where its half's folder has no name."""
+    from hybrid.store.published_plans import half_of_plans, plans_key
 
-    keys = half_keys(table)
-    half = Half.OFFLINE if Half.OFFLINE.value in keys else Half.REALTIME
-    return plans_key(table.name, mirror.half_key(table / half.value))
+    return plans_key(table.name, mirror.half_key(table / half_of_plans(half_keys(table))))

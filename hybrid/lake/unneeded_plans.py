@@ -9,7 +9,7 @@ from hybrid.lake.staging import owned_names
 from hybrid.store.mirror import Mirror, for_all
 from hybrid.store.plan_files import ROWS
 from hybrid.store.published_definition import PublishedTable, published_plans, published_table, rewrite_definition
-from hybrid.store.published_plans import LIST_ENDING, PlanState, needed_when_over, plans_here, plans_key
+from hybrid.store.published_plans import LIST_ENDING, PlanState, needed_when_over, plans_folder, plans_here
 
 
 def remove_unneeded(mirror: Mirror, table: PublishedTable) -> int:
@@ -18,13 +18,11 @@ def remove_unneeded(mirror: Mirror, table: PublishedTable) -> int:
     A crash leaves them: files of a plan that was never listed, rows of one that is over, what an operation has staged,
     lists that another replaced.
     """
-    half_key = table.halves.get("OFFLINE") or table.halves.get("REALTIME")  # without OFFLINE only staged rows are there
-    if half_key is None:
-        return 0
-    prefix, folder = f"{plans_key(table.name, half_key)}/", mirror.folder / table.name
-    keys = [item.key for item in mirror.client.list_below(prefix.rstrip("/"))]
+    place, folder = plans_folder(table.name, table.halves), mirror.folder / table.name
+    keys = [item.key for item in mirror.client.list_below(place)] if place is not None else []
     if not keys:
         return 0
+    prefix = f"{place}/"
     # Both behind the list of objects: it may have plans of a home that has taken over since the look before.
     mirror.ownership.require(is_recent_enough=False)
     table = published_table(mirror, table.name) or table

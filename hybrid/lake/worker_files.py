@@ -138,11 +138,15 @@ class UploadedFiles(SegmentFiles):
         self._client, self._key = client, key
 
     def _completed(self, name: str, file: LaidFile) -> None:
-        path = self._folder / name
-        step("worker.written")
-        self._client.upload_file(f"{self._key}/{name}", path)
-        step("worker.uploaded")
-        path.unlink()
+        upload_complete(self._client, f"{self._key}/{name}", self._folder / name)
+
+
+def upload_complete(client: StoreClient, key: str, path: Path) -> None:
+    """Upload a file that a worker has completed, and remove it from the worker's disk."""
+    step("worker.written")
+    client.upload_file(key, path)
+    step("worker.uploaded")
+    path.unlink()
 
 
 @contextmanager

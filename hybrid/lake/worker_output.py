@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-_RESULT = "result string, stopped string"
+# The rows that a worker function of `returning` makes.
+RESULT_DDL = "result string, stopped string"
 
 
 def upload_rows(frame: DataFrame, files: WorkerFiles, kind: str) -> list[Mapping[str, Any]]:
@@ -55,8 +56,13 @@ def written_texts(frame: DataFrame, worker: Worker) -> list[str]:
 
     Raises the error that a worker returned or, in a frame that the rows came from, raised.
     """
-    with server_faults(frame.sparkSession), raised_by_worker():
-        rows = map_in_arrow(frame, worker, _RESULT).collect()
+    return collected_texts(map_in_arrow(frame, worker, RESULT_DDL))
+
+
+def collected_texts(results: DataFrame) -> list[str]:
+    """The texts in a frame of `RESULT_DDL`, which a worker function of `returning` made. Errors as `written_texts`."""
+    with server_faults(results.sparkSession), raised_by_worker():
+        rows = results.collect()
     stopped = next((row["stopped"] for row in rows if row["stopped"] is not None), None)
     if stopped is not None:
         raise error_from_json(stopped)

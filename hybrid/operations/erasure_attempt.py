@@ -34,7 +34,14 @@ from hybrid.operations.erasure import Erasure, Refusal
 from hybrid.operations.erasure_outside import outside_places
 from hybrid.operations.erasure_texts import mask_texts
 from hybrid.operations.ingestion import catch_up
-from hybrid.operations.purge import CopyWithRows, copies_on_store, copies_with_rows, purge_request, run_purge
+from hybrid.operations.purge import (
+    CopyWithRows,
+    copies_on_store,
+    copies_with_rows,
+    purge_request,
+    purged_store,
+    run_purge,
+)
 from hybrid.operations.revert import revert_replacement
 from hybrid.operations.tables.drop import remove_copy
 from hybrid.progress import counted
@@ -44,7 +51,6 @@ from hybrid.sql.redaction import Redaction
 if TYPE_CHECKING:
     from hybrid.home.home import Home
     from hybrid.home.table_ref import TableRef
-    from hybrid.replace.purge.purged_store import PurgedStore
     from hybrid.replace.purge.report import PurgeReport
     from hybrid.replace.purge.request import PurgeRequest
 
@@ -82,7 +88,7 @@ class ErasureAttempt:
 
     def _work(self) -> tuple[Mapping[str, str], ...]:
         for table in self._certificate.tables:
-            if (store := self._store_of(table.table)) is not None:
+            if (store := purged_store(self._home, table.table)) is not None:
                 store.require_provable()
             self._refuse_override(table.table)
             self._refuse_copies(table.table, "Nothing was removed.")
@@ -131,7 +137,7 @@ class ErasureAttempt:
             self._cancel_own(ref)
             catch_up(self._home, ref)
             clear_ended(ref.layout)
-            if (store := self._store_of(name)) is not None:
+            if (store := purged_store(self._home, name)) is not None:
                 store.clear_plans()
                 store.bring()
             seen = self.look(table)
@@ -162,14 +168,9 @@ class ErasureAttempt:
         request = purge_request(self._home, ref, erasure)
         return replace(request, id=new_act_id("purge"), takes_realtime=not moves(ref), own_digest=table.digest)
 
-    def _store_of(self, name: str) -> PurgedStore | None:
-        from hybrid.replace.purge.purged_store import PurgedStore
-
-        return PurgedStore.of(self._home.table_context(self._home.table(name)))
-
     def _end_on_store(self, name: str) -> None:
         """Removes the older versions of what was masked since the purge, and lets followers take over what there is."""
-        store = self._store_of(name)
+        store = purged_store(self._home, name)
         if store is not None:
             store.require_provable()
             store.announce(new_act_id("purge"))
@@ -253,7 +254,7 @@ class ErasureAttempt:
 
     def _refusal_of_folders(self, name: str) -> Refusal | None:
         """The refusal for halves on the store of a dropped table, of which no copy here tells what they have."""
-        store = self._store_of(name)
+        store = purged_store(self._home, name)
         if store is None or self._certificate.dropped_copies:
             return None
         folders = store.folders_of_nobody(copies_on_store(self._home, name))
@@ -290,7 +291,7 @@ class ErasureAttempt:
                     continue
                 remove_copy(copy.path)
                 self._step(table.table, "remove-copy", f"Removed {copy.words}.")
-            if (store := self._store_of(table.table)) is not None:
+            if (store := purged_store(self._home, table.table)) is not None:
                 for folder in store.folders_of_nobody(copies_on_store(self._home, table.table)):
                     store.remove_folder(folder)
                     self._step(table.table, "remove-copy", f"Removed {store.words_of_folder(folder)}.")

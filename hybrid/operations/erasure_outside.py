@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hybrid.config.table_config import Half
 from hybrid.errors import HybridError
 from hybrid.operations.erasure_texts import kept_texts
-from hybrid.operations.purge import copies_on_store, leftovers
+from hybrid.operations.purge import copies_on_store, leftovers, purged_store
 from hybrid.operations.tables.drop import dropped_copies
 from hybrid.progress import counted
 
@@ -100,9 +100,7 @@ def outside_places(
 
 def _of_store(home: Home, ref: TableRef) -> Iterator[Mapping[str, str]]:
     """Homes beside the store of the warehouse, and what only that has of dropped tables."""
-    from hybrid.replace.purge.purged_store import PurgedStore
-
-    store = PurgedStore.of(home.table_context(ref))
+    store = purged_store(home, ref.name)
     for words in store.outside(copies_on_store(home, ref.name)) if store is not None else ():
         yield _place(f"the store of '{ref.name}'", words, "whoever runs those homes, or the store")
 

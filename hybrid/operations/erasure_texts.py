@@ -20,6 +20,7 @@ from hybrid.lake.lineage_archive import ARCHIVE_ENDING, archive_file, kept_acts
 from hybrid.lake.lock import half_lock
 from hybrid.lake.plan_store import publish_plans, rewrite_document
 from hybrid.logs import ROLES
+from hybrid.operations.purge import purged_store
 from hybrid.replace.purge.statements import kept_of, logged_states, mask_log, masked_act, masked_entry
 from hybrid.runtime import durable
 from hybrid.runtime.file_lock import is_locked
@@ -45,8 +46,6 @@ def mask_texts(home: Home, tables: Iterable[str], redaction: Redaction) -> int:
 
     The catalog's journal still holds what was masked, until it is emptied.
     """
-    from hybrid.replace.purge.purged_store import PurgedStore
-
     count = home.catalog.mask(lambda column, text: _masked_column(redaction, column, text))
     count += _mask_logs(home, redaction)
     for name in tables:
@@ -60,7 +59,7 @@ def mask_texts(home: Home, tables: Iterable[str], redaction: Redaction) -> int:
                 remove_unfinished(layout.half(half))
                 count += mask_log(layout.half(half), redaction)
                 count += _mask_acts(layout.half(half), redaction)
-        store = PurgedStore.of(home.table_context(home.table(name)))
+        store = purged_store(home, name)
         if store is not None:
             count += store.mask_rest(
                 lambda text: masked_entry(text, redaction), lambda text: _masked_json(redaction, text)
@@ -161,7 +160,7 @@ def _mask_acts(half: Path, redaction: Redaction) -> int:
 
     mirror = mirror_at(half)
     if mirror is not None:
-        mirror.rewrite(f"{mirror.key_of(half)}{ARCHIVE_ENDING}", lambda data: masked(data.decode()).encode())
+        mirror.rewrite_text(f"{mirror.key_of(half)}{ARCHIVE_ENDING}", masked)
     return _rewritten(archive_file(half), masked)
 
 

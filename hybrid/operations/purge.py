@@ -27,6 +27,7 @@ from hybrid.store.mirror import DEFINITION_FILE, half_keys, mirror_at
 if TYPE_CHECKING:
     from hybrid.home.home import Home
     from hybrid.home.table_ref import TableRef
+    from hybrid.replace.purge.purged_store import PurgedStore
 
 _WHERE = "--where"
 
@@ -149,6 +150,13 @@ def _is_held(home: Home, table: TableRef) -> bool:
     )
 
 
+def purged_store(home: Home, name: str) -> PurgedStore | None:
+    """The store of a table's warehouse, for what a purge does there; None in a warehouse of local folders."""
+    from hybrid.replace.purge.purged_store import PurgedStore
+
+    return PurgedStore.of(home.table_context(home.table(name)))
+
+
 def copies_on_store(home: Home, name: str) -> set[str]:
     """The folders of halves on the warehouse's store that dropped copies of a table have."""
     return {key for path in dropped_copies(home, name) for key in half_keys(path).values()}
@@ -156,13 +164,11 @@ def copies_on_store(home: Home, name: str) -> set[str]:
 
 def _outside(home: Home, table: TableRef, asked: PurgeRequest) -> Iterator[str]:
     """The places that a purge does not reach, in words."""
-    from hybrid.replace.purge.purged_store import PurgedStore
-
     for copy in copies_with_rows(home, table.name, asked.text, asked.undecided):
         name = copy.path.name
         options = f"`hybrid table undrop {name}` brings it back, `hybrid table drop {name} --purge` removes it"
         yield f"{copy.words}: {options}"
-    store = PurgedStore.of(home.table_context(table))
+    store = purged_store(home, table.name)
     if store is not None:
         yield from store.outside(copies_on_store(home, table.name))
     if table.spec.stream is not None:

@@ -31,7 +31,7 @@ from hybrid.serve.console.page import accepts_json, error_page
 from hybrid.serve.context import ServerContext
 from hybrid.serve.error_responses import QUERY_PATHS, answer_of
 from hybrid.serve.peer_client import Header, PeerRequest, PeerResponse, PeerSilent, PeerTuning, ask_peer
-from hybrid.serve.pinot_response import failed_answer
+from hybrid.serve.pinot_response import failed_answer, json_response
 from hybrid.serve.statement_records import StatementRecord
 from hybrid.serve.table_requests import TableRequest, TableRequests
 
@@ -263,8 +263,7 @@ def _refusal(scope: Scope, error: Exception) -> Response:
     """The response to a request that was not passed on, or without success, as its path has errors."""
     request, path = Request(scope), scope["path"]
     if path in QUERY_PATHS and isinstance(error, QueryError):
-        document = failed_answer(error, request.state.request_id)
-        return Response(json.dumps(document, ensure_ascii=False), media_type="application/json")
+        return json_response(failed_answer(error, request.state.request_id))
     if path.startswith("/ui/") and not path.endswith(".json") and not accepts_json(request):
         return error_page(request, error, "Another server")
     return answer_of(request, error)

@@ -5,9 +5,12 @@ Format: docs.pinot.apache.org, "Querying Pinot", the broker's response format; e
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
+
+from starlette.responses import Response
 
 from hybrid.errors import HybridError
 from hybrid.query.engine import QueryResult
@@ -25,6 +28,11 @@ _NONE = {
     "timeUsedMs": 0,
     "minConsumingFreshnessTimeMs": 0,
 }
+
+
+def json_response(document: Mapping[str, Any]) -> Response:
+    """The response with the document of a query."""
+    return Response(json.dumps(document, ensure_ascii=False, separators=(",", ":")), media_type="application/json")
 
 
 def query_answer(result: QueryResult, request_id: str) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from contextlib import suppress
 from dataclasses import replace
@@ -25,7 +24,7 @@ from hybrid.serve.authentication import may_operate, who_asks
 from hybrid.serve.authorization import needs
 from hybrid.serve.context import context_of
 from hybrid.serve.openapi import shown
-from hybrid.serve.pinot_response import failed_answer, query_answer, requested_options, requested_timeout
+from hybrid.serve.pinot_response import failed_answer, json_response, query_answer, requested_options, requested_timeout
 from hybrid.serve.statement_records import StatementRecord
 
 router = APIRouter(tags=["query"])
@@ -175,7 +174,7 @@ class _QueryRequest:
     def failed(self, error: HybridError) -> Response:
         """Return the response for a failed statement."""
         self._record.failed(error)
-        return _json(failed_answer(error, self._request.state.request_id))
+        return json_response(failed_answer(error, self._request.state.request_id))
 
     def at_once(self) -> QueryResult | None:
         """Return the result if the event loop can compute and serialize it without a noticeable delay, else None."""
@@ -205,7 +204,7 @@ class _QueryRequest:
         self._record.answered(result)
         if self._as_arrow:
             return Response(_arrow(result), media_type=ARROW)
-        return _json(query_answer(result, self._request.state.request_id))
+        return json_response(query_answer(result, self._request.state.request_id))
 
     def _options(self) -> QueryOptions:
         limits = self._context.limits
@@ -214,10 +213,6 @@ class _QueryRequest:
         return replace(
             self._context.query_options(), timeout_ms=timeout_ms, as_of=as_of, began=self._began, params=self._params
         )
-
-
-def _json(document: dict[str, Any]) -> Response:
-    return Response(json.dumps(document, ensure_ascii=False, separators=(",", ":")), media_type="application/json")
 
 
 def _arrow(result: QueryResult) -> bytes:

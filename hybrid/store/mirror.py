@@ -136,6 +136,11 @@ class Mirror:
                 return data
         raise self.contended(key)
 
+    def rewrite_text(self, key: str, change: Callable[[str], str]) -> str | None:
+        """`rewrite` of an object that holds text."""
+        data = self.rewrite(key, lambda data: change(data.decode()).encode())
+        return None if data is None else data.decode()
+
     def contended(self, key: str) -> ConflictError:
         """The error for an object that others write again and again."""
         return ConflictError(f"{self.url}: somebody else writes {key} just now.", hint="Run it again.")
@@ -182,7 +187,12 @@ class Mirror:
 
         StoreError when the store does not have it in this size.
         """
-        key, path = self.key_of(half, name), half / name
+        key = self.key_of(half, name)
+        self.fetch_uploaded(key, half / name, size)
+        self._adopted[key] = size
+
+    def fetch_uploaded(self, key: str, path: Path, size: int) -> None:
+        """Download a file that a worker has uploaded. StoreError when the store does not have it in this size."""
         if not self.fetch(key, path) or path.stat().st_size != size:
             there = f"{path.stat().st_size} bytes" if path.exists() else "nothing"
             path.unlink(missing_ok=True)
@@ -191,7 +201,6 @@ class Mirror:
                 "committed.",
                 hint="Run it again.",
             )
-        self._adopted[key] = size
 
     def upload(self, half: Path, name: str) -> None:
         """Upload a file of a half that may replace an older one, such as a checkpoint."""

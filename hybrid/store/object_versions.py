@@ -41,6 +41,18 @@ class OlderVersion:
 
 
 @dataclass(frozen=True)
+class KeptVersions:
+    """What a bucket keeps beside current objects: versions that are not current, and delete markers without a version.
+
+    A store may keep bytes with such a marker. Those without an id of their own are left out: by that name an object
+    could be deleted.
+    """
+
+    older: list[OlderVersion]
+    lone_markers: list[OlderVersion]
+
+
+@dataclass(frozen=True)
 class UnfinishedUpload:
     """An upload in parts that has not ended; its parts are kept until it is aborted."""
 
@@ -75,14 +87,14 @@ class ObjectVersions:
             return ""
         return f"{_text(rule, 'Days') or _text(rule, 'Years')} {'days' if _text(rule, 'Days') else 'years'}"
 
-    def older(self, prefix: str) -> list[OlderVersion]:
-        """The versions below a prefix that are not current, without delete markers; none where none was ever kept.
+    def kept(self, prefix: str) -> KeptVersions:
+        """What the bucket keeps below a prefix beside the current objects; nothing where no version was ever kept.
 
         StoreError too when the list lacks a current object: it has ended too early. So it must not be asked for a
         prefix whose last name may have no current object.
         """
         if not self.versioning():
-            return []
+            return KeptVersions([], [])
         there = {item.key for item in self._client.list_below(prefix)}
         versions, markers = self._listed(prefix)
         if lacking := sorted(there - {version.key for version in (*versions, *markers)}):
@@ -90,18 +102,11 @@ class ObjectVersions:
                 f"{self._location.url}: the list of versions below {prefix} lacks {lacking[0]}, so it is not whole.",
                 hint="Let a lifecycle rule of the bucket remove noncurrent versions; the list is shorter then.",
             )
-        return [version for version, is_current in versions.items() if not is_current]
-
-    def lone_markers(self, prefix: str) -> list[OlderVersion]:
-        """The delete markers below a prefix of objects that have no version any more. A store may keep bytes with one.
-
-        Those without an id of their own are left out: by that name an object could be deleted.
-        """
-        if not self.versioning():
-            return []
-        versions, markers = self._listed(prefix)
         alive = {version.key for version in versions}
-        return [marker for marker in markers if marker.key not in alive and marker.version != NULL]
+        return KeptVersions(
+            [version for version, is_current in versions.items() if not is_current],
+            [marker for marker in markers if marker.key not in alive and marker.version != NULL],
+        )
 
     def _listed(self, prefix: str) -> tuple[dict[OlderVersion, bool], list[OlderVersion]]:
         """All versions below a prefix, each with whether it is current, and all delete markers."""

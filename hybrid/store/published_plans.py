@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -175,6 +175,17 @@ def put_files(mirror: Mirror, key: str, folder: Path, *, with_rows: bool = True)
 def needed_when_over(name: str) -> bool:
     """Whether a plan that is over still needs a file of it on the store; `name` is its path below the plan."""
     return "/" not in name or name.startswith(f"{CLAIMS}/")
+
+
+def half_of_plans(halves: Collection[str]) -> str:
+    """Beside which of a table's halves its plans and staged rows are: REALTIME, with staged rows alone, as its only."""
+    return _HALF if _HALF in halves else "REALTIME"
+
+
+def plans_folder(table: str, halves: Mapping[str, str]) -> str | None:
+    """The key of the folder of a table's plans and staged rows, by its halves' folders; None where it has none."""
+    half_key = halves.get(half_of_plans(halves))
+    return None if half_key is None else plans_key(table, half_key)
 
 
 def plans_key(table: str, half_key: str) -> str:

@@ -22,7 +22,7 @@ from hybrid.move.retention.run import run_retention
 from hybrid.replace.lineage import EntryState, list_replacements
 from hybrid.table.effective import covered_until
 from tests.move.clocked import DAY
-from tests.move.test_rollup import HOUR, MERGED, MOVED, Rolling, sale, sales_spec
+from tests.move.rolled import HOUR, MERGED, MOVED, Rolling, sale, sales_spec
 from tests.query.halves import Halves
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]

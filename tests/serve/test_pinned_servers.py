@@ -19,26 +19,15 @@ from hybrid.config.settings import load_settings
 from hybrid.home.home import Home
 from hybrid.operations.warehouse.writer_sign import SignGiver
 from hybrid.progress import Silent
-from tests.mirrors import new_url
 from tests.operations.pinned_homes import table_on
 from tests.operations.warehouse_homes import add, create, mirror_of
-from tests.s3_server import S3Server, needs_s3, s3_server
+from tests.s3_server import S3Server, needs_s3
 from tests.serve.server import Server
 from tests.serve.test_passing_on import free_ports
 
 pytestmark = [needs_s3, pytest.mark.process, pytest.mark.timeout(400)]
 
 HEALTHY_S = 120.0  # tests beside this one slow down the start of a JVM
-
-
-@pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Server]:
-    """A store, which the environment of all servers of a test names."""
-    with s3_server(tmp_path / "s3" / "store") as found:
-        found.create_bucket("bucket")
-        for name, value in {**found.environment, "HYBRID_WAREHOUSE": new_url()}.items():
-            monkeypatch.setenv(name, value)
-        yield found
 
 
 @pytest.fixture

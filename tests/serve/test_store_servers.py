@@ -9,7 +9,6 @@ import json
 import os
 import signal
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -20,8 +19,7 @@ from hybrid.kafka.topics import produce
 from hybrid.operations.warehouse.writer_sign import SIGN_KEY
 from hybrid.store.ownership import OWNER_KEY
 from hybrid.store.store_client import open_store
-from tests.mirrors import new_url
-from tests.s3_server import S3Server, needs_s3, s3_server
+from tests.s3_server import S3Server, needs_s3
 from tests.serve.orders import create_orders
 from tests.serve.server import Server
 
@@ -29,16 +27,6 @@ pytestmark = [needs_s3, pytest.mark.spark, pytest.mark.kafka, pytest.mark.timeou
 
 HEALTHY_S = 120.0  # tests beside this one slow down the start of a JVM
 OUTAGE_S = 8.0
-
-
-@pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Server]:
-    """A store, which the environment of all servers of a test names."""
-    with s3_server(tmp_path / "s3" / "store") as found:
-        found.create_bucket("bucket")
-        for name, value in {**found.environment, "HYBRID_WAREHOUSE": new_url()}.items():
-            monkeypatch.setenv(name, value)
-        yield found
 
 
 class Events:

@@ -2,10 +2,14 @@
 
 import json
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 import hybrid
-from tests.soak.freezing import FrozenWorker
+from tests.soak.freezing import FrozenWorker, Homes, homes_on_a_store
 
 LOADED, FLOWED = "loaded", "flowed"
 DAY_MS = 86_400_000
@@ -97,3 +101,15 @@ def write_documents(folder: Path, source: Path) -> None:
     for name, document in documents.items():
         (folder / f"{LOADED}_{name}.json").write_text(json.dumps(document))
     (folder / f"{FLOWED}.py").write_text(FLOW.replace("FOLDER", str(source)))
+
+
+@contextmanager
+def loaded_homes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Homes, Files]]:
+    """Two homes over one store, whose table has the rows of a first file; and the files."""
+    files = Files(folder)
+    write_documents(folder, files.folder)
+    files.add(with_expired=False)
+    with homes_on_a_store(folder, monkeypatch) as homes:
+        homes.writer.do("create", LOADED)
+        homes.writer.do("ingest", LOADED)
+        yield homes, files

@@ -10,8 +10,8 @@ import pytest
 
 from hybrid.lake.failpoints import PLAN_STEPS, POSITIONS
 from tests.s3_server import needs_s3
-from tests.soak.freezing import FILE_VERBS, Homes, failpoints_of, homes_on_a_store
-from tests.soak.frozen_files import FLOWED, LOADED, Files, write_documents
+from tests.soak.freezing import FILE_VERBS, Homes, failpoints_of
+from tests.soak.frozen_files import FLOWED, LOADED, Files, loaded_homes
 
 pytestmark = [needs_s3, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -19,12 +19,7 @@ pytestmark = [needs_s3, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout
 def test_a_loader_that_is_frozen_anywhere_commits_nothing_after_a_take_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    files = Files(tmp_path)
-    write_documents(tmp_path, files.folder)
-    files.add(with_expired=False)
-    with homes_on_a_store(tmp_path, monkeypatch) as homes:
-        homes.writer.do("create", LOADED)
-        homes.writer.do("ingest", LOADED)
+    with loaded_homes(tmp_path, monkeypatch) as (homes, files):
         homes.writer.do("flow", FLOWED)
         for position in POSITIONS:
             files.add()

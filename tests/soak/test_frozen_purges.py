@@ -10,8 +10,8 @@ import pytest
 
 from hybrid.lake.failpoints import PURGE_STEPS
 from tests.s3_server import needs_s3
-from tests.soak.freezing import PURGE_VERBS, Homes, failpoints_of, homes_on_a_store
-from tests.soak.frozen_files import LOADED, Files, write_documents
+from tests.soak.freezing import PURGE_VERBS, Homes, failpoints_of
+from tests.soak.frozen_files import LOADED, loaded_homes
 
 pytestmark = [needs_s3, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -22,12 +22,7 @@ WITH_FILE = ("purge.commit.after", "purge.rewritten")  # the purge is committed,
 def test_a_purge_that_is_frozen_anywhere_removes_nothing_of_its_successor(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    files = Files(tmp_path)
-    write_documents(tmp_path, files.folder)
-    files.add(with_expired=False)
-    with homes_on_a_store(tmp_path, monkeypatch) as homes:
-        homes.writer.do("create", LOADED)
-        homes.writer.do("ingest", LOADED)
+    with loaded_homes(tmp_path, monkeypatch) as (homes, files):
         for failpoint in POINTS:
             homes.writer.do("backfill", LOADED)
             files.correct(1)

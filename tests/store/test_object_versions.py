@@ -50,7 +50,7 @@ def test_a_bucket_without_versions(signed_in: S3Server) -> None:
     for data in (b"1", b"2"):
         client.upload(ODD, data)
     assert (versions.versioning(), versions.retention()) == ("", "")
-    assert versions.older("t") == versions.lone_markers("t") == versions.unfinished("t") == []
+    assert versions.kept("t").older == versions.kept("t").lone_markers == versions.unfinished("t") == []
 
 
 @needs_s3
@@ -70,20 +70,20 @@ def test_older_versions_are_listed_and_go(signed_in: S3Server, page: int) -> Non
         client.upload("t/gone", data)
         client.upload("tt/of another table", data)
     client.delete("t/gone")
-    older = versions.older("t")
+    older = versions.kept("t").older
     assert versions.versioning() == "Enabled"
     early = int(page == 1000)
     assert sorted(version.key for version in older) == [*[ODD] * (3 + early), "t/gone", "t/gone", "t/gone"]
     assert sum(version.version == "null" for version in older) == early
-    assert versions.lone_markers("t") == [], "it has versions yet"
+    assert versions.kept("t").lone_markers == [], "it has versions yet"
     versions.delete_all([*older, older[0]])
     client.delete("t/gone")  # a marker on a marker
-    markers = versions.lone_markers("t")
-    assert versions.older("t") == [] and [marker.key for marker in markers] == ["t/gone", "t/gone"]
+    markers = versions.kept("t").lone_markers
+    assert versions.kept("t").older == [] and [marker.key for marker in markers] == ["t/gone", "t/gone"]
     versions.delete_all(markers)
     present = client.get(ODD)
     assert present is not None and present.data == b"333" and client.get("t/gone") is None
-    assert versions.lone_markers("t") == [] and len(versions.older("tt")) == 2
+    assert versions.kept("t").lone_markers == [] and len(versions.kept("tt").older) == 2
 
 
 @needs_s3
@@ -104,7 +104,7 @@ def test_parts_of_a_list_are_read_one_at_a_time(signed_in: S3Server, monkeypatch
         return part
 
     monkeypatch.setattr(versions, "_asked", asked)
-    assert versions.older("t") == [] and len(most) > 4 and max(most) == 1
+    assert versions.kept("t").older == [] and len(most) > 4 and max(most) == 1
 
 
 @needs_s3
@@ -117,11 +117,11 @@ def test_a_list_that_ends_too_early_or_never_does_not_count(signed_in: S3Server)
     signed_in.keep_versions("cut")
     for name in ("t/a", "t/a", "t/b"):
         client.upload(name, b"1")
-    assert [version.key for version in ObjectVersions(client).older("t")] == ["t/a", "t/a"]
+    assert [version.key for version in ObjectVersions(client).kept("t").older] == ["t/a", "t/a"]
     with pytest.raises(StoreError, match="lacks t/b, so it is not whole"):
-        ObjectVersions(client, page=3).older("t")
+        ObjectVersions(client, page=3).kept("t")
     with pytest.raises(StoreError, match="again and again"):
-        ObjectVersions(client, page=1).older("t")
+        ObjectVersions(client, page=1).kept("t")
 
 
 @needs_s3
@@ -149,7 +149,7 @@ def test_object_lock_is_told_and_keeps_a_version(signed_in: S3Server) -> None:
     client.upload("t/x", b"2")
     assert (versions.versioning(), versions.retention()) == ("Enabled", "3 days")
     with pytest.raises(StoreError, match="Object lock or a legal hold may keep it") as refused:
-        versions.delete(versions.older("t")[0])
+        versions.delete(versions.kept("t").older[0])
     assert "s3:DeleteObjectVersion" in str(refused.value.hint)
 
 
@@ -157,7 +157,7 @@ def test_object_lock_is_told_and_keeps_a_version(signed_in: S3Server) -> None:
 @pytest.mark.process
 def test_wrong_keys_and_a_missing_bucket_are_named(signed_in: S3Server, environment: pytest.MonkeyPatch) -> None:
     with pytest.raises(StoreError, match="The bucket does not exist"):
-        ObjectVersions(client_of("missing")).older("t")
+        ObjectVersions(client_of("missing")).kept("t")
     environment.setenv("AWS_SECRET_ACCESS_KEY", "wrong")
     with pytest.raises(StoreError, match="does not accept the keys"):
         ObjectVersions(client_of("missing")).versioning()
@@ -172,7 +172,7 @@ def test_a_store_that_does_not_list_versions_is_told(environment: pytest.MonkeyP
 
     environment.setattr(S3Requests, "send", send)
     with pytest.raises(StoreError, match="does not know this request of S3"):
-        ObjectVersions(client_of("any")).older("t")
+        ObjectVersions(client_of("any")).kept("t")
     with pytest.raises(StoreError, match="does not know this request of S3"):
         ObjectVersions(client_of("any")).unfinished("t")
     assert ObjectVersions(client_of("any")).retention() == ""
@@ -184,7 +184,7 @@ def test_a_right_that_lacks_is_named(environment: pytest.MonkeyPatch) -> None:
 
     environment.setattr(S3Requests, "send", send)
     with pytest.raises(StoreError, match="does not permit it") as refused:
-        ObjectVersions(client_of("any")).older("t")
+        ObjectVersions(client_of("any")).kept("t")
     assert "s3:ListBucketVersions" in str(refused.value.hint)
     with pytest.raises(StoreError, match="legal hold"):
         ObjectVersions(client_of("any")).delete(OlderVersion("t/x", "1"))

@@ -153,6 +153,7 @@ class WarehouseFollower:
             self._plans[table.name] = table.plans
 
     def _drop_purged(self, table: PublishedTable) -> None:
+        bring_plans(self._mirror, table)  # a purge writes documents again, too
         if drop_purged(self._home, self._mirror, table):
             self._purges[table.name] = table.purge
 

@@ -16,7 +16,6 @@ from hybrid.lake.log import open_half
 from hybrid.lake.store_log import set_aside_entries
 from hybrid.lake.store_refresh import HalfObjects, refresh_log, remove_pull_leftovers
 from hybrid.operations.warehouse.home_mirror import halves_of, locked
-from hybrid.operations.warehouse.mirrored_plans import bring_plans
 from hybrid.store.mirror import Mirror
 
 if TYPE_CHECKING:
@@ -25,17 +24,16 @@ if TYPE_CHECKING:
 
 
 def drop_purged(home: Home, mirror: Mirror, table: PublishedTable) -> bool:
-    """Let a table here have no file, no values and no documents that a purge has removed from the store.
+    """Let the halves of a table here have no file and no values that a purge has removed from the store.
 
-    False while its newest version here has files that the store has no more: it must follow first. Call it after
-    everything that the store had was brought, and while nothing is brought.
+    Its plans are brought apart. False while its newest version here has files that the store has no more: it must
+    follow first. Call it after everything that the store had was brought, and while nothing is brought.
     """
     is_done = True
     for half in halves_of(mirror.folder / table.name):
         with locked(home, [half]):
             is_done &= _drop_of_half(mirror, half)
         mirror.fetch(f"{mirror.key_of(half)}{ARCHIVE_ENDING}", archive_file(half))
-    bring_plans(mirror, table)
     return is_done
 
 

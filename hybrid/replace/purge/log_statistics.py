@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from hybrid.lake.checkpoint import delete_file, delete_on_store, write_checkpoint
-from hybrid.lake.entry_file import REWRITTEN, replace_entry, unfinished_entries
+from hybrid.lake.entry_file import REWRITTEN, replace_entry, replace_log_file, unfinished_entries
 from hybrid.lake.failpoints import step
 from hybrid.lake.log import HalfSnapshot
 from hybrid.lake.log_sync import TORN
@@ -154,9 +154,9 @@ def rewrite_entry(entry: Path, change: Callable[[str], str]) -> bool:
         return False
     mirror, half = mirror_at(entry), entry.parent.parent
     if mirror is not None:
-        there = mirror.rewrite(mirror.key_of(half, f"{LOG}/{entry.name}"), lambda data: change(data.decode()).encode())
+        there = mirror.rewrite_text(mirror.key_of(half, f"{LOG}/{entry.name}"), change)
         step("purge.rewritten")
-        changed = changed if there is None else there.decode()
+        changed = changed if there is None else there
     replace_entry(entry, changed)
     return True
 
@@ -205,11 +205,7 @@ def _strip_checkpoint(checkpoint: Path, files: Collection[str]) -> None:
         key = mirror.key_of(half, f"{LOG}/{checkpoint.name}")
         data = mirror.rewrite(key, lambda there: _without_statistics(there, files)) or data
         step("purge.rewritten")
-    fresh = checkpoint.with_name(f".{checkpoint.name}{REWRITTEN}")
-    fresh.write_bytes(data)
-    checkpoint.with_name(f".{checkpoint.name}.crc").unlink(missing_ok=True)
-    durable.sync(fresh)
-    durable.rename(fresh, checkpoint)
+    replace_log_file(checkpoint, data)
 
 
 def _without_statistics(checkpoint: bytes, files: Collection[str]) -> bytes:

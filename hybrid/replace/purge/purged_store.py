@@ -32,7 +32,7 @@ from hybrid.store.mirror import DEFINITION_FILE, Mirror, for_all, half_keys, mir
 from hybrid.store.object_versions import NULL, ObjectVersions
 from hybrid.store.plan_files import DOCUMENTS, PLAN_FILE
 from hybrid.store.published_definition import publish_definition, published_table
-from hybrid.store.published_plans import LIST_ENDING, plans_key
+from hybrid.store.published_plans import LIST_ENDING
 from hybrid.store.store_client import ListedObject
 from hybrid.store.store_location import StoreKind
 
@@ -83,7 +83,7 @@ class PurgedStore:
                 hint="Remove the bucket's default retention; purge again when it has passed for the newest object.",
             )
         self._versioning = self._versions.versioning()
-        older = self._versions.older(self._name)
+        older = self._versions.kept(self._name).older
         self._versions.unfinished(self._name)  # a right that lacks is an error before anything is changed, too
         nameless = [version for version in older if version.version == NULL and self._versioning == "Suspended"]
         if first := next(iter(nameless), None):
@@ -143,14 +143,13 @@ class PurgedStore:
         """Give an object the text that `change` makes of its own. Whether that is another one."""
         was_changed = False
 
-        def changed(data: bytes) -> bytes:
+        def changed(text: str) -> str:
             nonlocal was_changed
-            text = data.decode()
             fresh = change(text)
             was_changed |= fresh != text
-            return fresh.encode()
+            return fresh
 
-        self._mirror.rewrite(key, changed)
+        self._mirror.rewrite_text(key, changed)
         return was_changed
 
     def remove_rest(self, halves: Mapping[Half, HalfSnapshot]) -> None:
@@ -161,7 +160,7 @@ class PurgedStore:
                 current = self._table.half(half)
                 self._clear_log(path, current)
         for key in self._differing_plans():
-            self._mirror.rewrite(key, lambda data: plans.text_without_samples(data.decode()).encode())
+            self._mirror.rewrite_text(key, plans.text_without_samples)
         self.remove_versions()
 
     def remove_versions(self) -> None:
@@ -170,11 +169,11 @@ class PurgedStore:
         Then the delete markers of what has no version any more.
         """
         self._mirror.ownership.require(is_recent_enough=False)
-        older = self._versions.older(self._name)  # the table's definition has the last name below it
+        older = self._versions.kept(self._name).older  # the table's definition has the last name below it
         step("purge.versions")
         self._versions.delete_all(older)
         self._versions_deleted += len(older)
-        self._versions.delete_all(self._versions.lone_markers(self._name))
+        self._versions.delete_all(self._versions.kept(self._name).lone_markers)
         uploads = self._versions.unfinished(self._name)
         if uploads:
             before_s = self._mirror.client.time().store_s - self._unknown_for_s
@@ -184,8 +183,8 @@ class PurgedStore:
 
     def left(self, halves: Mapping[Half, HalfSnapshot]) -> tuple[str, ...]:
         """What the store still has that may hold values and that the mirror does not show, as phrases."""
-        older = (version.key for version in self._versions.older(self._name))
-        markers = (version.key for version in self._versions.lone_markers(self._name))
+        kept = self._versions.kept(self._name)
+        older, markers = (version.key for version in kept.older), (version.key for version in kept.lone_markers)
         return (
             *(f"an older version of {key}" for key in older if not key.endswith(_WITHOUT_VALUES)),
             *(f"a delete marker of {key}" for key in markers if not key.endswith(_WITHOUT_VALUES)),
@@ -268,7 +267,7 @@ class PurgedStore:
         objects, is_gone = self._objects[Half(half.name)], gone_from(current)
         for name in self._lone_entries(half):
             key = objects.log[name].key
-            self._mirror.rewrite(key, lambda data: without_gone(data.decode(), is_gone).encode())
+            self._mirror.rewrite_text(key, lambda text: without_gone(text, is_gone))
         checksums = [
             item.key
             for name, item in objects.log.items()
@@ -294,10 +293,10 @@ class PurgedStore:
 
     def _differing_plans(self, documents: Sequence[str] = (PLAN_FILE,)) -> list[str]:
         """The keys of documents of plans on the store, of these names, that are not as they are here, or may be not."""
-        key = half_keys(self._table.layout.root).get(Half.OFFLINE.value)
-        prefix = f"{plans_key(self._name, key)}/" if key is not None else None
-        if prefix is None:
+        place = staged_prefix(self._name, self._table.layout.root)
+        if place is None:
             return []
+        prefix = f"{place}/"
         endings = tuple(f"/{name}" for name in documents)
         items = (item for item in self._listed if item.key.startswith(prefix) and item.key.endswith(endings))
         folder = self._table.layout.plans
