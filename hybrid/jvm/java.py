@@ -35,7 +35,7 @@ def find_java(environ: Mapping[str, str] | None = None) -> Java:
     """
     env = os.environ if environ is None else environ
     executable = _candidate(env)
-    version = _major_version(executable)
+    version = _released_version(executable) or _printed_version(executable)
     if version < JAVA_MIN:
         raise MachineError(
             f"Java {version} at {executable} is too old: hybrid needs Java {JAVA_MIN} or newer.", hint=_install_hint()
@@ -62,7 +62,21 @@ def _candidate(env: Mapping[str, str]) -> Path:
     return Path(java_path)
 
 
-def _major_version(executable: Path) -> int:
+def _released_version(executable: Path) -> int | None:
+    """The major version by the file `release` of the Java's folder. None without one.
+
+    Every JDK since 8 has that file. Starting Java to ask it takes a third of a second of processor time, for each
+    process of ours.
+    """
+    home = executable.resolve().parent.parent
+    try:
+        match = re.search(r'^JAVA_VERSION="(?:1\.)?(\d+)', (home / "release").read_text(encoding="utf-8"), re.MULTILINE)
+    except (OSError, UnicodeDecodeError):
+        return None
+    return int(match[1]) if match is not None else None
+
+
+def _printed_version(executable: Path) -> int:
     try:
         answer = subprocess.run(
             [str(executable), "-version"], capture_output=True, text=True, timeout=_ANSWER_S, stdin=subprocess.DEVNULL

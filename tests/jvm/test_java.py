@@ -42,6 +42,25 @@ def test_too_old_says_what_to_install(tmp_path: Path, says: str, version: str) -
     assert "17" in str(caught.value.hint)
 
 
+@pytest.mark.parametrize(
+    ("release", "version"),
+    [
+        (b'IMPLEMENTOR="x"\nJAVA_VERSION="21.0.2"\n', 21),
+        (b'JAVA_VERSION="1.8.0_292"', 8),
+        (b"MODULES=", 17),
+        (b"\xff", 17),
+    ],
+)
+def test_the_file_release_tells_the_version_and_java_without_it(tmp_path: Path, release: bytes, version: int) -> None:
+    fake_java(tmp_path / "bin", 'openjdk version "17.0.15"')
+    (tmp_path / "release").write_bytes(release)
+    if version < 17:
+        with pytest.raises(MachineError, match=f"Java {version} at .* is too old"):
+            find_java({"JAVA_HOME": str(tmp_path)})
+    else:
+        assert find_java({"JAVA_HOME": str(tmp_path)}).version == version
+
+
 def test_java_home_comes_before_the_path(tmp_path: Path) -> None:
     fake_java(tmp_path / "home" / "bin", 'openjdk version "21.0.1"')
     fake_java(tmp_path / "path", 'openjdk version "17.0.1"')
