@@ -33,7 +33,7 @@ from hybrid.lake.transaction import (
     refuse_columns,
 )
 from hybrid.lake.worker_files import WorkerFiles
-from hybrid.lake.worker_output import upload_rows
+from hybrid.lake.worker_output import write_rows
 from hybrid.runtime import durable
 from hybrid.store.mirror import mirror_at
 from hybrid.table.columns import SEGMENT
@@ -74,7 +74,7 @@ def _commit_in_log(
     """`commit_act` with an entry of ours."""
     log.require_columns(frame.dtypes)
     log.require_replaceable(replacing, planned)
-    adds = _write_files(frame, files.half) if files.store is None else upload_rows(frame, files, state.act.kind)
+    adds = write_rows(frame, files, state.act.kind)
     _refuse_outside(files.half, adds, replacing)
     failpoint(state.act.kind, "inside")
     try:
@@ -128,23 +128,6 @@ def _start(spark: SparkSession, half: Path) -> Any:
     jvm: Any = spark._jvm
     jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(spark._jsparkSession)
     return jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, str(half)).startTransaction()
-
-
-def _write_files(frame: DataFrame, half: Path) -> list[Mapping[str, Any]]:
-    """Write and sync files of rows by Delta's writer, in a transaction that is not committed. Returns their entries."""
-    spark = frame.sparkSession
-    jvm: Any = spark._jvm
-    no_options, no_constraints = jvm.scala.Option.empty(), jvm.PythonUtils.toSeq([])
-    try:
-        written = _start(spark, half).writeFiles(frame._jdf, no_options, False, no_constraints)
-    except Exception as error:
-        if is_schema_mismatch(error):
-            raise other_columns(half) from error
-        raise
-    actions = jvm.scala.jdk.javaapi.CollectionConverters.asJava(written)
-    entries = [json.loads(action.json()) for action in actions]
-    _store(half, _paths(half, entries))
-    return entries
 
 
 def _refuse_outside(half: Path, entries: Iterable[Mapping[str, Any]], replaced: Collection[str]) -> None:

@@ -34,7 +34,7 @@ def stored_rows(bench: CommitContext, half: HalfSnapshot, files: Sequence[DataFi
     """
     chosen = half.files if files is None else files
     if bench.has_shared_files and (len(chosen) > _LISTED_MAX or not _is_plain(half, chosen)):
-        return rows_by_delta(bench, half)
+        return bench.spark.read.format("delta").option("versionAsOf", half.version).load(str(half.path))
     if _needs_delta(half):
         raise changed_by_others(
             half.path, "it has mapped columns or deletion vectors, and Spark's workers do not see it"
@@ -49,17 +49,6 @@ def stored_rows(bench: CommitContext, half: HalfSnapshot, files: Sequence[DataFi
 def newest_rows(bench: CommitContext, path: Path) -> DataFrame:
     """All stored rows of the newest version of the half at `path`, as of this call."""
     return stored_rows(bench, open_half(path))
-
-
-def rows_by_delta(bench: CommitContext, half: HalfSnapshot, segments: Collection[str] | None = None) -> DataFrame:
-    """The stored rows of the half's version (of some segments), as Delta reads them; an error beyond its retention.
-
-    Workers that do not see the home read its files as Parquet.
-    """
-    if not bench.has_shared_files:
-        return stored_rows(bench, half) if segments is None else rows_in(bench, half, segments)
-    rows = bench.spark.read.format("delta").option("versionAsOf", half.version).load(str(half.path))
-    return rows if segments is None else _of(rows, segments)
 
 
 def rows_in(bench: CommitContext, half: HalfSnapshot, segments: Collection[str]) -> DataFrame:

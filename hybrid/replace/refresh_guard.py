@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from hybrid.errors import ConflictError, DataError
 from hybrid.lake.commit_context import CommitContext
-from hybrid.lake.half_frames import rows_by_delta
+from hybrid.lake.half_frames import rows_in
 from hybrid.lake.layout import quoted
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.workers import worker_fault
@@ -70,7 +70,7 @@ def _stale_then(
     from pyspark.errors import PySparkException
 
     try:
-        return _stale(rows_by_delta(bench, open_half(base.path, older.lineage.version_before), segments), refreshes)
+        return _stale(rows_in(bench, open_half(base.path, older.lineage.version_before), segments), refreshes)
     except (PySparkException, DataError) as error:
         fault = worker_fault(error)  # the store may have the rows, and only not give them now
         if fault is not None:

@@ -11,7 +11,7 @@ from hybrid.config.compaction_json import COMPACTION_TASK
 from hybrid.config.table_config import Half
 from hybrid.errors import ConflictError, DataError, NotFoundError
 from hybrid.lake.commit_context import new_act_id
-from hybrid.lake.half_frames import rows_by_delta, rows_in
+from hybrid.lake.half_frames import rows_in
 from hybrid.lake.layout import physical_columns, physical_ddl, quoted
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.log_entries import acts_between, has_entry, read_commit
@@ -252,7 +252,7 @@ def _old_rows(table: TableContext, path: Path, taken: _Taken) -> DataFrame:
     if missing:
         raise _expired(taken, f"data file {missing[0]} has been removed")
     try:
-        rows = rows_by_delta(table.bench, old, names)
+        rows = rows_in(table.bench, old, names)
         existing = set(rows.columns)  # a column may have been added or widened since
         return rows.select(
             *(

@@ -14,11 +14,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from hybrid.errors import ConflictError
+from hybrid.errors import ConflictError, DataError
 from hybrid.lake.commit_context import CommitContext
-from hybrid.lake.half_frames import stored_rows
+from hybrid.lake.half_frames import rows_in, stored_rows
 from hybrid.lake.layout import quoted
-from hybrid.lake.log import HalfSnapshot, lineage_acts, texts
+from hybrid.lake.log import HalfSnapshot, lineage_acts, open_half, texts
 from hybrid.table import columns
 from hybrid.table.lineage import MERGE
 from hybrid.table.upsert_order import REPLACEMENT_CONNECTOR
@@ -94,9 +94,9 @@ def _connectors_then(
     from pyspark.errors import PySparkException
 
     try:
-        then = bench.spark.read.format("delta").option("versionAsOf", version).load(str(offline.path))
-        rows = then.where(quoted(columns.SEGMENT).isin(segments)).select(columns.CONNECTOR).distinct().collect()
-    except PySparkException as error:
+        then = rows_in(bench, open_half(offline.path, version), segments)
+        rows = then.select(columns.CONNECTOR).distinct().collect()
+    except (PySparkException, DataError) as error:
         raise ConflictError(
             f"Segment '{segments[0]}' was replaced by '{entry}' so long ago that nobody can tell whose rows were in "
             "it: it cannot be refreshed. Nothing was changed.",

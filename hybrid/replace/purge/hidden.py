@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 from hybrid.config.table_config import Half
 from hybrid.lake.exact_decimals import with_exact_decimals
-from hybrid.lake.half_frames import rows_by_delta
+from hybrid.lake.half_frames import rows_in, stored_rows
 from hybrid.lake.layout import quoted
 from hybrid.lake.log import HalfSnapshot
 from hybrid.lake.spark_upsert_order import beats, best, key_struct
@@ -75,10 +75,8 @@ class Hidden:
         for half, names in matching.items():
             if not names:
                 continue
-            stored = rows_by_delta(self._scene.table.bench, self._halves[half])
-            rows = self.decided(half, stored.where(quoted(columns.SEGMENT).isin(list(names)))).where(
-                F.col(_MATCH) | F.col(GOES)
-            )
+            stored = rows_in(self._scene.table.bench, self._halves[half], names)
+            rows = self.decided(half, stored).where(F.col(_MATCH) | F.col(GOES))
             stays, marker = ~F.col(GOES), F.col(_MARKER)
             counted = (F.count_if(GOES), F.count_if(stays & ~marker), F.count_if(stays & marker))
             counts = rows.groupBy(columns.SEGMENT).agg(*counted).collect()
@@ -155,7 +153,7 @@ class Hidden:
         """All stored versions of a half, and whether the boundary shows them."""
         from pyspark.sql import functions as F
 
-        rows = rows_by_delta(self._scene.table.bench, self._halves[half]).where(
+        rows = stored_rows(self._scene.table.bench, self._halves[half]).where(
             columns.rows_sql(self._scene.table.name)
         )
         is_offline = half is Half.OFFLINE
