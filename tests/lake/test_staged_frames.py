@@ -22,7 +22,7 @@ from hybrid.lake.commit import commit_act
 from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.delta_errors import is_missing_file
 from hybrid.lake.file_frames import FrameFile, file_rows
-from hybrid.lake.half_frames import no_rows, rows_by_delta, stored_rows
+from hybrid.lake.half_frames import no_rows, rows_in, stored_rows
 from hybrid.lake.layout import TableLayout, physical_ddl
 from hybrid.lake.log import open_half
 from hybrid.lake.staged_frames import StagedPlace, remove_staged_files, stage_files, stage_frame, stage_segments
@@ -147,7 +147,7 @@ def test_one_segment_is_read_without_the_others(bench: CommitContext, writer: Wr
     for file in half.files:
         if file.segment != "b c":
             writer.mirror.client.delete(store_key(writer.mirror, Path(file.path)))
-    assert rows_by_delta(bench, half, ["b c"]).count() == 2
+    assert rows_in(bench, half, ["b c"]).count() == 2
 
 
 def test_files_of_older_columns_have_the_types_of_the_half(bench: CommitContext, writer: Writer, staging: Path) -> None:
