@@ -97,12 +97,12 @@ def pytest_configure(config: pytest.Config) -> None:
     unit_run.collect_garbage_seldom()
     unit_run.report_briefly(config)
     unit_run.end_quickly()
+    unit_run.leave_unsynced()
     if not config.getoption("--unit"):
         os.environ["JAVA_TOOL_OPTIONS"] = " ".join([*_java_options(), os.environ.get("JAVA_TOOL_OPTIONS", "")])
     elif not config.getoption("numprocesses", None):  # else the workers run the tests
         sys.addaudithook(_refuse_process)
         unit_run.share_what_is_opened()
-        unit_run.leave_unsynced()
         unit_run.leave_constants()
         settings.load_profile("unit")
         if (queue := config.getoption("--queue")) is not None:

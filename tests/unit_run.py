@@ -5,10 +5,11 @@
 - The garbage collector leaves out what the imports brought, and runs less often.
 - A worker of pytest-xdist reports a test by one message instead of five; each wakes the controller.
 - A worker ends without freeing what the operating system frees at once.
+- Nothing is synced to the device: a process that is killed loses nothing that it wrote. Recipes sync, as users do, and
+  so do tests that cut the power. Tests of syncing watch `os.fsync` and set it themselves.
 
 In `make unit` besides:
 
-- Nothing is synced to the device: no unit test cuts the power. Tests of syncing watch `os.fsync` and set it themselves.
 - Property tests try a part of their examples (`tests.examples`), and no constants of the source.
 """
 

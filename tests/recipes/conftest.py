@@ -41,6 +41,12 @@ class RecipeHome:
         return [one["name"] for one in self.run("segment", "list", "orders") if one["half"] == half]
 
 
+@pytest.fixture(autouse=True)
+def synced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Recipes write as users do: other tests leave files to the operating system."""
+    monkeypatch.setenv("HYBRID_DURABLE", "true")
+
+
 @pytest.fixture
 def dies(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], AbstractContextManager[None]]:
     """`dies("flow.commit.after@2")`: a command ends there, and the next one finds what it left.
