@@ -112,7 +112,7 @@ def segment_order(spec: TableSpec) -> list[Column]:
 
 
 def in_files(spec: TableSpec, frame: DataFrame) -> DataFrame:
-    """Rows arranged for Spark's writer, each segment as one sorted file. Ingestion and moves write their own files."""
+    """Rows arranged for a commit, each segment as one sorted file. Ingestion and moves write their own files."""
     return frame.repartition(SEGMENT).sortWithinPartitions(*segment_order(spec))
 
 
