@@ -30,7 +30,13 @@ def run_worker(
     shim = compile_shim(tmp_path)
     if shim is None:
         pytest.skip("no C compiler (cc) to build the shim that records fsync")
-    env = {**os.environ, "HYBRID_DURABLE": "true", **settings, "LD_PRELOAD": str(shim), "SYNC_RECORD": str(tmp_path / "syncs")}
+    env = {
+        **os.environ,
+        "HYBRID_DURABLE": "true",
+        **settings,
+        "LD_PRELOAD": str(shim),
+        "SYNC_RECORD": str(tmp_path / "syncs"),
+    }
     done = subprocess.run(
         [sys.executable, "-m", worker, str(tmp_path / "home"), json.dumps(commands)],
         env=env,

@@ -371,17 +371,21 @@ def test_a_foreign_removal_from_a_segment_of_any_name_is_noticed(half: Path, seg
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("segment", ["plain-1_x.y", *ODD_NAMES])
-def test_spark_reads_segments_of_any_name(half: Path, workbench: CommitContext, segment: str) -> None:
-    add(half, segment)
-    (file,) = open_half(half).files
-    assert file.segment == segment and Path(file.path).exists()
+def test_spark_reads_segments_of_any_name(half: Path, workbench: CommitContext) -> None:
+    names = sorted(["plain-1_x.y", *ODD_NAMES])
+    for name in names:
+        add(half, name)
+    assert segments(half) == names and all(Path(file.path).exists() for file in open_half(half).files)
     read = workbench.spark.read.format("delta").load(str(half))
-    assert [one[0] for one in read.select(SEGMENT).collect()] == [segment]
-    act = FileAct(half, "ingest", "second", COLUMNS, replacing={segment: open_half(half).files_of(segment)})
-    commit_files(workbench.spark, act, lambda: Written([], after(half)))
-    assert segments(half) == [] and read.count() == 0
-    assert log_entry(half, 1)["add"]["path"] == log_entry(half, 2)["remove"]["path"]
+    assert sorted(one[0] for one in read.select(SEGMENT).collect()) == names
+    added = {unquote(path): path for path in (log_entry(half, 1 + n)["add"]["path"] for n in range(len(names)))}
+    for name in names:
+        files = open_half(half).files_of(name)
+        act = FileAct(half, "ingest", f"without {name}", COLUMNS, replacing={name: files})
+        version = commit_files(workbench.spark, act, lambda: Written([], after(half)))
+        removed = log_entry(half, version)["remove"]["path"]
+        assert removed == added[unquote(removed)] and unquote(removed) in files, name
+    assert segments(half) == [] and workbench.spark.read.format("delta").load(str(half)).count() == 0
 
 
 @pytest.mark.spark
