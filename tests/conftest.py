@@ -35,8 +35,6 @@ os.environ.setdefault("HYBRID_PIPELINE_NICENESS", "0")
 # Each test has tables of its own: the session need not keep the logs and snapshots of a thousand others. It plans so
 # many statements that in a small heap a tenth of its time is garbage collection.
 _SESSION = {**INTERPRETED, "spark.databricks.delta.delta.log.cacheSize": "20", "spark.driver.memory": "2g"}
-import json as _json
-_SESSION.update(_json.loads(os.environ.get("XCONF","{}")))
 _product_configuration = lake_spark._configuration
 lake_spark._configuration = lambda settings: {**_product_configuration(settings), **_SESSION}
 

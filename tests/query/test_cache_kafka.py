@@ -7,11 +7,13 @@ import math
 import time
 from collections.abc import Callable, Hashable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from kafka import KafkaProducer
 
 from hybrid.config.table_config import Half, StreamConfig
 from hybrid.errors import StreamError
@@ -116,13 +118,15 @@ def _look_up_as_they_come(cache: Cache, broker: str, topic: str) -> None:
     followed = cache.if_followed("orders")
     assert followed is not None
     waited = 0
-    for number in range(1, 61):
-        produce(broker, topic, value(number))
-        awaited(lambda number=number: shown(cache, f"select count(*) from orders where order_id = {number}"), [1])
-        waited += followed.follower.rows.is_waiting
-        assert shown(cache, f"select count(*) from orders where order_id = {(number + 1) // 2}") == [1]
-        if number % 20 == 0:
-            assert shown(cache, "select count(*) from orders") == [number]
+    with closing(KafkaProducer(bootstrap_servers=broker)) as producer:
+        for number in range(1, 61):
+            producer.send(topic, value(number), partition=0)
+            producer.flush()
+            awaited(lambda number=number: shown(cache, f"select count(*) from orders where order_id = {number}"), [1])
+            waited += followed.follower.rows.is_waiting
+            assert shown(cache, f"select count(*) from orders where order_id = {(number + 1) // 2}") == [1]
+            if number % 20 == 0:
+                assert shown(cache, "select count(*) from orders") == [number]
     assert waited > 0
 
 
@@ -167,15 +171,13 @@ def test_rows_are_laid_anew_again_and_again_while_they_come(
     tuning = CacheTuning(
         rebuild_rows_min=50, rebuild_share=0.0, optimistic_gap_share=math.inf, optimistic_s_max=math.inf
     )
-    keys, count = 100, 12_000
+    keys, count = 100, 6_000
     spec = replace(orders_spec(upsert=upsert), stream=StreamConfig((topic,), "127.0.0.1:1"))
     table = Source.create(tmp_path, spec)
     table.brokers = broker
     cache = Cache(table, tmp_path, tuning=tuning)
 
     def send() -> None:
-        from kafka import KafkaProducer
-
         producer = KafkaProducer(bootstrap_servers=broker)
         for n in range(count):
             values = {"order_id": n % keys if upsert else n, "customer": "k", "amount": 1.0, "ts": n}

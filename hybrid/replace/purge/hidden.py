@@ -153,9 +153,7 @@ class Hidden:
         """All stored versions of a half, and whether the boundary shows them."""
         from pyspark.sql import functions as F
 
-        rows = stored_rows(self._scene.table.bench, self._halves[half]).where(
-            columns.rows_sql(self._scene.table.name)
-        )
+        rows = stored_rows(self._scene.table.bench, self._halves[half]).where(columns.rows_sql(self._scene.table.name))
         is_offline = half is Half.OFFLINE
         shown = visible_offline_sql(self._effective) if is_offline else visible_realtime_sql(self._effective)
         key, order = key_struct(self._scene.table.spec).alias(_KEY), self._order.alias(_ORDER)
