@@ -21,7 +21,7 @@ def setup(cli: Cli, verify: bool) -> None:
     from hybrid.lake.class_data_archive import ensure_archive
 
     refuse_server(cli, "hybrid setup", "Run it on the server's machine.", flag_only=True)
-    java = find_java()
+    java = find_java(starts_it=True)
     jars = ensure_jars(cli.progress, verify=verify)
     archive = ensure_archive(java, jars.spark, cli.progress)
     cli.emit(

@@ -43,7 +43,7 @@ def _check_settings(checkup: Checkup) -> None:
 
 def _check_java(checkup: Checkup) -> None:
     try:
-        find_java()
+        find_java(starts_it=True)
     except MachineError as error:
         checkup.found(Severity.ERROR, "java", f"{error} Queries work without; operations do not.", hint=error.hint)
 

@@ -28,14 +28,19 @@ class Java:
     home: Path
 
 
-def find_java(environ: Mapping[str, str] | None = None) -> Java:
-    """The Java of `JAVA_HOME`, else of the PATH.
+def find_java(environ: Mapping[str, str] | None = None, *, starts_it: bool = False) -> Java:
+    """The Java of `JAVA_HOME`, else of the PATH. `starts_it`: its version is asked for, which shows that it starts.
+
+    Otherwise the file `release`, which every JDK since 8 has in its folder, tells the version where it can: starting
+    Java takes a third of a second of processor time, for each process of ours.
 
     Raises MachineError, with what to install, when it is missing, does not start, or is older than 17.
     """
     env = os.environ if environ is None else environ
     executable = _candidate(env)
-    version = _released_version(executable) or _printed_version(executable)
+    version = None if starts_it else _released_version(executable)
+    if version is None:
+        version = _printed_version(executable)
     if version < JAVA_MIN:
         raise MachineError(
             f"Java {version} at {executable} is too old: hybrid needs Java {JAVA_MIN} or newer.", hint=_install_hint()
@@ -63,11 +68,9 @@ def _candidate(env: Mapping[str, str]) -> Path:
 
 
 def _released_version(executable: Path) -> int | None:
-    """The major version by the file `release` of the Java's folder. None without one.
-
-    Every JDK since 8 has that file. Starting Java to ask it takes a third of a second of processor time, for each
-    process of ours.
-    """
+    """The major version by the file `release` of the Java's folder. None without one, or when it may not be started."""
+    if not os.access(executable, os.X_OK):
+        return None
     home = executable.resolve().parent.parent
     try:
         match = re.search(r'^JAVA_VERSION="(?:1\.)?(\d+)', (home / "release").read_text(encoding="utf-8"), re.MULTILINE)

@@ -53,6 +53,9 @@ def commit_act(
 ) -> int:
     """Append `frame`, or replace the segments `replacing` by it, and make `state` the half's state.
 
+    In each task of the frame the rows of a segment follow each other: each run of them becomes a file, in its order.
+    Sorting here would undo the order within segments.
+
     Call it under the half's lock. `files` is the half as workers write to it, and `planned` the Delta version that the
     operation was planned on. Returns the version of the commit. Raises OvertakenError when another operation committed
     first, and ConflictError when the half's columns have changed. Nothing was changed then.

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
+from hybrid.errors import ConflictError, DataError
+from hybrid.lake.delta_errors import is_missing_file
 from hybrid.lake.file_frames import FrameFile, file_rows
 from hybrid.lake.layout import quoted
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.log_entries import DataFile
 from hybrid.lake.spark_paths import has_pattern
 from hybrid.lake.transaction import changed_by_others
+from hybrid.lake.workers import worker_fault
 from hybrid.table.columns import SEGMENT
 
 if TYPE_CHECKING:
@@ -54,6 +58,25 @@ def newest_rows(bench: CommitContext, path: Path) -> DataFrame:
 def rows_in(bench: CommitContext, half: HalfSnapshot, segments: Collection[str]) -> DataFrame:
     """The stored rows of some segments of the half's version."""
     return _of(stored_rows(bench, half, [file for file in half.files if file.segment in segments]), segments)
+
+
+@contextmanager
+def refused_when_gone(refusal: ConflictError) -> Iterator[None]:
+    """Raise `refusal` when rows of an old version, read in this context, are no longer retained.
+
+    A fault of the store is raised as itself: it may have the rows, and only not give them now.
+    """
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except Exception as error:  # a file that goes while it is read is an error of py4j
+        fault = worker_fault(error)
+        if fault is not None:
+            raise fault from error
+        if isinstance(error, (PySparkException, DataError)) or is_missing_file(error):
+            raise refusal from error
+        raise
 
 
 def no_rows(bench: CommitContext, half: HalfSnapshot) -> DataFrame:

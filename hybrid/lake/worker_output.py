@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from hybrid.lake.layout import indexed_columns, quoted
+from hybrid.lake.layout import indexed_columns
 from hybrid.lake.log import open_half
 from hybrid.lake.spark_connect import server_faults
 from hybrid.lake.worker_files import WorkerFiles, bring_uploaded
@@ -25,15 +25,16 @@ RESULT_DDL = "result string, stopped string"
 
 
 def write_rows(frame: DataFrame, files: WorkerFiles, kind: str) -> list[Mapping[str, Any]]:
-    """Let workers write the rows of a frame as files of a half, one per segment and task. Returns their log entries.
+    """Let workers write the rows of a frame as files of a half, in their order. Returns their log entries.
 
-    They are for an operation of that kind, which commits them. After an error none of them is in the half.
+    In each task the rows of a segment follow each other. They are for an operation of that kind, which commits them.
+    After an error none of them is in the half.
     """
     half = files.half
     statistics = [name for name in indexed_columns(open_half(half).properties) if name in frame.columns]
     token = f"{kind}-{uuid.uuid4().hex[:16]}"  # files of an earlier attempt may be in the half's log
     try:
-        entries = write_segments(frame.sortWithinPartitions(quoted(SEGMENT)), files, token, statistics)
+        entries = write_segments(frame, files, token, statistics)
         if files.store is not None:
             bring_uploaded(half, entries)
         durable.sync_folders([half / unquote(entry["add"]["path"]) for entry in entries], half)

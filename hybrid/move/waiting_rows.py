@@ -112,13 +112,13 @@ class Count:
 def count_by(spark: SparkSession | None, rows: FileRows, *terms: str) -> list[Count]:
     """Count rows by SQL terms that are whole numbers.
 
-    A single part is counted in this process: that takes milliseconds, and a job of Spark's a tenth of a second.
+    Few rows are counted in this process: that takes milliseconds, and a job of Spark's a tenth of a second.
     """
     if not rows.files:
         return []
     parts = _parts(rows.files, parallelism(spark))
-    workers = spark if len(parts) > 1 else None
-    limits = TaskLimits.of(workers)
+    limits = TaskLimits.of(spark)
+    workers = spark if rows.rows_max > _COUNTED_ROWS else None
 
     def work(number: int) -> Iterator[str]:
         time = columns.TIME

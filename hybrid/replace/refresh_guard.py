@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from hybrid.errors import ConflictError, DataError
+from hybrid.errors import ConflictError
 from hybrid.lake.commit_context import CommitContext
-from hybrid.lake.half_frames import rows_in
+from hybrid.lake.half_frames import refused_when_gone, rows_in
 from hybrid.lake.layout import quoted
 from hybrid.lake.log import HalfSnapshot, open_half
-from hybrid.lake.workers import worker_fault
 from hybrid.replace.lineage import ReplacementEntry
 from hybrid.table import columns
 from hybrid.table.lineage import MERGE
@@ -67,19 +66,13 @@ def _stale_then(
     bench: CommitContext, base: HalfSnapshot, older: ReplacementEntry, segments: set[str], refreshes: Mapping[str, int]
 ) -> list[str]:
     """`_stale` on segments as of before an older entry. ConflictError when that version is no longer retained."""
-    from pyspark.errors import PySparkException
-
-    try:
+    refusal = ConflictError(
+        f"What '{older.id}' replaced is not kept any more, and flows of this table were refreshed: nobody can tell "
+        "whether the rows would be there twice. Nothing was changed.",
+        hint="Correct what the table holds: hybrid job run",
+    )
+    with refused_when_gone(refusal):
         return _stale(rows_in(bench, open_half(base.path, older.lineage.version_before), segments), refreshes)
-    except (PySparkException, DataError) as error:
-        fault = worker_fault(error)  # the store may have the rows, and only not give them now
-        if fault is not None:
-            raise fault from error
-        raise ConflictError(
-            f"What '{older.id}' replaced is not kept any more, and flows of this table were refreshed: nobody can tell "
-            "whether the rows would be there twice. Nothing was changed.",
-            hint="Correct what the table holds: hybrid job run",
-        ) from error
 
 
 def _stale(rows: DataFrame, refreshes: Mapping[str, int]) -> list[str]:

@@ -61,6 +61,17 @@ def test_the_file_release_tells_the_version_and_java_without_it(tmp_path: Path, 
         assert find_java({"JAVA_HOME": str(tmp_path)}).version == version
 
 
+def test_a_java_that_does_not_start_is_found_by_starting_it(tmp_path: Path) -> None:
+    script = fake_java(tmp_path / "bin", "no such library", exit_code=127)
+    (tmp_path / "release").write_text('JAVA_VERSION="17.0.15"')
+    assert find_java({"JAVA_HOME": str(tmp_path)}).version == 17
+    with pytest.raises(MachineError, match="does not say its version: no such library"):
+        find_java({"JAVA_HOME": str(tmp_path)}, starts_it=True)
+    script.chmod(0o644)
+    with pytest.raises(MachineError, match="does not start"):
+        find_java({"JAVA_HOME": str(tmp_path)})
+
+
 def test_java_home_comes_before_the_path(tmp_path: Path) -> None:
     fake_java(tmp_path / "home" / "bin", 'openjdk version "21.0.1"')
     fake_java(tmp_path / "path", 'openjdk version "17.0.1"')

@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from hybrid.errors import ConflictError, DataError
+from hybrid.errors import ConflictError
 from hybrid.lake.commit_context import CommitContext
-from hybrid.lake.half_frames import rows_in, stored_rows
+from hybrid.lake.half_frames import refused_when_gone, rows_in, stored_rows
 from hybrid.lake.layout import quoted
 from hybrid.lake.log import HalfSnapshot, lineage_acts, open_half, texts
 from hybrid.table import columns
@@ -91,15 +91,11 @@ def _connectors_then(
     bench: CommitContext, offline: HalfSnapshot, version: int, segments: list[str], entry: str
 ) -> set[str]:
     """The connectors of segments' rows at an old version. ConflictError when that is no longer retained."""
-    from pyspark.errors import PySparkException
-
-    try:
+    refusal = ConflictError(
+        f"Segment '{segments[0]}' was replaced by '{entry}' so long ago that nobody can tell whose rows were in it: it "
+        "cannot be refreshed. Nothing was changed.",
+        hint="Load into a new table.",
+    )
+    with refused_when_gone(refusal):
         then = rows_in(bench, open_half(offline.path, version), segments)
-        rows = then.select(columns.CONNECTOR).distinct().collect()
-    except (PySparkException, DataError) as error:
-        raise ConflictError(
-            f"Segment '{segments[0]}' was replaced by '{entry}' so long ago that nobody can tell whose rows were in "
-            "it: it cannot be refreshed. Nothing was changed.",
-            hint="Load into a new table.",
-        ) from error
-    return {row[0] for row in rows}
+        return {row[0] for row in then.select(columns.CONNECTOR).distinct().collect()}

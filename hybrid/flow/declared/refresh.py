@@ -67,7 +67,9 @@ def _without(table: TableContext, realtime: HalfSnapshot, flows: set[str]) -> tu
     places = sorted({segment for segment, connector in pairs if connector in flows})
     stored_columns = [quoted(name) for name, _ in physical_columns(table.spec, Half.REALTIME)]
     rows = stored.where(quoted(columns.SEGMENT).isin(places)).select(*stored_columns)
-    return places, rows.where(~quoted(columns.CONNECTOR).isin(sorted(flows))).repartition(columns.SEGMENT)
+    kept = rows.where(~quoted(columns.CONNECTOR).isin(sorted(flows)))
+    arrival = (columns.SEGMENT, columns.EPOCH, columns.PARTITION, columns.OFFSET)
+    return places, kept.repartition(columns.SEGMENT).sortWithinPartitions(*(quoted(name) for name in arrival))
 
 
 def uncleared(realtime: RealtimeState, offline: OfflineState) -> list[str]:
