@@ -54,6 +54,8 @@ settings.register_profile("unit", settings.get_profile("any machine"), max_examp
 # What a test takes, in seconds, by its marks: enough to put the long files first. Slow ones with a process are longer.
 _SECONDS = {"slow": 1.0, "spark": 5.0, "kafka": 4.0, "process": 3.0, "browser": 2.0}
 _SLOW_WITH_PROCESS = 20.0
+# What is allowed more time than others takes more: this part of its limit.
+_OF_TIMEOUT = 0.1
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -147,6 +149,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         names = marks[item]
         marked = sum(_SECONDS.get(name, 0.0) for name in names)
         more = _SLOW_WITH_PROCESS if "slow" in names and not names.isdisjoint(_WITH_PROCESS) else 0.0
+        limit = item.get_closest_marker("timeout")
+        more += _OF_TIMEOUT * limit.args[0] if limit is not None and limit.args else 0.0
         seconds[item.path] = seconds.get(item.path, 0.0) + marked + more + 0.03
     place = {path: number for number, path in enumerate(seconds)}
     items.sort(key=lambda item: (-seconds[item.path], place[item.path]))
