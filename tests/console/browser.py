@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from hybrid.kafka.topics import produce
+from tests.console.contexts import SharedContexts
 from tests.serve.orders import create_orders
 from tests.serve.server import READY_S, Server
 
@@ -51,6 +52,7 @@ class LiveConsole:
 
     def __init__(self, server: Server, broker: str, browser: Browser) -> None:
         self.server, self.broker, self._browser = server, broker, browser
+        self._contexts = SharedContexts(browser)
         self.url = server.url
 
     def create_orders(self, name: str, events: int = 14, partitions: int = 1, segment_rows: int = 5) -> str:
@@ -85,36 +87,44 @@ class LiveConsole:
         cookies: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
         loses_server: bool = False,
+        own_context: bool = False,
     ) -> Iterator[Page]:
-        """A page in a browser of its own. At its end nothing has violated the policy, failed, or left the host.
+        """A page that knows nothing of others. At its end nothing has violated the policy, failed, or left the host.
 
-        `loses_server`: requests fail, which the browser's console may tell.
+        `loses_server`: requests fail, which the browser's console may tell. `own_context`: its clock is set, which
+        belongs to the context.
         """
-        width, height = size
-        context = self._browser.new_context(
-            viewport={"width": width, "height": height},
-            color_scheme=scheme,
-            reduced_motion="reduce",
-            extra_http_headers=dict(headers or {}),
-        )
-        context.add_init_script(_VIOLATIONS)
-        for name, value in (cookies or {}).items():
-            context.add_cookies([{"name": name, "value": value, "url": self.url}])
-        page, errors, requests = context.new_page(), list[str](), list[str]()
-        page.on("console", lambda line: errors.append(line.text) if line.type == "error" else None)
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        page.on("request", lambda request: requests.append(request.url))
+        contexts = SharedContexts(self._browser) if own_context else self._contexts
+        page = contexts.new_page(self.url, reduced_motion="reduce")
         try:
+            page.add_init_script(_VIOLATIONS)
+            page.set_viewport_size({"width": size[0], "height": size[1]})
+            page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+            page.set_extra_http_headers(dict(headers or {}))
+            for name, value in (cookies or {}).items():
+                page.context.add_cookies([{"name": name, "value": value, "url": self.url}])
+            errors, requests = list[str](), list[str]()
+            page.on("console", lambda line: errors.append(line.text) if line.type == "error" else None)
+            page.on("pageerror", lambda error: errors.append(str(error)))
+            page.on("request", lambda request: requests.append(request.url))
             page.goto(self.url + path)
             yield page
-            assert page.evaluate("window.__violations") == []
-            assert page.evaluate("window.__injected === undefined"), "text of users ran as a script"
+            check_unhurt(page)
             assert loses_server or [error for error in errors if not error.startswith(_EXPECTED)] == []
             host = urlsplit(self.url).netloc
             foreign = [url for url in requests if urlsplit(url).scheme not in {"data", "blob"}]
             assert [url for url in foreign if urlsplit(url).netloc != host] == []
         finally:
-            context.close()
+            if own_context:
+                page.context.close()
+            else:
+                contexts.leave([page])
+
+
+def check_unhurt(page: Page) -> None:
+    """Nothing has violated the policy of this document, and no text of a user ran in it."""
+    assert page.evaluate("window.__violations") == []
+    assert page.evaluate("window.__injected === undefined"), "text of users ran as a script"
 
 
 def axe_violations(page: Page) -> list[str]:

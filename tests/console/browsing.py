@@ -5,27 +5,25 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import urlsplit
 
+from tests.console.contexts import SharedContexts
+
 
 class Browsing:
-    """Opens pages of a browser, each in a context of its own. `problems` are what must not happen."""
+    """Opens pages, in contexts that are shared. `problems` are what must not happen."""
 
-    def __init__(self, browser: Any) -> None:
-        self._browser, self._contexts = browser, list[Any]()
+    def __init__(self, contexts: SharedContexts) -> None:
+        self._contexts, self._pages = contexts, list[Any]()
         self.problems: list[str] = []
 
     def open(
         self, url: str, *, scheme: str = "light", width: int = 1280, scripts: bool = True, for_axe: bool = False
     ) -> Any:
         """A page at an address. `for_axe`: without the policy, which forbids what axe injects."""
-        context = self._browser.new_context(
-            color_scheme=scheme,
-            viewport={"width": width, "height": 900},
-            java_script_enabled=scripts,
-            bypass_csp=for_axe,
-        )
-        context.grant_permissions(["clipboard-read", "clipboard-write"])
-        self._contexts.append(context)
-        page = context.new_page()
+        allowed = ("clipboard-read", "clipboard-write")
+        page = self._contexts.new_page(url, java_script_enabled=scripts, bypass_csp=for_axe, permissions=allowed)
+        self._pages.append(page)
+        page.set_viewport_size({"width": width, "height": 900})
+        page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
         page.set_default_timeout(10_000)
         host = urlsplit(url).netloc
         page.on("request", lambda request: self._watch(request.url, host))
@@ -36,8 +34,7 @@ class Browsing:
 
     def close(self) -> None:
         """Closes the pages."""
-        for context in self._contexts:
-            context.close()
+        self._contexts.leave(self._pages)
 
     def _watch(self, url: str, host: str) -> None:
         parts = urlsplit(url)

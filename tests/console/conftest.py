@@ -10,6 +10,7 @@ import pytest
 
 from tests.console.browser import CHROMIUM, LiveConsole
 from tests.console.browsing import Browsing
+from tests.console.contexts import SharedContexts
 from tests.serve.app import App, lay_orders
 from tests.serve.server import Server
 
@@ -43,15 +44,21 @@ def chromium() -> Iterator[Browser]:
         pytest.skip("Chromium is missing: apt-get install chromium")
     playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
     with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--process-per-site"])
         yield browser
         browser.close()
 
 
+@pytest.fixture(scope="module")
+def contexts(chromium: Browser) -> SharedContexts:
+    """The contexts of the pages that `browsing` opens."""
+    return SharedContexts(chromium)
+
+
 @pytest.fixture
-def browsing(chromium: Browser) -> Iterator[Browsing]:
+def browsing(contexts: SharedContexts) -> Iterator[Browsing]:
     """Opens pages; at the end none may have had a problem."""
-    made = Browsing(chromium)
+    made = Browsing(contexts)
     yield made
     made.close()
     if made.problems:

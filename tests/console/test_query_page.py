@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -14,7 +15,7 @@ import pytest
 
 from tests.console.browser import axe_violations
 from tests.console.browsing import Browsing
-from tests.serve.app import App
+from tests.serve.app import App, lay_orders
 from tests.serve.test_queries import SLOW
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -23,6 +24,15 @@ u as (select 100 * a.n + b.n + 1 as n from t a, t b)
 select n, n * 1.5 as half, case when n % 3 = 0 then null else concat('row ', n) end as word
 from u order by n limit 20000"""
 EVIL = '<img src=x onerror="window.hacked=1">'
+
+
+@pytest.fixture(scope="module")
+def orders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
+    """One application for all tests: statements change nothing, and the browser knows its scripts."""
+    made = App(tmp_path_factory.mktemp("query") / "home")
+    lay_orders(made.home)
+    yield made
+    made.close()
 
 
 @pytest.fixture

@@ -1,9 +1,6 @@
 """The lineitem recipe: history from a Delta table, then Kafka from offset 42, in both published spellings."""
 
 import os
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +8,7 @@ import pytest
 from hybrid.kafka.topics import TopicRecord, create_topic, produce
 from tests.recipes.conftest import RecipeHome
 from tests.recipes.lineitems import comments, lineitems, message, write_history
+from tests.shared_jvm import die_at
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 DATA = Path(__file__).resolve().parents[2] / "data" / "lineitem"
@@ -54,18 +52,18 @@ def put(broker, topic, verb, rows, partition=0):
     produce(broker, topic, [TopicRecord(message(verb, row), partition=partition) for row in rows])
 
 
-@pytest.mark.parametrize("file", ["lineitem.sql", "lineitem_offsets.sql"])
-def test_history_then_live_rows_then_deletes(home, broker, topic, tmp_path, file):
+def load(home, broker, topic, folder, file):
+    """Creates the table of a spelling, loads history and what the topic has beside it; the rows of both."""
     history, late = lineitems(ROWS), lineitems(10, ROWS)
-    write_history(tmp_path / "history", history, 4)
+    write_history(folder / "history", history, 4)
     put(broker, topic, "insert", history[-OLD:] + late)
     if file == "lineitem.sql":  # it names the topic in a list, and again where it starts
         more = [f'/connectors/{LIVE}/transport/config/topics=["{topic}"]', f"start_from/0/topic={topic}"]
         more[1] = f"/connectors/{LIVE}/transport/config/start_from/0/topic={topic}"
-        changes = [word for change in (sets(topic, tmp_path / "history")[0], *more) for word in ("--set", change)]
+        changes = [word for change in (sets(topic, folder / "history")[0], *more) for word in ("--set", change)]
         home.run("table", "create", "-f", str(DATA / file), "--kafka", broker, *changes)
     else:
-        create(home, broker, topic, tmp_path / "history", file)
+        create(home, broker, topic, folder / "history", file)
     assert states(home) == {HISTORICAL: "RUNNING", LIVE: "WAITING"}
     assert seen(home) == [], "neither history nor the topic is shown before it is its turn"
 
@@ -75,7 +73,15 @@ def test_history_then_live_rows_then_deletes(home, broker, topic, tmp_path, file
     figures = {one["name"]: one for one in home.run("connector", "list", "lineitem")}
     assert figures[HISTORICAL]["records"] == ROWS and figures[HISTORICAL]["end_of_input"]
     assert figures[LIVE]["records"] == 10 and figures[LIVE]["lag"] == 0 and not figures[LIVE]["end_of_input"]
+    return history, late
 
+
+def test_history_then_live_rows(home, broker, topic, tmp_path):
+    load(home, broker, topic, tmp_path, "lineitem.sql")
+
+
+def test_history_then_live_rows_then_deletes(home, broker, topic, tmp_path):
+    history, late = load(home, broker, topic, tmp_path, "lineitem_offsets.sql")
     totals = home.rows("select sum(l_quantity), min(L_SHIPDATE), max(l_shipmode) from lineitem")[0]
     assert float(totals["sum(l_quantity)"]) == sum(row["L_QUANTITY"] for row in history + late)
     assert totals["min(L_SHIPDATE)"] == min(row["L_SHIPDATE"] for row in history + late).isoformat()
@@ -183,7 +189,7 @@ def test_a_gap_and_an_overlap_are_said_before_anything_is_loaded(home, broker, t
 
 @pytest.mark.slow
 @pytest.mark.timeout(400)
-def test_kills_in_the_middle_of_history_and_of_live(home, broker, tmp_path, dies):
+def test_kills_in_the_middle_of_history_and_of_live(home, broker, tmp_path, dies, workbench):
     """Three partitions; the process dies at every point of both kinds of commit, first by kill -9, and starts again."""
     topic = f"li-{os.urandom(4).hex()}"
     create_topic(broker, topic, partitions=3)
@@ -193,10 +199,8 @@ def test_kills_in_the_middle_of_history_and_of_live(home, broker, tmp_path, dies
         put(broker, topic, "insert", live[partition::3], partition)
     config = f"/connectors/{LIVE}/transport/config"
     create(home, broker, topic, tmp_path / "history", more=[f'{config}/start_from={{"offsets":[0,0,0]}}'])
-    command = [sys.executable, "-m", "hybrid.cli", "--home", str(home.home), "ingest", "lineitem", "--until-caught-up"]
-    environment = {**os.environ, "HYBRID_FAILPOINT": "history.commit.inside"}
-    died = subprocess.run(command, env=environment, capture_output=True, text=True)
-    assert died.returncode == -signal.SIGKILL, died.stderr
+    words = (str(home.home), "ingest", "lineitem", "--until-caught-up")
+    die_at("history.commit.inside", workbench, "tests.recipes.killed_command", *words)
     check_no_row_twice(home, history + live)
     for point in ("history.commit.after", "start.commit.before", "ingest.commit.inside"):
         with dies(point):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from hybrid.errors import DataError, NotFoundError, SpecError
 from hybrid.flow.declared.convert import union_all
+from hybrid.flow.declared.inference import InferredColumns
 from hybrid.flow.declared.listing import SourceFile, list_files, next_files
 from hybrid.flow.declared.options import DeclaredFileSource
 from hybrid.flow.declared.processed_files import changed_since
@@ -37,6 +38,7 @@ class Bound:
 
     flow: str
     spark: SparkSession
+    inferred: InferredColumns = field(default_factory=InferredColumns)
     files: list[SourceFile] = field(default_factory=list)
     rejected_frames: list[DataFrame] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -51,7 +53,7 @@ class Bound:
 
     def _loaded(self, source: DeclaredFileSource, files: Sequence[SourceFile], known: StructType | None) -> Loaded:
         self.warnings += source.warnings
-        loaded = load_files(self.spark, source, files, known)
+        loaded = load_files(self.spark, source, files, known, self.inferred)
         self.warnings += loaded.warnings
         if source.format == "csv" and source.schema is None and "header" not in source.reader:
             self.unnamed = source

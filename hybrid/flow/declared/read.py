@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from hybrid.errors import DataError
 from hybrid.flow.declared.csvreader import CsvReader
 from hybrid.flow.declared.evolve import merged, new_fields, top_level
+from hybrid.flow.declared.inference import InferredColumns
 from hybrid.flow.declared.listing import SourceFile
 from hybrid.flow.declared.options import DeclaredFileSource, Evolution
 from hybrid.flow.declared.reader import (
@@ -57,15 +58,21 @@ class Loaded:
 
 
 def load_files(
-    spark: SparkSession, source: DeclaredFileSource, files: Sequence[SourceFile], known: StructType | None
+    spark: SparkSession,
+    source: DeclaredFileSource,
+    files: Sequence[SourceFile],
+    known: StructType | None,
+    columns_of: InferredColumns | None = None,
 ) -> Loaded:
     """Reads exactly these files. `known` are the columns that the source has had so far.
+
+    `columns_of` knows the columns of files that were inferred already.
 
     DataError when no line can be read, and when a mode stops the flow at new columns.
     """
     reader = _READERS[source.format](spark, source, files)
     declared = reader.parsed(source.schema) if source.schema is not None else None
-    inferred = reader.inferred()
+    inferred = (columns_of or InferredColumns()).of(source, files, reader.inferred)
     before = declared if declared is not None else known
     if before is not None and declared is not None:
         before = merged(before, reader.partitions(inferred), None, Evolution.ADD)

@@ -136,7 +136,7 @@ class FlowRun:
 
     def _load(self, state: FlowState) -> FlowReport:
         self.bench.progress.say(f"{self.flow.name}: loading.")
-        bound = OnceBinding(self.flow.name, self.bench.spark)
+        bound = OnceBinding(self.flow.name, self.bench.spark, self.session.inferred)
         frame = self._call(bound)
         if frame.isStreaming:
             raise SpecError(f"Flow '{self.flow.name}' is once and returns a streaming frame.")
@@ -167,7 +167,9 @@ class FlowRun:
             if ledger is None:
                 refresh = before.refresh if before else 0
                 ledger = read_ledger(snapshot, self.flow.target, self.flow.name, refresh)
-            bound = StreamBinding(self.flow.name, self.bench.spark, ledger=ledger, known=_schema(before))
+            bound = StreamBinding(
+                self.flow.name, self.bench.spark, self.session.inferred, ledger=ledger, known=_schema(before)
+            )
             try:
                 staged = self._batch(bound, before)
             except NothingNew as nothing:

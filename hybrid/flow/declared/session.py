@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from hybrid.errors import SpecError, UsageError, suggestion
+from hybrid.flow.declared.inference import InferredColumns
 from hybrid.flow.declared.model import Declaration
 from hybrid.flow.declared.options import DeclaredFileSource
 from hybrid.runtime.sentence_repr import shown_as
@@ -30,12 +31,13 @@ class Binding(Protocol):
 @shown_as("{0.declaration.source}")
 @dataclass
 class FlowSession:
-    """One run of a flow file. `used` are the variables that the file has read."""
+    """One run of a flow file. `used` are the variables that the file has read, `inferred` the columns of its files."""
 
     declaration: Declaration
     variables: Mapping[str, str]
     start_spark: Callable[[], SparkSession]
     used: set[str] = field(default_factory=set)
+    inferred: InferredColumns = field(default_factory=InferredColumns)
 
     def variable(self, name: str) -> str | None:
         """A --var by its name, or None; it counts as used."""

@@ -14,6 +14,7 @@ from hybrid.lake.spark_paths import literal_paths
 from hybrid.table import columns
 
 if TYPE_CHECKING:
+    import pyarrow.parquet as pq
     from pyspark.sql import Column, DataFrame, SparkSession
 
 # A row's position in the staged files: the part, and its place in it. Together they number rows without gaps.
@@ -61,14 +62,43 @@ def stage_rows(
     )
     numbered.write.parquet(str(folder))
     staged = spark.read.schema(numbered.schema).parquet(*literal_paths([str(folder)]))
-    bad = F.sum(quoted(columns.REASON).isNotNull().cast("bigint"))
-    counts = {row[0]: (row[1], row[2]) for row in staged.groupBy(_PART).agg(F.count("*"), bad).collect()}
+    counts = _counts(folder)
     parts = sorted(counts)
     starts = dict(zip(parts, accumulate((counts[part][0] for part in parts), initial=0), strict=False))
     refused = sum(count for _, count in counts.values())
     offset = _start(starts) + quoted(_PLACE)
     result = staged.withColumn(columns.OFFSET, offset.cast("bigint")).drop(_PART, _PLACE)
     return StagedStream(result, sum(count for count, _ in counts.values()) - refused, refused)
+
+
+def _counts(folder: Path) -> dict[int, tuple[int, int]]:
+    """How many rows each part of the staged files has, and how many of them are rejected.
+
+    Their footers say it, mostly: a query of Spark takes longer than to stage few rows.
+    """
+    import pyarrow.parquet as pq
+
+    counts: dict[int, tuple[int, int]] = {}
+    for path in folder.glob("*.parquet"):
+        with pq.ParquetFile(path) as file:
+            if file.metadata.num_rows:
+                part = next(file.iter_batches(1, columns=[_PART])).column(0)[0].as_py()
+                rows, rejected = counts.get(part, (0, 0))
+                counts[part] = (rows + file.metadata.num_rows, rejected + _rejected_in(file))
+    return counts
+
+
+def _rejected_in(file: pq.ParquetFile) -> int:
+    """How many rows have a reason. Without statistics, as where reasons are long, the column is read."""
+    place = next(leaf for leaf in range(len(file.schema)) if file.schema.column(leaf).path == columns.REASON)
+    rejected: int = file.metadata.num_rows
+    for number in range(file.num_row_groups):
+        statistics = file.metadata.row_group(number).column(place).statistics
+        if statistics is not None and statistics.has_null_count:
+            rejected -= statistics.null_count
+        else:
+            rejected -= file.read_row_group(number, columns=[columns.REASON]).column(0).null_count
+    return rejected
 
 
 def _start(starts: dict[int, int]) -> Column:

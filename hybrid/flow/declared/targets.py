@@ -148,7 +148,8 @@ def _given(bench: CommitContext, table: FlowTable) -> list[ColumnType]:
 
 def _columns_of(bench: CommitContext, session: FlowSession, flow: Flow) -> list[ColumnType]:
     """The columns of a flow's first rows."""
-    binding = OnceBinding(flow.name, bench.spark) if flow.once else StreamBinding(flow.name, bench.spark)
+    words = flow.name, bench.spark, session.inferred
+    binding = OnceBinding(*words) if flow.once else StreamBinding(*words)
     with in_session(session, binding):
         columns = column_types(frame_of(flow, flow.query()).schema)
     refuse_unnamed(binding, [column.name for column in columns])
