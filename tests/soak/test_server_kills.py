@@ -32,8 +32,8 @@ from tests.soak.served import (
     producing,
 )
 
-# Three kills of this seed are what no other test kills: serve with the pipeline, the JVM under load, serve with the query
-# process. tests/serve/test_processes.py has the others, test_backlog_kills.py the pipeline and the query process.
+# Three kills of this seed are what no other test kills: serve with the pipeline, the JVM under load, serve with the
+# query process. tests/serve/test_processes.py has the others, test_backlog_kills.py the pipeline and the query process.
 KILLS = int(os.environ.get("HYBRID_KILLS", "3"))
 SEED = int(os.environ.get("HYBRID_KILLS_SEED", "0"))
 IS_SHORT = KILLS < 10
