@@ -44,6 +44,7 @@ _FORKS.set_forkserver_preload(
         "tests.replace.crashing_worker",
         "tests.replace.purge.killed_worker",
         "tests.soak.frozen_worker",
+        "tests.soak.worker",
     ]
 )
 
@@ -131,10 +132,15 @@ def session_of_dying(settings: lake_spark.SparkSettings) -> Callable[[], SparkSe
 
     Call it before anything is done.
     """
-    if _PORT not in os.environ:
+    if not has_lent_jvm():
         return lambda: lake_spark.spark_session(settings)
     _name_no_jvm()
     return _lent_session
+
+
+def has_lent_jvm() -> bool:
+    """Whether this process is one of those that are forked here."""
+    return _PORT in os.environ
 
 
 def borrow_session() -> SparkSession:

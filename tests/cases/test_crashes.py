@@ -24,8 +24,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
 FLUSH_MS = 60_000
 NOW = 10 * HOUR
-# This process starts as the product does, and leaves an orphaned JVM, which whoever comes next ends. Those that die in
-# an ingestion, a replacement and a boundary are in tests/soak/test_crash.py.
+# This process starts as the product does, and leaves an orphaned JVM, which whoever comes next ends. One that dies in
+# an ingestion is in tests/soak/test_crash.py.
 ORPHANING = ("move.commit.inside",)
 
 
