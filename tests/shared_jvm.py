@@ -53,7 +53,7 @@ def die_at(failpoint: str, workbench: CommitContext, worker: str, *arguments: st
     """Runs a worker, a module with a `main()` for command lines, until it dies at the failpoint, as it must."""
     with TemporaryDirectory() as folder:
         output = Path(folder, "output")
-        process = start_dying(failpoint, workbench, worker, arguments, output)
+        process = start_forked(failpoint, workbench, worker, arguments, output)
         process.join(timeout_s)
         code = process.exitcode
         process.kill()  # unless it has died
@@ -61,10 +61,13 @@ def die_at(failpoint: str, workbench: CommitContext, worker: str, *arguments: st
         assert code == -signal.SIGKILL, f"{failpoint}: ended with {code}\n{output.read_text(errors='replace')}"
 
 
-def start_dying(
+def start_forked(
     failpoint: str, workbench: CommitContext, worker: str, arguments: tuple[str, ...], output: Path
 ) -> BaseProcess:
-    """Starts such a worker, for whoever does something else meanwhile. What it prints goes to `output`."""
+    """Starts such a worker, for whoever does something else meanwhile. What it prints goes to `output`.
+
+    Without a failpoint it ends by itself, or is ended.
+    """
     output.touch()
     environment = {**dying_at(failpoint), **_lent_gateway(workbench)}
     process = _FORKS.Process(target=_work, args=(worker, arguments, environment, output))

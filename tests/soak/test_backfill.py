@@ -25,7 +25,7 @@ from hybrid.move.plan import Reach
 from hybrid.replace.lineage import ReplacementEntry, entries_of
 from hybrid.table.plans import Plan
 from tests.replace.backfill.lab import BUCKET, Lab
-from tests.shared_jvm import start_dying
+from tests.shared_jvm import start_forked
 from tests.soak import harness
 from tests.soak.backfilled import Answer, Arrivals, Crowd, Reader, check_answers, check_rows, filled, planned
 
@@ -149,7 +149,7 @@ def _live_and_die(scene: Scene, crowd: Crowd, number: int, kills: int, chance: r
 
 def _die_at(scene: Scene, crowd: Crowd, point: str) -> None:
     log, arguments = scene.lab.folder / "worker.log", (str(scene.lab.folder),)
-    worker = start_dying(point, scene.lab.bench, WORKER, arguments, log)
+    worker = start_forked(point, scene.lab.bench, WORKER, arguments, log)
     try:
         crowd.wait_until(lambda: worker.exitcode is not None, LIFE_S_MAX)
         assert worker.exitcode == -signal.SIGKILL, f"{point}: ended by itself\n{log.read_text()[-3000:]}"
