@@ -34,7 +34,7 @@ TABLES = {"backlog_a": False, "backlog_u": True}  # name -> upsert
 TOPIC = "soak-backlog-kills"
 BURST_MIN, CALM_PER_S, STOPPED_S = 100_000, 500, 15.0
 CAUGHT_UP_S_MAX = 240.0
-MORE_BURSTS_MAX = 4
+MORE_BURSTS_MAX = 5
 READ_EACH_S = 0.3  # they read all rows, and must not take the cores from who writes them
 READERS = 2
 # Both read all rows; virtual columns are read from the files, and the backlog behind them from Kafka, for each answer.
