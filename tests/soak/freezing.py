@@ -56,10 +56,10 @@ class FrozenWorker:
         self._send(verb, table, failpoint)
         deadline = time.monotonic() + ANSWER_S
         while time.monotonic() < deadline:
-            if self._is_stopped():
-                return
             if self._requests.poll(0.01):
                 raise AssertionError(f"{failpoint} was not reached: {self._answer()}\n{self._logged()}")
+            if self._is_stopped():
+                return
         raise AssertionError(f"{failpoint} was not reached in {ANSWER_S} s")
 
     def thaw(self) -> dict[str, Any]:
