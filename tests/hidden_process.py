@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-_KEPT = ("PATH", "HOME", "LANG")
+# With the options of tests' JVMs (tests/conftest.py), which say nothing of a store, Python or Spark.
+_KEPT = ("PATH", "HOME", "LANG", "JAVA_TOOL_OPTIONS")
 
 
 def may_hide_folders() -> bool:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from hybrid.jvm.java import find_java
 from tests.hidden_process import start_apart, without_folders
+from tests.shared_jvm import INTERPRETED
 
 _START_S = 60.0
 # What Spark's own scripts give its Java.
@@ -55,6 +56,7 @@ class SparkCluster:
         return (
             f'[spark]\nmaster = "{self.master}"\nworker_python = "{sys.executable}"\ndriver_memory = "600m"\n'
             '"driver.host" = "127.0.0.1"\n"driver.bindAddress" = "127.0.0.1"\n"executor.memory" = "512m"\n'
+            + interpreted()
         )
 
     def start_worker(self, name: str, cores: Sequence[int] | None = None) -> SparkWorker:
@@ -109,6 +111,11 @@ def _java(role: str, *options: str) -> list[str]:
         str(find_java().executable), "-Xmx256m", *JAVA_OPENED, "-cp", f"{spark_home()}/jars/*",
         f"org.apache.spark.deploy.{role}", "--host", "127.0.0.1", "--webui-port", "0", *options,
     ]  # fmt: skip
+
+
+def interpreted() -> str:
+    """Lines of `[spark]`: a plan of a test runs once, over a few rows, so its driver and executors interpret it."""
+    return "".join(f'"{name.removeprefix("spark.")}" = "{value}"\n' for name, value in INTERPRETED.items())
 
 
 def spark_home() -> Path:

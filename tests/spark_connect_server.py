@@ -15,6 +15,7 @@ from pathlib import Path
 
 from hybrid.jvm.java import find_java
 from tests.hidden_process import start_apart, without_folders
+from tests.shared_jvm import INTERPRETED
 from tests.spark_cluster import JAVA_OPENED, spark_home
 
 _START_S = 60.0
@@ -75,6 +76,7 @@ class SparkConnectServer:
             "spark.eventLog.enabled": "true",
             "spark.eventLog.compress": "false",
             "spark.eventLog.dir": f"file://{self.folder}/events",
+            **INTERPRETED,
         }
         configuration = [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
         jars = ["--jars", ",".join(map(str, self.jars))] if self.jars else []

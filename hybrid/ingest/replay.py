@@ -134,16 +134,17 @@ def replay_rejected(table: TableContext, *, dry_run: bool = False, act_id: str |
 def _tally(rejected: RejectedRows, decoded: DataFrame) -> _Tally:
     from pyspark.sql import functions as F
 
-    is_deleted = quoted(columns.OP) == columns.OP_DELETE
-    offset = quoted(columns.OFFSET)
-    brought_rows = (
-        decoded.where(quoted(KIND) == BROUGHT)
-        .groupBy(*(quoted(name) for name in _KEY))
-        .agg(F.min(offset), F.max(offset), F.count("*"), F.count_if(is_deleted))
+    # Coordinates divide the rows that enter the table, and reasons those that stay: one statement counts both.
+    is_brought, offset = quoted(KIND) == BROUGHT, quoted(columns.OFFSET)
+    places = [F.when(is_brought, quoted(name)).alias(name) for name in _KEY]
+    deletes = F.count_if(quoted(columns.OP) == columns.OP_DELETE)
+    groups = (
+        decoded.groupBy(KIND, WHY, *places)
+        .agg(F.min(offset), F.max(offset), F.count("*").alias("count"), deletes)
         .collect()
     )
-    pieces = [_Piece(_origin(*row[:4]), *row[4:]) for row in brought_rows]
-    marked = decoded.where(quoted(KIND) != BROUGHT).groupBy(KIND, WHY).count().collect()
+    pieces = [_Piece(_origin(*row[2:6]), *row[6:]) for row in groups if row[KIND] == BROUGHT]
+    marked = [row for row in groups if row[KIND] != BROUGHT]
     of_flows = rejected.others.where(quoted(columns.OP) == columns.OP_ROW).count()
     why = {row[WHY]: row["count"] for row in marked if row[KIND] == columns.OP_ROW}
     reasons = {**why, **({OF_A_FLOW: of_flows} if of_flows else {})}

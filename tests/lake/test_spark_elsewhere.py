@@ -40,12 +40,14 @@ def home(cluster: SparkCluster, server: S3Server, broker: str, tmp_path: Path, t
 def test_a_worker_is_killed_while_it_ingests_to_the_store(
     home: Elsewhere, cluster: SparkCluster, server: S3Server, broker: str
 ) -> None:
-    workers = [cluster.start_worker(name) for name in ("one", "two")]
+    workers = [cluster.start_worker("one")]
     fill(broker, home.folder.name)
     create_orders(home)
     cluster.await_workers(*workers)
     home.run("ingest", "orders", code=1, HYBRID_SPARK_WORKER_PYTHON="/no/such/python")
     assert "Spark's workers have no Python '/no/such/python'" in home.messages
+    workers.append(cluster.start_worker("two"))
+    cluster.await_workers(*workers)
     ingestion = home.start("ingest", "orders", "--until-caught-up")
     busy = once_writing(ingestion, lambda: [worker for worker in workers if worker.has_open_files])
     busy[0].kill()

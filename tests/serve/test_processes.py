@@ -19,6 +19,7 @@ from hybrid.kafka.topics import TopicRecord, produce
 from hybrid.serve.priority import FIXED_MAX, can_raise_again
 from tests.serve.orders import DATA, create_orders
 from tests.serve.server import Server
+from tests.soak.harness import JVM_OPTIONS
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.timeout(300)]
 
@@ -29,7 +30,7 @@ BIG, LAST = 2**40, 1_632_467_070_000
 @pytest.fixture(scope="module")
 def served(broker: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server for tests that leave it whole. Each has a table of its own."""
-    with Server(tmp_path_factory.mktemp("processes") / "home", broker) as server:
+    with Server(tmp_path_factory.mktemp("processes") / "home", broker, JVM_OPTIONS) as server:
         yield server
 
 
@@ -46,11 +47,13 @@ def rows_of(server: Server, table: str) -> int:
     return int(server.rows(f"select count(*) from {table}")[0][0])
 
 
-def kill(server: Server, *roles: str) -> None:
-    """Kills what plays `roles`, once all of it is there."""
+def kill(server: Server, *roles: str) -> dict[str, list[int]]:
+    """Kills what plays `roles`, once all of it is there. Returns it."""
     await_all(server, *roles)
-    for pid in [pid for role in roles for pid in server.pids(role)]:
+    killed = {role: server.pids(role) for role in roles}
+    for pid in [pid for pids in killed.values() for pid in pids]:
         os.kill(pid, signal.SIGKILL)
+    return killed
 
 
 def await_all(server: Server, *roles: str) -> None:
@@ -61,10 +64,18 @@ def await_all(server: Server, *roles: str) -> None:
         time.sleep(0.1)
 
 
-def healthy_again(server: Server) -> None:
-    """Ready, after a moment in which the old state may still be told."""
-    time.sleep(1.5)
-    server.await_ready(HEALTHY_S)
+def kill_and_heal(server: Server, *roles: str) -> None:
+    """Kills what plays `roles`, and awaits its successors; for a JVM the pipeline that starts another one."""
+    pipeline = server.pids("pipeline")
+    killed = kill(server, *roles)
+    if "java" in killed:
+        killed = {**killed, "pipeline": pipeline, "java": []}
+
+    def is_healed() -> bool:
+        now = {role: server.pids(role) for role, pids in killed.items() if pids}
+        return all(now[role] and not {*now[role]} & {*killed[role]} for role in now) and server.is_ready()
+
+    server.await_true(is_healed, f"{roles} are there again", HEALTHY_S)
 
 
 def test_a_second_server_is_refused_and_commands_let_the_first_do_the_work(
@@ -96,30 +107,26 @@ def test_a_second_server_is_refused_and_commands_let_the_first_do_the_work(
 
 
 def test_processes_that_fall_are_started_again(served: Server, table: str) -> None:
-    """The query process, both at once, and the JVM; `test_a_task_that_falls_before_its_commit...` has the pipeline."""
-    for roles in (["query"], ["query", "pipeline"], ["java"]):
-        kill(served, *roles)
-        healthy_again(served)
-        assert rows_of(served, table) == 14, roles
+    """The query process, the JVM and the supervisor; tests of tasks below have the pipeline, alone and with others."""
+    for role in ("query", "java"):
+        kill_and_heal(served, role)
+        assert rows_of(served, table) == 14, role
 
     first = served.address["pid"]
     kill(served, "serve")
-    deadline = time.monotonic() + HEALTHY_S
-    while served.address["pid"] == first or not served.is_ready():
-        assert time.monotonic() < deadline, served.logged()
-        time.sleep(0.1)
+    served.await_true(lambda: served.address["pid"] != first and served.is_ready(), "another supervisor", HEALTHY_S)
     assert rows_of(served, table) == 14
 
 
 def test_a_task_that_falls_before_its_commit_is_done_by_the_next_process(served: Server, table: str) -> None:
+    """The query process falls at the same time."""
     await_all(served, "pipeline")
     os.kill(served.pids("pipeline")[0], signal.SIGSTOP)
     status, queued = served.call("POST", "/verbs/move", {"table": table})
     assert status == 202
-    kill(served, "pipeline")
+    kill_and_heal(served, "query", "pipeline")
     run_ = served.await_task(queued["run"])
     assert run_["state"] == "DONE" and run_["report"]["rows_read"] == 7, run_
-    healthy_again(served)
     assert rows_of(served, table) == 14
 
 

@@ -10,7 +10,9 @@ import os
 import signal
 import time
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,6 +24,7 @@ from hybrid.store.store_client import open_store
 from tests.s3_server import S3Server, needs_s3
 from tests.serve.orders import create_orders
 from tests.serve.server import Server
+from tests.soak.harness import JVM_OPTIONS
 
 pytestmark = [needs_s3, pytest.mark.spark, pytest.mark.kafka, pytest.mark.timeout(400)]
 
@@ -48,104 +51,116 @@ def counts(server: Server, table: str) -> list[int]:
     return [int(value) for value in server.rows(sql)[0]]
 
 
-def test_a_server_that_follows_and_takes_over(broker: str, store: S3Server, tmp_path: Path) -> None:
-    first, second = tmp_path / "first", tmp_path / "second"
-    with Server(first, broker) as writer:
-        table = create_orders(writer, broker, f"orders_{os.getpid()}")
-        events = Events(broker, table, 14)
+@dataclass
+class Pair:
+    """A server that writes and one that follows, with a table and its events."""
 
-        def has_all(server: Server) -> bool:
-            return counts(server, table)[0] == events.sent
+    writer: Server
+    reader: Server
+    table: str
+    events: Events
 
-        def same_versions(server: Server) -> bool:
-            revisions = [one.ok("GET", f"/segments/{table}") for one in (writer, server)]
-            return revisions[0] == revisions[1]
+    def has_all(self, server: Server) -> bool:
+        return counts(server, self.table)[0] == self.events.sent
 
-        with Server(second, broker) as reader:
-            reader.await_true(lambda: has_all(reader), "the reader has the rows")
-            assert not reader.pids("java"), "a server that only reads needs no JVM"
-            status, queued = writer.call("POST", "/verbs/move", {"table": table})
-            assert status == 202 and writer.await_task(queued["run"])["state"] == "DONE"
-            reader.await_true(lambda: same_versions(reader), "the reader has followed the move")
-            assert counts(reader, table) == counts(writer, table)
-            status, queued = reader.call("POST", "/verbs/move", {"table": table})
-            ended = reader.await_task(queued["run"])
-            assert ended["state"] == "FAILED" and "is written by another home" in ended["result"], ended
+    def have_all(self, what: str) -> None:
+        for server in (self.writer, self.reader):
+            server.await_true(lambda server=server: self.has_all(server), what)
 
-            for pid in writer.pids("pipeline") + writer.pids("java"):
-                os.kill(pid, signal.SIGKILL)
-            events.send(50)
-            writer.await_ready(HEALTHY_S)
-            store.process.stop()
-            events.send(50)
-            time.sleep(OUTAGE_S)
-            for server in (writer, reader):
-                server.await_true(lambda server=server: has_all(server), "answers need no store")
-            store.process.start()
-            events.send(50)
-            status, queued = writer.call("POST", "/verbs/move", {"table": table})
-            assert writer.await_task(queued["run"])["state"] in {"DONE", "NOTHING"}
-            for server in (writer, reader):
-                server.await_true(lambda server=server: has_all(server), "every event once")
-            reader.await_true(lambda: same_versions(reader), "the reader has caught up")
-            assert counts(reader, table) == counts(writer, table)
-        writer.kill()
-    events.send(10)
-    assert run(["--home", str(second), "warehouse", "pull", "--take-over", "--yes"]) == 0
-    with Server(second, broker) as writer, Server(first, broker) as reader:
-        events.send(10)
-        for server in (writer, reader):
-            server.await_true(lambda server=server: has_all(server), "every event once, after the take-over")
-        status, queued = writer.call("POST", "/verbs/move", {"table": table})
-        assert writer.await_task(queued["run"])["state"] in {"DONE", "NOTHING"}
-        reader.await_true(lambda: same_versions(reader), "the former writer follows")
-        assert counts(reader, table) == counts(writer, table)
+    def same_versions(self, what: str) -> None:
+        path = f"/segments/{self.table}"
+        self.reader.await_true(lambda: self.writer.ok("GET", path) == self.reader.ok("GET", path), what)
+        assert counts(self.reader, self.table) == counts(self.writer, self.table)
+
+    def move(self, server: Server) -> dict[str, Any]:
+        _, queued = server.call("POST", "/verbs/move", {"table": self.table})
+        return server.await_task(queued["run"])
 
 
-def test_a_standby_takes_over_and_the_former_writer_follows(
+def test_one_writes_the_other_follows_and_each_takes_over(
     broker: str, store: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The writing server is stopped as by SIGSTOP, for longer than the standby waits, and goes on afterwards."""
-    monkeypatch.setenv("HYBRID_TAKE_OVER_AFTER_S", "9")
+    """First by a command while the writing server is down; then by itself, as a standby."""
     first, second = tmp_path / "first", tmp_path / "second"
-    with Server(first, broker) as writer, Server(second, broker) as standby:
-        table = create_orders(writer, broker, f"stood_by_{os.getpid()}")
-        paused = create_orders(writer, broker, f"paused_{os.getpid()}")
-        writer.ok("POST", f"/tables/{paused}/pauseConsumption")
+    with Server(first, broker, JVM_OPTIONS) as writer:
+        table = create_orders(writer, broker, f"orders_{os.getpid()}")
         events = Events(broker, table, 14)
-        standby.await_true(lambda: table in standby.ok("GET", "/tables")["tables"], "the standby lists the table")
-        standby.await_true(lambda: counts(standby, table)[0] == 14, "the standby follows")
-        writer.await_true(lambda: signed_pauses(store) == [paused], "the sign tells pauses")
-        standby.await_true(lambda: bool(spark_jvms(standby)), "the standby's JVM is there", HEALTHY_S)
-        ready = standby.pids("pipeline") + spark_jvms(standby)
-        before, pipeline = owner(store), writer.pids("pipeline")
-        processes = [writer.process.pid, *writer.pids("query"), *pipeline, *writer.pids("java")]
-        for pid in processes:
-            os.kill(pid, signal.SIGSTOP)
-        stopped_at = time.monotonic()
-        try:
-            events.send(50)
-            standby.await_true(lambda: owner(store) != before, "the standby writes", HEALTHY_S)
-            took_s = time.monotonic() - stopped_at
-            standby.await_ready(HEALTHY_S)
-            _, queued = standby.call("POST", "/verbs/move", {"table": table})
-            assert standby.await_task(queued["run"])["state"] == "DONE"
-        finally:
-            for pid in processes:
-                os.kill(pid, signal.SIGCONT)
-        assert took_s >= 8, "not before three signs were left out"
-        assert standby.pids("pipeline") + spark_jvms(standby) == ready, "it went on in the processes that were ready"
-        told = (second / "logs" / "pipeline.log").read_text()
-        assert 0 < told.index("is overdue. Starting Spark") < told.index("gives no sign of life. Taking over")
+        with Server(second, broker, JVM_OPTIONS) as reader:
+            follow(Pair(writer, reader, table, events), store)
+    events.send(10)
+    assert run(["--home", str(second), "warehouse", "pull", "--take-over", "--yes"]) == 0
+    monkeypatch.setenv("HYBRID_TAKE_OVER_AFTER_S", "9")
+    with Server(second, broker, JVM_OPTIONS) as writer, Server(first, broker, JVM_OPTIONS) as reader:
+        pair = Pair(writer, reader, table, events)
+        events.send(10)
+        pair.have_all("every event once, after the take-over")
+        assert pair.move(writer)["state"] in {"DONE", "NOTHING"}
+        pair.same_versions("the former writer follows")
+        stood_by = create_orders(writer, broker, f"stood_by_{os.getpid()}")
+        stand_by(Pair(writer, reader, stood_by, Events(broker, stood_by, 14)), store, broker)
+
+
+def follow(pair: Pair, store: S3Server) -> None:
+    """Both have every event once, whatever falls: the writer's pipeline, then the store for a while."""
+    writer, reader, events = pair.writer, pair.reader, pair.events
+    reader.await_true(lambda: pair.has_all(reader), "the reader has the rows")
+    assert not reader.pids("java"), "a server that only reads needs no JVM"
+    assert pair.move(writer)["state"] == "DONE"
+    pair.same_versions("the reader has followed the move")
+    ended = pair.move(reader)
+    assert ended["state"] == "FAILED" and "is written by another home" in ended["result"], ended
+
+    for pid in writer.pids("pipeline") + writer.pids("java"):
+        os.kill(pid, signal.SIGKILL)
+    events.send(50)
+    writer.await_ready(HEALTHY_S)
+    store.process.stop()
+    events.send(50)
+    time.sleep(OUTAGE_S)
+    pair.have_all("answers need no store")
+    store.process.start()
+    events.send(50)
+    assert pair.move(writer)["state"] in {"DONE", "NOTHING"}
+    pair.have_all("every event once")
+    pair.same_versions("the reader has caught up")
+
+
+def stand_by(pair: Pair, store: S3Server, broker: str) -> None:
+    """The writing server is stopped as by SIGSTOP, for longer than the standby waits, and goes on afterwards."""
+    writer, standby, events = pair.writer, pair.reader, pair.events
+    paused = create_orders(writer, broker, f"paused_{os.getpid()}")
+    writer.ok("POST", f"/tables/{paused}/pauseConsumption")
+    standby.await_true(lambda: pair.table in standby.ok("GET", "/tables")["tables"], "the standby lists the table")
+    standby.await_true(lambda: pair.has_all(standby), "the standby follows")
+    writer.await_true(lambda: signed_pauses(store) == [paused], "the sign tells pauses")
+    standby.await_true(lambda: bool(spark_jvms(standby)), "the standby's JVM is there", HEALTHY_S)
+    ready = standby.pids("pipeline") + spark_jvms(standby)
+    before, pipeline = owner(store), writer.pids("pipeline")
+    processes = [writer.process.pid, *writer.pids("query"), *pipeline, *writer.pids("java")]
+    for pid in processes:
+        os.kill(pid, signal.SIGSTOP)
+    stopped_at = time.monotonic()
+    try:
         events.send(50)
-        writer.await_ready(HEALTHY_S)
-        writer.await_true(lambda: writer.pids("pipeline") not in ([], pipeline), "it follows", HEALTHY_S)
-        for server in (writer, standby):
-            server.await_true(lambda server=server: counts(server, table)[0] == events.sent, "every event once")
-        state = standby.ok("GET", f"/tables/{paused}/pauseStatus")
-        assert state["pauseFlag"] is True, state
-        path = f"/segments/{table}"
-        writer.await_true(lambda: writer.ok("GET", path) == standby.ok("GET", path), "it has caught up")
+        standby.await_true(lambda: owner(store) != before, "the standby writes", HEALTHY_S)
+        took_s = time.monotonic() - stopped_at
+        standby.await_ready(HEALTHY_S)
+        assert pair.move(standby)["state"] == "DONE"
+    finally:
+        for pid in processes:
+            os.kill(pid, signal.SIGCONT)
+    assert took_s >= 8, "not before three signs were left out"
+    assert standby.pids("pipeline") + spark_jvms(standby) == ready, "it went on in the processes that were ready"
+    told = (standby.home / "logs" / "pipeline.log").read_text()
+    assert 0 < told.index("is overdue. Starting Spark") < told.index("gives no sign of life. Taking over")
+    events.send(50)
+    writer.await_ready(HEALTHY_S)
+    writer.await_true(lambda: writer.pids("pipeline") not in ([], pipeline), "it follows", HEALTHY_S)
+    pair.have_all("every event once")
+    state = standby.ok("GET", f"/tables/{paused}/pauseStatus")
+    assert state["pauseFlag"] is True, state
+    path = f"/segments/{pair.table}"
+    writer.await_true(lambda: writer.ok("GET", path) == standby.ok("GET", path), "it has caught up")
 
 
 def spark_jvms(server: Server) -> list[int]:

@@ -2,10 +2,7 @@
 
 import json
 import os
-import select
 import signal
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -17,13 +14,14 @@ import pytest
 
 from hybrid.config.settings import load_settings
 from hybrid.home.home import Home
+from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.failpoints import POSITIONS
 from hybrid.operations.warehouse.pull import pull_warehouse
 from hybrid.progress import Silent
 from hybrid.table.state import Act, from_user_metadata
 from tests.mirrors import new_url
 from tests.s3_server import s3_server
-from tests.soak.harness import JVM_OPTIONS
+from tests.shared_jvm import start_serving
 
 # The verb of `frozen_worker` that commits each kind, by the test that freezes it: of tables with a stream, of what
 # corrects their rows, of tables that files fill, and of what removes their rows for good.
@@ -40,14 +38,10 @@ ANSWER_S = 120.0
 class FrozenWorker:
     """`frozen_worker.py` on a home. `ask` waits for the answer, `freeze` for the stop, `thaw` for what comes then."""
 
-    def __init__(self, home: Path, files: Path) -> None:
-        self.home, self.log = home, home.with_suffix(".log")
-        command = [sys.executable, "-m", "tests.soak.frozen_worker", str(home), str(files)]
-        with self.log.open("ab") as log:
-            self._process = subprocess.Popen(
-                command, env={**os.environ, **JVM_OPTIONS}, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
-                text=True, start_new_session=True,
-            )  # fmt: skip
+    def __init__(self, home: Path, files: Path, workbench: CommitContext) -> None:
+        self.home, self._log = home, home.with_suffix(".log")
+        arguments = (str(home), str(files))
+        self._process, self._requests = start_serving("tests.soak.frozen_worker", arguments, workbench, self._log)
 
     def ask(self, verb: str, table: str = "") -> dict[str, Any]:
         self._send(verb, table, "")
@@ -60,38 +54,40 @@ class FrozenWorker:
 
     def freeze(self, verb: str, table: str, failpoint: str) -> None:
         self._send(verb, table, failpoint)
-        assert self._process.stdout
         deadline = time.monotonic() + ANSWER_S
         while time.monotonic() < deadline:
-            if os.waitid(os.P_PID, self._process.pid, os.WSTOPPED | os.WNOHANG) is not None:
+            if self._requests.poll(0.01):
+                raise AssertionError(f"{failpoint} was not reached: {self._answer()}\n{self._logged()}")
+            if self._is_stopped():
                 return
-            if select.select([self._process.stdout], [], [], 0.01)[0]:
-                raise AssertionError(f"{failpoint} was not reached: {self._answer()}\n{self.log.read_text()[-3000:]}")
         raise AssertionError(f"{failpoint} was not reached in {ANSWER_S} s")
 
     def thaw(self) -> dict[str, Any]:
+        assert self._process.pid
         os.kill(self._process.pid, signal.SIGCONT)
         return self._answer()
 
+    def _is_stopped(self) -> bool:
+        stat = Path("/proc", str(self._process.pid), "stat").read_text()
+        return stat.rpartition(")")[2].split()[0] == "T"
+
     def _send(self, verb: str, table: str, failpoint: str) -> None:
-        assert self._process.stdin
-        self._process.stdin.write(json.dumps({"verb": verb, "table": table, "failpoint": failpoint}) + "\n")
-        self._process.stdin.flush()
+        self._requests.send({"verb": verb, "table": table, "failpoint": failpoint})
 
     def _answer(self) -> dict[str, Any]:
-        assert self._process.stdout
-        assert select.select([self._process.stdout], [], [], ANSWER_S)[0], "no answer"
-        line = self._process.stdout.readline()
-        assert line, f"the worker ended:\n{self.log.read_text()[-3000:]}"
-        return json.loads(line)
+        assert self._requests.poll(ANSWER_S), "no answer"
+        try:
+            return self._requests.recv()
+        except EOFError:
+            raise AssertionError(f"the worker ended:\n{self._logged()}") from None
+
+    def _logged(self) -> str:
+        return self._log.read_text()[-3000:]
 
     def end(self) -> None:
-        os.kill(self._process.pid, signal.SIGCONT)
-        os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait(timeout=30)
-        for pipe in (self._process.stdin, self._process.stdout):
-            assert pipe
-            pipe.close()
+        self._process.kill()
+        self._process.join(30)
+        self._requests.close()
 
 
 class Homes:
@@ -173,13 +169,13 @@ def acts_of(log: Path) -> list[Act]:
 
 
 @contextmanager
-def homes_on_a_store(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Homes]:
+def homes_on_a_store(folder: Path, monkeypatch: pytest.MonkeyPatch, workbench: CommitContext) -> Iterator[Homes]:
     """Two homes of a new warehouse on an S3 server of their own. The tables' documents are in `folder`."""
     with s3_server(folder / "s3" / "store") as store:
         store.create_bucket("bucket")
         for name, value in {**store.environment, "HYBRID_WAREHOUSE": new_url()}.items():
             monkeypatch.setenv(name, value)
-        workers = [FrozenWorker(folder / name, folder) for name in ("first", "second")]
+        workers = [FrozenWorker(folder / name, folder, workbench) for name in ("first", "second")]
         try:
             yield Homes(*workers)
         finally:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import hybrid
+from hybrid.lake.commit_context import CommitContext
 from tests.soak.freezing import FrozenWorker, Homes, homes_on_a_store
 
 LOADED, FLOWED = "loaded", "flowed"
@@ -104,12 +105,14 @@ def write_documents(folder: Path, source: Path) -> None:
 
 
 @contextmanager
-def loaded_homes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Homes, Files]]:
+def loaded_homes(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, workbench: CommitContext
+) -> Iterator[tuple[Homes, Files]]:
     """Two homes over one store, whose table has the rows of a first file; and the files."""
     files = Files(folder)
     write_documents(folder, files.folder)
     files.add(with_expired=False)
-    with homes_on_a_store(folder, monkeypatch) as homes:
+    with homes_on_a_store(folder, monkeypatch, workbench) as homes:
         homes.writer.do("create", LOADED)
         homes.writer.do("ingest", LOADED)
         yield homes, files

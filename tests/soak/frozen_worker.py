@@ -1,13 +1,12 @@
-"""A process that writes a warehouse and can be frozen: `python frozen_worker.py HOME FILES`, with requests on stdin.
+"""A process that writes a warehouse and can be frozen (`tests.shared_jvm.start_serving`).
 
-A request is a line of JSON: `verb`, `table`, and the `failpoint` at which the process stops until SIGCONT. The answer
-is a line of JSON on stdout: the `error` with its `hint`, and whether another home had taken over (`refused`).
+A request has a `verb`, a `table`, and the `failpoint` at which the process stops until SIGCONT. The answer is the
+`error` with its `hint`, and whether another home had taken over (`refused`).
 """
 
 import json
 import os
-import sys
-from collections.abc import Sequence
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import hybrid
@@ -114,22 +113,17 @@ def answer(error: HybridError | None) -> dict[str, object]:
     return {"error": words, "hint": error.hint, "refused": "written by another home" in words}
 
 
-def main(arguments: Sequence[str]) -> None:
-    home, files = map(Path, arguments)
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what verbs print goes to the log
+def serve(requests: Connection, home: str, files: str) -> None:
     os.environ["HYBRID_FAILPOINT_SIGNAL"] = "STOP"
-    for line in sys.stdin:
-        request = json.loads(line)
-        os.environ["HYBRID_FAILPOINT"] = request.get("failpoint", "")
+    while True:
+        try:
+            request = requests.recv()
+        except EOFError:
+            return
+        os.environ["HYBRID_FAILPOINT"] = request["failpoint"]
         error: HybridError | None = None
         try:
-            do(home, request["verb"], request["table"], files)
+            do(Path(home), request["verb"], request["table"], Path(files))
         except HybridError as raised:
             error = raised
-        answers.write(json.dumps(answer(error)) + "\n")
-        answers.flush()
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])
+        requests.send(answer(error))

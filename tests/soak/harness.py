@@ -11,7 +11,6 @@ from kafka import KafkaProducer
 import hybrid
 from tests.shared_jvm import INTERPRETED
 
-HERE = Path(__file__).parent
 # A JVM that lives for seconds spends them compiling plans that it executes once or twice: it interprets them, as the
 # session of the tests does.
 JVM_OPTIONS = {
@@ -25,7 +24,7 @@ def start(home: Path, log: Path, *words: str, tables: str = "soak_a,soak_u", fai
     """A worker in a process group of its own; what it says goes to `log`."""
     with log.open("ab") as out:
         return subprocess.Popen(
-            [sys.executable, str(HERE / "worker.py"), str(home), tables, *words],
+            [sys.executable, "-m", "tests.soak.worker", str(home), tables, *words],
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=out,

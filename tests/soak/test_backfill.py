@@ -25,6 +25,7 @@ from hybrid.move.plan import Reach
 from hybrid.replace.lineage import ReplacementEntry, entries_of
 from hybrid.table.plans import Plan
 from tests.replace.backfill.lab import BUCKET, Lab
+from tests.shared_jvm import start_forked
 from tests.soak import harness
 from tests.soak.backfilled import Answer, Arrivals, Crowd, Reader, check_answers, check_rows, filled, planned
 
@@ -40,6 +41,7 @@ JVM_OPTIONS = {} if IS_LONG else harness.JVM_OPTIONS
 MOVES = 8 if IS_LONG else 2
 LIFE_S_MAX = 300.0
 POSITIONS = ("inside", "before", "after")
+WORKER = "tests.replace.backfill.killed_worker"
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(240 + 10 * BUCKETS + 60 * KILLS)]
 
@@ -134,32 +136,50 @@ def test_atomic_over_a_live_table(workbench: CommitContext, tmp_path: Path) -> N
 def _live_and_die(scene: Scene, crowd: Crowd, number: int, kills: int, chance: random.Random) -> str:
     """A process that runs the plan and is killed, by turns at a failpoint and at random; how it died."""
     # It may do this many buckets, so that some are left for all the others.
-    share, before = max(1, scene.buckets // (kills + 1)), scene.done
+    share, before, born = max(1, scene.buckets // (kills + 1)), scene.done, time.monotonic()
     at = chance.randrange(1, share + 1)
     position = POSITIONS[number // 2 % len(POSITIONS)]
     point = f"backfill.commit.{position}@{at}" if number % 2 == 0 else ""
-    log, born = scene.lab.folder / "worker.log", time.monotonic()
-    worker = _start(scene.lab.folder, log, point)
-    try:
-        if not point:
-            crowd.wait_until(lambda: worker.poll() is not None or scene.done >= before + at, LIFE_S_MAX)
-            time.sleep(chance.uniform(0, 0.5))
-            _kill(worker, with_jvm=chance.random() < 0.5)
-        crowd.wait_until(lambda: worker.poll() is not None, LIFE_S_MAX)
-    finally:
-        _kill(worker, with_jvm=True)  # when the test has failed meanwhile
-    assert worker.wait() == -signal.SIGKILL, f"{point or 'at random'}: ended by itself\n{log.read_text()[-3000:]}"
+    if point:
+        _die_at(scene, crowd, point)
+    else:
+        _die_at_random(scene, crowd, before + at, chance)
     return f"{point or 'at random'}, {before} to {scene.done} in {time.monotonic() - born:.0f} s"
 
 
-def _start(folder: Path, log: Path, failpoint: str) -> subprocess.Popen[bytes]:
+def _die_at(scene: Scene, crowd: Crowd, point: str) -> None:
+    log, arguments = scene.lab.folder / "worker.log", (str(scene.lab.folder),)
+    worker = start_forked(point, scene.lab.bench, WORKER, arguments, log)
+    try:
+        crowd.wait_until(lambda: worker.exitcode is not None, LIFE_S_MAX)
+        assert worker.exitcode == -signal.SIGKILL, f"{point}: ended by itself\n{log.read_text()[-3000:]}"
+    finally:
+        worker.kill()
+        worker.join()
+
+
+def _die_at_random(scene: Scene, crowd: Crowd, done: int, chance: random.Random) -> None:
+    """The process has a JVM of its own, as the product has; it is killed once so many buckets are done."""
+    log = scene.lab.folder / "worker.log"
+    worker = _start(scene.lab.folder, log)
+    try:
+        crowd.wait_until(lambda: worker.poll() is not None or scene.done >= done, LIFE_S_MAX)
+        time.sleep(chance.uniform(0, 0.5))
+        _kill(worker, with_jvm=chance.random() < 0.5)
+        crowd.wait_until(lambda: worker.poll() is not None, LIFE_S_MAX)
+    finally:
+        _kill(worker, with_jvm=True)  # when the test has failed meanwhile
+    assert worker.wait() == -signal.SIGKILL, f"at random: ended by itself\n{log.read_text()[-3000:]}"
+
+
+def _start(folder: Path, log: Path) -> subprocess.Popen[bytes]:
     with log.open("ab") as out:
         return subprocess.Popen(
-            [sys.executable, "-m", "tests.replace.backfill.killed_worker", str(folder)],
+            [sys.executable, "-m", WORKER, str(folder)],
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=out,
-            env={**os.environ, **JVM_OPTIONS, "HYBRID_FAILPOINT": failpoint},
+            env={**os.environ, **JVM_OPTIONS},
             start_new_session=True,
         )
 

@@ -34,7 +34,7 @@ TABLES = {"backlog_a": False, "backlog_u": True}  # name -> upsert
 TOPIC = "soak-backlog-kills"
 BURST_MIN, CALM_PER_S, STOPPED_S = 100_000, 500, 15.0
 CAUGHT_UP_S_MAX = 240.0
-MORE_BURSTS_MAX = 4
+MORE_BURSTS_MAX = 5
 READ_EACH_S = 0.3  # they read all rows, and must not take the cores from who writes them
 READERS = 2
 # Both read all rows; virtual columns are read from the files, and the backlog behind them from Kafka, for each answer.
@@ -69,8 +69,8 @@ def test_bursts_and_kills_lose_double_and_hide_nothing(broker: str, tmp_path: Pa
                 watched.burst()
                 watched.stopped.wait(chance.uniform(0.5, 4.0))
                 watched.fall(VICTIMS[number % len(VICTIMS)])
-                watched.burst()
-                if number % 2 or number == ROUNDS - 1:  # the other deaths meet the backlog of the one before
+                if number % 2 or number == ROUNDS - 1:  # the next burst meets the backlog of the other deaths
+                    watched.burst()
                     watched.await_caught_up(client)
             for _ in range(MORE_BURSTS_MAX):  # beside other tests, commits may be slower than decoding for a while
                 watched.scrape(client)

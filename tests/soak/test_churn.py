@@ -5,16 +5,18 @@ It goes on until a replacement was done, at least. HYBRID_CHURN_S=300 has it go 
 """
 
 import os
-import signal
 import threading
 import time
 from collections.abc import Callable
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import pytest
 
 import hybrid
 from hybrid.kafka.topics import create_topic
+from hybrid.lake.commit_context import CommitContext
+from tests.shared_jvm import start_forked
 from tests.soak.events import PARTITIONS, TABLES, Event, make_events, write_files
 from tests.soak.harness import Producer, start
 
@@ -47,7 +49,7 @@ def prefix_answers(events: list[Event], *, upsert: bool) -> list[list[Answer]]:
     return answers
 
 
-def test_every_answer_under_churn_is_a_prefix(broker: str, tmp_path: Path) -> None:
+def test_every_answer_under_churn_is_a_prefix(broker: str, tmp_path: Path, workbench: CommitContext) -> None:
     home, topic = tmp_path / "home", "soak-churn"
     create_topic(broker, topic, PARTITIONS)
     write_files(tmp_path, topic, broker)
@@ -55,8 +57,8 @@ def test_every_answer_under_churn_is_a_prefix(broker: str, tmp_path: Path) -> No
     answers = {table: prefix_answers(events, upsert=upsert) for table, upsert in TABLES.items()}
     assert start(home, tmp_path / "create.log", "--create", str(tmp_path)).wait(timeout=60) == 0
     workers = [
-        start(home, tmp_path / "ingest.log", "ingest", "--loop", str(LONGEST_S)),
-        start(home, tmp_path / "move.log", "move", "correct", "--loop", str(LONGEST_S)),
+        _loop(workbench, home, tmp_path / "ingest.log", "ingest"),
+        _loop(workbench, home, tmp_path / "move.log", "move", "correct"),
     ]
     producer = Producer(broker, topic)
     feeding = threading.Thread(target=_feed, args=(producer, events, SECONDS * 0.8))
@@ -73,13 +75,18 @@ def test_every_answer_under_churn_is_a_prefix(broker: str, tmp_path: Path) -> No
         feeding.join()
         producer.close()
         for worker in workers:
-            if worker.poll() is None:
-                os.killpg(worker.pid, signal.SIGTERM)
-            worker.wait(timeout=120)
+            worker.terminate()
+            worker.join(120)
     assert checked > 10
     for name in ("ingest.log", "move.log"):
         assert "Traceback" not in (tmp_path / name).read_text(), (tmp_path / name).read_text()[-3000:]
     assert "Replaced" in (tmp_path / "move.log").read_text()
+
+
+def _loop(workbench: CommitContext, home: Path, log: Path, *verbs: str) -> BaseProcess:
+    """A process that does verbs again and again. In the JVM of the tests: tests/cases/test_crashes.py has two JVMs."""
+    words = (str(home), ",".join(TABLES), *verbs, "--loop", str(LONGEST_S))
+    return start_forked("", workbench, "tests.soak.worker", words, log)
 
 
 def _feed(producer: Producer, events: list[Event], seconds: float) -> None:

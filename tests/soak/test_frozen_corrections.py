@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.failpoints import POSITIONS
 from tests.s3_server import needs_s3
 from tests.soak.freezing import CORRECTION_VERBS, Homes, failpoints_of, homes_on_a_store
@@ -18,12 +19,12 @@ TABLE = "frozen_corrected"
 
 
 def test_a_corrector_that_is_frozen_anywhere_commits_nothing_after_a_take_over(
-    broker: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    broker: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workbench: CommitContext
 ) -> None:
     stream = Stream(broker, TABLE)
     write_files(tmp_path, broker, TABLE, TABLE)
     stream.send_more()
-    with homes_on_a_store(tmp_path, monkeypatch) as homes:
+    with homes_on_a_store(tmp_path, monkeypatch, workbench) as homes:
         for verb in ("create", "ingest", "move"):
             homes.writer.do(verb, TABLE)
         freeze_replacements(homes, stream)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.failpoints import PLAN_STEPS, POSITIONS
 from tests.s3_server import needs_s3
 from tests.soak.freezing import FILE_VERBS, Homes, failpoints_of
@@ -17,9 +18,9 @@ pytestmark = [needs_s3, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout
 
 
 def test_a_loader_that_is_frozen_anywhere_commits_nothing_after_a_take_over(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workbench: CommitContext
 ) -> None:
-    with loaded_homes(tmp_path, monkeypatch) as (homes, files):
+    with loaded_homes(tmp_path, monkeypatch, workbench) as (homes, files):
         homes.writer.do("flow", FLOWED)
         for position in POSITIONS:
             files.add()

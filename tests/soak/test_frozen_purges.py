@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.failpoints import PURGE_STEPS
 from tests.s3_server import needs_s3
 from tests.soak.freezing import PURGE_VERBS, Homes, failpoints_of
@@ -20,9 +21,9 @@ WITH_FILE = ("purge.commit.after", "purge.rewritten")  # the purge is committed,
 
 
 def test_a_purge_that_is_frozen_anywhere_removes_nothing_of_its_successor(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workbench: CommitContext
 ) -> None:
-    with loaded_homes(tmp_path, monkeypatch) as (homes, files):
+    with loaded_homes(tmp_path, monkeypatch, workbench) as (homes, files):
         for failpoint in POINTS:
             homes.writer.do("backfill", LOADED)
             files.correct(1)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.failpoints import ACT_KINDS, POSITIONS, STORE_STEPS
 from tests.s3_server import needs_s3
 from tests.soak.freezing import (
@@ -39,14 +40,14 @@ def test_every_kind_of_commit_is_frozen() -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_a_writer_that_is_frozen_anywhere_commits_nothing_after_a_take_over(
-    broker: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    broker: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workbench: CommitContext
 ) -> None:
     stream = Stream(broker, TABLE)
     write_files(tmp_path, broker, TABLE, TABLE)
     for position in POSITIONS:
         write_files(tmp_path, broker, TABLE, f"created_{position}")
         write_started(tmp_path, broker, TABLE, f"started_{position}")
-    with homes_on_a_store(tmp_path, monkeypatch) as homes:
+    with homes_on_a_store(tmp_path, monkeypatch, workbench) as homes:
         homes.writer.do("create", TABLE)
         freeze_one_table(homes, stream)
         freeze_starts_and_resets(homes, stream)

@@ -1,7 +1,7 @@
-"""A process of the soak tests: `python worker.py HOME TABLES VERB...` does verbs in turn on each table, until it dies.
+"""A process of the soak tests, which does verbs in turn on each table, until it dies.
 
-Verbs: create FOLDER, ingest, move (all closed buckets), correct (rewrites the first offline segment with rev + 1),
-revert, boundary (sets it by hand, or clears it).
+`python -m tests.soak.worker HOME TABLES VERB...` starts it. Verbs: create FOLDER, ingest, move (all closed buckets),
+correct (rewrites the first offline segment with rev + 1), revert, boundary (sets it by hand, or clears it).
 `--loop SECONDS` repeats them.
 """
 
@@ -15,6 +15,7 @@ from pathlib import Path
 import hybrid
 from hybrid.api.hybrid import Hybrid, TableDocuments
 from hybrid.errors import ConflictError, NotFoundError
+from tests.shared_jvm import borrow_session, has_lent_jvm
 
 
 def create(home: Hybrid, table: str, files: Path) -> None:
@@ -90,6 +91,8 @@ def main() -> None:
     parser.add_argument("--create", type=Path)
     parser.add_argument("--loop", type=float, default=0.0)
     options = parser.parse_args()
+    if has_lent_jvm():
+        borrow_session()
     home = hybrid.connect(options.home)
     tables = options.tables.split(",")
     end = time.monotonic() + options.loop

@@ -32,7 +32,8 @@ pytestmark = [pytest.mark.process]
 
 HASTY = StoreTuning(connect_s=1.0, request_s=5.0, patience_s=0.2)
 PATIENT = StoreTuning(connect_s=5.0, request_s=5.0, patience_s=30.0)
-IMPATIENT = StoreTuning(connect_s=5.0, request_s=0.4, patience_s=30.0)
+IMPATIENT = StoreTuning(connect_s=5.0, request_s=0.25, patience_s=30.0)
+TOO_LONG_S = 0.5
 
 
 @pytest.fixture
@@ -48,7 +49,7 @@ def client(proxy: StoreProxy, url: str) -> StoreClient:
 
 @pytest.fixture
 def impatient(proxy: StoreProxy, url: str) -> StoreClient:
-    """Takes an answer for lost after 0.4 s."""
+    """Takes an answer for lost after a quarter of a second."""
     return open_store(url, IMPATIENT)
 
 
@@ -122,8 +123,8 @@ def test_a_download_is_of_one_state_of_an_object(
         (lose_request,),
         (lose_answer, lose_request, lose_request),
         (repeat,),
-        (delay(0.8),),
-        (delay(0.8, lose_answer),),
+        (delay(TOO_LONG_S),),
+        (delay(TOO_LONG_S, lose_answer),),
         (refuse(409, "ConditionalRequestConflict"),) * 2,
         (refuse(503, "SlowDown"),),
         (refuse(504, secret="<html>gateway</html>"),),
@@ -183,7 +184,7 @@ def test_a_store_that_stays_silent_leaves_the_outcome_unknown(proxy: StoreProxy,
         assert result.outcome is PutOutcome.UNKNOWN and result.cause == "the connection was closed without an answer"
     with pytest.raises(StoreError, match=r"cannot read silent\. The store does not answer"):
         client.get("silent")
-    proxy.always = delay(0.8, lose_request)
+    proxy.always = delay(TOO_LONG_S, lose_request)
     slow = open_store(url, replace(IMPATIENT, patience_s=0.2))
     assert slow.create("slow", b"x").cause == "no answer in time"
 
