@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from hybrid.lake.spark_connect import is_remote
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _SETTING = "spark.sql.decimalOperations.allowPrecisionLoss"
+_EXACT: WeakKeyDictionary[SparkSession, SparkSession] = WeakKeyDictionary()
 
 
 def with_exact_decimals(frame: DataFrame, build: Callable[[DataFrame], DataFrame]) -> DataFrame:
@@ -27,9 +29,16 @@ def with_exact_decimals(frame: DataFrame, build: Callable[[DataFrame], DataFrame
     session = frame.sparkSession
     if is_remote(session):
         return build(frame)
-    exact = session.newSession()
-    exact.conf.set(_SETTING, "false")
-    return _in_session(build(_in_session(frame, exact)), session)
+    return _in_session(build(_in_session(frame, _exact_session(session))), session)
+
+
+def _exact_session(session: SparkSession) -> SparkSession:
+    """The session with the setting beside another one, made once: each new session reads its extensions."""
+    if session not in _EXACT:
+        exact = session.newSession()
+        exact.conf.set(_SETTING, "false")
+        _EXACT[session] = exact
+    return _EXACT[session]
 
 
 def _in_session(frame: DataFrame, session: SparkSession) -> DataFrame:

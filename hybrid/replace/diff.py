@@ -110,7 +110,7 @@ def _is_unique(spec: TableSpec, before: DataFrame, after: DataFrame, group: str)
 
 def _multiset_samples(spec: TableSpec, differing: DataFrame, group: str) -> dict[Any, list[Sample]]:
     samples: dict[Any, list[Sample]] = defaultdict(list)
-    for row in collect_rows(_first_few(differing, group, _user(spec))):
+    for row in _first_few(differing, group, _user(spec)):
         shown = shown_row(spec, {name: row[name] for name in spec.schema.column_names})
         more = row[_WEIGHT] > 0
         samples[row[group]].append(Sample("added", None, shown) if more else Sample("removed", shown, None))
@@ -155,20 +155,21 @@ def _by_key(
 
 def _key_samples(spec: TableSpec, differing: DataFrame, group: str) -> dict[Any, list[Sample]]:
     samples: dict[Any, list[Sample]] = defaultdict(list)
-    for row in collect_rows(_first_few(differing, group, [quoted(_KEY)])):
+    for row in _first_few(differing, group, [quoted(_KEY)]):
         before, after = (shown_row(spec, row[side]) if row[side] else None for side in (_BEFORE, _AFTER))
         change = "added" if before is None else "removed" if after is None else "changed"
         samples[row[group]].append(Sample(change, before, after))
     return samples
 
 
-def _first_few(rows: DataFrame, group: str, order: Sequence[Column]) -> DataFrame:
-    """The first `SAMPLES_MAX` rows of each group, in order."""
+def _first_few(rows: DataFrame, group: str, order: Sequence[Column]) -> list[dict[str, Any]]:
+    """The first `SAMPLES_MAX` rows of each group, in order. Spark would run them all once more to sort the result."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
     place = F.row_number().over(Window.partitionBy(group).orderBy(*order))
-    return rows.withColumn(_PLACE, place).where(F.col(_PLACE) <= SAMPLES_MAX).orderBy(group, _PLACE)
+    few = collect_rows(rows.withColumn(_PLACE, place).where(F.col(_PLACE) <= SAMPLES_MAX))
+    return sorted(few, key=lambda row: row[_PLACE])
 
 
 def shown_row(spec: TableSpec, row: dict[str, Any]) -> dict[str, Any]:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from hybrid.lake.commit_context import CommitContext
-from hybrid.lake.layout import TableLayout
 from hybrid.progress import Silent
-from tests.replace.tables import NOW_MS, Table
+from tests.replace.tables import NOW_MS, Table, copied
 
 Copy = Callable[[Path], Table]
 
@@ -42,22 +39,16 @@ def upsert_template(workbench: CommitContext, tmp_path_factory: pytest.TempPathF
 @pytest.fixture
 def orders(orders_template: Table, tmp_path: Path) -> Table:
     """The orders recipe after one move: orders 1-7 offline, 8-14 visible in REALTIME."""
-    return _copy(orders_template, tmp_path)
+    return copied(orders_template, tmp_path)
 
 
 @pytest.fixture
 def upsert(upsert_template: Table, tmp_path: Path) -> Table:
     """The upsert recipe after one move: the latest rows of orders 1-4 offline."""
-    return _copy(upsert_template, tmp_path)
+    return copied(upsert_template, tmp_path)
 
 
 @pytest.fixture
 def concat(concat_template: Table, tmp_path: Path) -> Table:
     """The upsert recipe after one move with mergeType concat: all 7 events offline."""
-    return _copy(concat_template, tmp_path)
-
-
-def _copy(template: Table, folder: Path) -> Table:
-    root = folder / "warehouse" / template.spec.name
-    shutil.copytree(template.layout.root, root)
-    return replace(template, layout=TableLayout(root), folder=folder)
+    return copied(concat_template, tmp_path)

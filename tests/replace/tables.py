@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -186,3 +187,10 @@ class Table:
         """Every file of both halves with its sha256."""
         files = [path for half in self.spec.halves for path in self.path(half).rglob("*") if path.is_file()]
         return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+def copied(template: Table, folder: Path) -> Table:
+    """A table like this one in a folder of its own."""
+    root = folder / "warehouse" / template.spec.name
+    shutil.copytree(template.layout.root, root)
+    return replace(template, layout=TableLayout(root), folder=folder)

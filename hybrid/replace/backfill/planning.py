@@ -23,7 +23,7 @@ from hybrid.replace.backfill.correction import Correction
 from hybrid.replace.backfill.from_kafka import corrected_by_kafka
 from hybrid.replace.backfill.from_rejected import corrected_by_rejected
 from hybrid.replace.backfill.request import ChangeKind, Request
-from hybrid.replace.backfill.row_replacement import corrected_arrivals, fresh_topic
+from hybrid.replace.backfill.row_replacement import LIVE_AFTER, corrected_arrivals, fresh_topic
 from hybrid.replace.backfill.staging import stage_units
 from hybrid.replace.backfill.values import corrected_values
 from hybrid.replace.check_result import CheckState, change_result
@@ -69,7 +69,7 @@ def plan_backfill(
         result = _with_checks(request, correction, _fill(base, correction, units, plan, failed))
         result = replace(result, seconds=round(time.monotonic() - started, 3), sentence=_sentence(result))
         refuse_falling_limit(result, result.units, offline)
-        for leftover in ("winners", "markers", "input"):
+        for leftover in ("winners", "markers", "input", LIVE_AFTER):
             shutil.rmtree(folder / leftover, ignore_errors=True)
         plans.publish(table.layout, folder, result)
     return result

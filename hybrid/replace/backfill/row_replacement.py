@@ -18,6 +18,7 @@ from hybrid.errors import DataError
 from hybrid.lake.layout import physical_columns, quoted
 from hybrid.lake.log import segments_in_lineage
 from hybrid.lake.spark_upsert_order import best, key_struct
+from hybrid.lake.staged_frames import stage_frame
 from hybrid.progress import counted
 from hybrid.replace.backfill.base import BUCKET, KEY, LIVE, ORDER, Base
 from hybrid.replace.backfill.correction import SHARED, Correction
@@ -37,6 +38,8 @@ from hybrid.table.upsert_order import REPLACEMENT_CONNECTOR, first_wins, replace
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+# The staging folder of the rows that will be live.
+LIVE_AFTER = "live"
 _NAMED = "_hy_named"
 _IS_ROW = f"{columns.OP} = '{columns.OP_ROW}'"
 
@@ -295,7 +298,8 @@ def _differences(arrivals: _ArrivalRows) -> dict[int, Difference]:
         after = there.where(~arrivals.leaves).unionByName(arrivals.arriving)
         return differences(base.spec, there, after, BUCKET)
     before = base.with_live(arrivals.there.where(f"{BUCKET} IS NOT NULL")).where(LIVE).drop(LIVE)
-    return differences(base.spec, before, _live_after(arrivals), BUCKET)
+    after = stage_frame(base.bench, _live_after(arrivals), base.folder / LIVE_AFTER)  # they are compared in three ways
+    return differences(base.spec, before, after, BUCKET)
 
 
 def _live_after(arrivals: _ArrivalRows) -> DataFrame:

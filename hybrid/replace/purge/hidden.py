@@ -142,7 +142,7 @@ class Hidden:
         from pyspark.sql import functions as F
 
         versions = reduce(lambda rows, more: rows.unionByName(more), map(self._versions, self._halves))
-        keys = versions.where(_MATCH).select(_KEY).distinct()
+        keys = versions.where(_MATCH).select(_KEY)  # one may occur twice: what follows only asks for its presence
         going = F.col(_MATCH) & F.col(_MARKER)
         top = best(self._scene.table.spec, F.when(F.col(_SHOWN), F.col(_ORDER)))
         won = versions.join(keys, _KEY, "left_semi").groupBy(_KEY).agg(top.alias(_TOP), F.count_if(~going).alias(_REST))

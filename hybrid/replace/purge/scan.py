@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
@@ -41,16 +41,12 @@ def scan(
     """The number of rows and matches of each file; all must be readable. `raws`: digests of messages to remove."""
     matches: list[MatchingRows] = []
     rows = [path for path in files if not is_record(scene.table.spec, path)]
-    done, progress = 0, scene.table.bench.progress
-    for rejected in (False, True):
-        paths = [path for path in rows if is_rejected(scene.table.spec, path) == rejected]
-        for start in range(0, len(paths), files_max):
-            part = paths[start : start + files_max]
-            progress.step(_LABEL, done, len(rows))
-            matches += _counted(_goes_raw(scene, part, raws) if rejected else _matching(scene, part))
-            done += len(part)
+    progress = scene.table.bench.progress
+    for start in range(0, len(rows), files_max):
+        progress.step(_LABEL, start, len(rows))
+        matches += _counted(_marked(scene, rows[start : start + files_max], raws))
     if rows:
-        progress.step(_LABEL, done, len(rows))
+        progress.step(_LABEL, len(rows), len(rows))
     return matches
 
 
@@ -103,6 +99,16 @@ def with_condemned(rows: DataFrame, raws: DataFrame | None) -> DataFrame:
     named = F.broadcast(raws.select(F.col("raw").alias(_DIGEST), F.lit(True).alias(CONDEMNED)))
     joined = rows.join(named, digest() == F.col(_DIGEST), "left").drop(_DIGEST)
     return joined.withColumn(CONDEMNED, F.coalesce(F.col(CONDEMNED), F.lit(False)))
+
+
+def _marked(scene: PurgeScope, files: Sequence[Path], raws: DataFrame | None) -> DataFrame:
+    """For each row of some files, the file's name and whether the row matches."""
+    rejected = [path for path in files if is_rejected(scene.table.spec, path)]
+    others = [path for path in files if not is_rejected(scene.table.spec, path)]
+    parts = [_matching(scene, others)] if others else []
+    if rejected:
+        parts.append(_goes_raw(scene, rejected, raws))
+    return reduce(lambda one, other: one.unionByName(other), parts)
 
 
 def _matching(scene: PurgeScope, files: list[Path]) -> DataFrame:

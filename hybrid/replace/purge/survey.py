@@ -129,7 +129,9 @@ def _require_current(where: Sequence[Place], whole: Sequence[Path]) -> None:
 def _raws(
     scene: PurgeScope, where: Sequence[Place], whole: Sequence[Path], number: int
 ) -> tuple[DataFrame | None, int]:
-    """Staged digests of the rejected messages to remove, of old versions too, and the number of undecided messages."""
+    """Staged digests of the rejected messages to remove, of old versions too (None without any); the undecided ones."""
+    from pyspark.sql import functions as F
+
     halves, readable = [place for place in where if place.name != STAGED], set(whole)
     files = [
         path for place in halves for path in place.files if path in readable and is_rejected(scene.table.spec, path)
@@ -139,4 +141,5 @@ def _raws(
     path = str(scene.folder / f"rejected-{number}")
     condemned(scene, read_files(scene, files)).write.parquet(path)
     decided = scene.table.bench.spark.read.schema("raw string, goes boolean, undecided boolean").parquet(path)
-    return decided.where("goes").select("raw"), decided.where("undecided").count()
+    goes, undecided = decided.agg(F.count_if("goes"), F.count_if("undecided")).collect()[0]
+    return decided.where("goes").select("raw") if goes else None, undecided

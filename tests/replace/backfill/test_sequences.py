@@ -187,39 +187,28 @@ def test_two_runs_of_one_plan_do_not_meet(planned: Planned) -> None:
     assert not plans.is_running(layout, plan.id)
 
 
-def test_one_swap_reverted_alone_is_not_done_again_and_the_rest_can_still_be_reverted(planned: Planned) -> None:
+def test_one_swap_reverted_alone_is_not_done_again_and_reverts_can_be_reverted(planned: Planned) -> None:
     lab, plan = planned
     before = lab.rows()
     lab.run(plan)
     entry = next(one for one in entries_of(lab.offline) if one.lineage.buckets == ((BUCKET, 2 * BUCKET),))
-    revert(lab.context, entry.id)
-    assert _amounts(lab)[2] == 1.0 and _amounts(lab)[0] == 2.0
+    alone = revert(lab.context, entry.id)
+    assert _amounts(lab)[2] == 1.0 and _amounts(lab)[0] == 2.0 and alone.act is not None
     assert lab.run(plan).acts == ()
-    report = revert_backfill(lab.context, plan.id)
+    report = revert_backfill(lab.context, plan.id)  # the rest
     assert lab.rows() == before and "3 swaps" in report.sentence
     states = {one.state for one in entries_of(lab.offline) if one.lineage.backfill == plan.id}
     assert states == {EntryState.REVERTED}
     with pytest.raises(ConflictError, match="has been reverted already"):
         revert_backfill(lab.context, plan.id)
-    again = entries_of(lab.offline)[0]
-    revert(lab.context, again.id)  # a revert can be reverted
-    assert _amounts(lab)[0] == 2.0 and _amounts(lab)[2] == 1.0
-
-
-def test_a_swap_that_comes_back_by_its_own_revert_can_be_reverted_again(planned: Planned) -> None:
-    lab, plan = planned
-    before = lab.rows()
-    lab.run(plan)
-    entry = next(one for one in entries_of(lab.offline) if one.lineage.buckets == ((0, BUCKET),))
-    alone = revert(lab.context, entry.id)
-    revert_backfill(lab.context, plan.id)
-    assert lab.rows() == before and alone.act is not None
+    rest = entries_of(lab.offline)[0]
     revert(lab.context, alone.act)
-    assert _amounts(lab)[0] == 2.0 and _amounts(lab)[2] == 1.0
-    found = next(one for one in entries_of(lab.offline) if one.id == entry.id)
-    assert found.state is EntryState.ACTIVE
+    assert _amounts(lab)[2] == 2.0 and _amounts(lab)[0] == 1.0
+    assert next(one for one in entries_of(lab.offline) if one.id == entry.id).state is EntryState.ACTIVE
     revert(lab.context, entry.id)  # what took it away and what brought it back cancel out
     assert lab.rows() == before
+    revert(lab.context, rest.id)
+    assert _amounts(lab)[0] == 2.0 and _amounts(lab)[2] == 1.0
 
 
 def test_atomic_goes_on_when_one_of_its_units_was_brought_to_its_end_elsewhere(

@@ -67,6 +67,25 @@ def deleted(template: Lab, tmp_path: Path) -> Lab:
     return template.copied(tmp_path)
 
 
+@pytest.fixture(scope="module")
+def upsert_template(workbench: CommitContext, tmp_path_factory: pytest.TempPathFactory) -> Lab:
+    found = Lab.create(workbench, tmp_path_factory.mktemp("upsert"), lab_spec(upsert=True))
+    older, newer = row(1, 10, customer="b", offset=1), row(1, BUCKET + 5, customer=NAME, offset=2)
+    other = row(2, 20, offset=3)
+    stream(found, older, newer, other)
+    move_all(found, [older, other], "orders_0", BUCKET)
+    move_all(found, [newer], "orders_1", 2 * BUCKET)
+    _delete(found)
+    assert [one[0] for one in found.rows()] == [2]
+    return found
+
+
+@pytest.fixture
+def upsert(upsert_template: Lab, tmp_path: Path) -> Lab:
+    """Two versions of a key in OFFLINE, the newer of which has become a delete marker; and another key."""
+    return upsert_template.copied(tmp_path)
+
+
 def _moved(bench: CommitContext, folder: Path) -> Lab:
     found = Lab.create(bench, folder, lab_spec())
     stream(found, *_rows())
@@ -91,15 +110,22 @@ def test_progress_of_reading_files_moves(
     assert done[0] == 0 and done == sorted(done) and len(set(done)) > 2 and heard.steps[-1][1] == heard.steps[-1][2]
 
 
-def test_deleted_rows_go_from_every_place(deleted: Lab) -> None:
+def test_deleted_rows_go_from_every_place_for_good(deleted: Lab) -> None:
     seen, root = deleted.rows(), deleted.halves.layout.root
     assert len(holding(root, NAME)) > 3  # old files of OFFLINE, REALTIME as it is, samples of the plan
-    report = purge_rows(deleted, GONE)
+    report = purge_rows(deleted, GONE, reason="request 17", user="ada")
     assert report.rows == {"REALTIME": 2} and {one.place for one in report.files} == {"REALTIME", "OFFLINE"}
     assert holding(root, NAME) == [] and deleted.rows() == seen
     assert [one.matching for one in report.after] == [0] * len(report.after)
     assert "Removed 2 rows of REALTIME and 3 old files of 'orders'" in report.sentence
     assert report.id in [one["id"] for one in purge_records(deleted.halves.layout)]
+    assert report.columns == ("customer",) and len(report.condition_sha256) == 64
+    newest = deleted.offline.state.act
+    assert newest.kind == "purge" and newest.detail["reason"] == "request 17" and newest.detail["user"] == "ada"
+    for entry in entries_of(deleted.offline):
+        with pytest.raises(ConflictError, match="no longer retained"):
+            revert(deleted.context, entry.id)
+    assert deleted.rows() == seen
     again = purge_rows(deleted, GONE)
     assert not again.committed and again.sentence.startswith("Nothing of 'orders' is to be removed")
 
@@ -149,15 +175,6 @@ def test_the_log_forgets_keys_and_times_of_files_that_go(lab: Lab) -> None:
         spark.sql(f"DESCRIBE HISTORY delta.`{upsert.halves.layout.half(half)}`").collect()
 
 
-def test_a_purge_forgets_the_condition(lab: Lab) -> None:
-    _delete(lab, "order_id IN (1, 4)")
-    report = purge_rows(lab, GONE, reason="request 17", user="ada")
-    assert report.columns == ("customer",) and len(report.condition_sha256) == 64
-    assert holding(lab.halves.layout.root, NAME) == []
-    newest = lab.offline.state.act
-    assert newest.kind == "purge" and newest.detail["reason"] == "request 17" and newest.detail["user"] == "ada"
-
-
 def test_other_corrections_can_still_be_reverted(lab: Lab) -> None:
     lab.run(lab.plan(BUCKET, 2 * BUCKET, update="amount = 9", where="order_id = 3"))
     entry = entries_of(lab.offline)[0]
@@ -166,15 +183,6 @@ def test_other_corrections_can_still_be_reverted(lab: Lab) -> None:
     purge_rows(lab, "order_id = 9")
     revert(lab.context, entry.id)
     assert [one for one in lab.rows() if one[0] == 3] == [(3, "a", 1.0, BUCKET + 10)]
-
-
-def test_a_revert_of_what_was_purged_is_refused(deleted: Lab) -> None:
-    seen = deleted.rows()
-    purge_rows(deleted, GONE)
-    for entry in entries_of(deleted.offline):
-        with pytest.raises(ConflictError, match="no longer retained"):
-            revert(deleted.context, entry.id)
-    assert deleted.rows() == seen
 
 
 def test_consuming_segments_keep_count(deleted: Lab) -> None:
@@ -215,48 +223,30 @@ def test_in_mode_pinot_the_limit_stays(workbench: CommitContext, tmp_path: Path)
 # Upsert
 
 
-def _upsert(lab: Lab, *versions: Row) -> Lab:
-    found = Lab.create(lab.bench, lab.folder / "upsert", lab_spec(upsert=True))
-    stream(found, *versions)
-    return found
-
-
-def test_markers_go_with_the_last_version_of_their_key(lab: Lab) -> None:
-    versions = [row(1, 10, customer=NAME, offset=1), row(1, BUCKET + 5, customer=NAME, offset=2), row(2, 20, offset=3)]
-    upsert = _upsert(lab, *versions)
-    move_all(upsert, [versions[0], versions[2]], "orders_0", BUCKET)
-    move_all(upsert, [versions[1]], "orders_1", 2 * BUCKET)
-    upsert.run(upsert.plan(0, 2 * BUCKET, delete=True, where="order_id = 1"))
-    assert [one[0] for one in upsert.rows()] == [2]
+def test_markers_go_with_the_last_version_of_their_key(upsert: Lab) -> None:
     report = purge_rows(upsert, "order_id = 1")
     assert [one[0] for one in upsert.rows()] == [2]
     assert {found["order_id"] for _, found in everything(upsert.halves.layout.root)} == {2}
     assert report.rows["OFFLINE"] >= 2
 
 
-def test_markers_stay_for_conditions_on_more_than_the_key(lab: Lab) -> None:
-    versions = [row(1, 10, customer="b", offset=1), row(1, 20, customer=NAME, offset=2)]
-    upsert = _upsert(lab, *versions)
-    move_all(upsert, versions, "orders_0", BUCKET)
-    upsert.run(upsert.plan(0, BUCKET, delete=True, where=GONE))
-    assert upsert.rows() == []
+def test_markers_stay_for_conditions_on_more_than_the_key(upsert: Lab) -> None:
     purge_rows(upsert, GONE)
-    assert upsert.rows() == [] and holding(upsert.halves.layout.root, NAME) == []  # the older version is still dead
+    assert [one[0] for one in upsert.rows()] == [2], "the older version is still dead"
+    assert holding(upsert.halves.layout.root, NAME) == []
 
 
-def test_markers_stay_while_messages_may_be_on_their_way(lab: Lab) -> None:
-    upsert = _upsert(lab, row(1, 10))
-    move_all(upsert, [row(1, 10)], "orders_0", BUCKET)
-    upsert.run(upsert.plan(0, BUCKET, delete=True))
+def test_markers_stay_while_messages_may_be_on_their_way(upsert: Lab) -> None:
     report = purge_rows(upsert, "order_id = 1", takes_markers=False)
     assert "1 delete marker that match stay" in report.sentence
-    ops = [found["_hy_op"] for _, found in everything(upsert.halves.layout.half(Half.OFFLINE))]
-    assert ops == ["delete"]
+    found = [one for _, one in everything(upsert.halves.layout.half(Half.OFFLINE))]
+    assert sorted((one["order_id"], one["_hy_op"]) for one in found) == [(1, "delete"), (2, "row")]
 
 
-def test_versions_below_the_winner_go(lab: Lab) -> None:
+def test_versions_below_the_winner_go(workbench: CommitContext, tmp_path: Path) -> None:
     """A correction in the stream itself: the newest version is another one, the old ones are still stored."""
-    upsert = _upsert(lab, row(1, 10, customer=NAME, offset=1), row(1, 20, customer="b", offset=2))
+    upsert = Lab.create(workbench, tmp_path, lab_spec(upsert=True))
+    stream(upsert, row(1, 10, customer=NAME, offset=1), row(1, 20, customer="b", offset=2))
     assert purge_rows(upsert, GONE).rows == {"REALTIME": 1}
     assert upsert.rows() == [(1, "b", 1.0, 20)] and holding(upsert.halves.layout.root, NAME) == []
 
@@ -282,12 +272,11 @@ def test_a_plan_that_would_bring_rows_back_is_refused(deleted: Lab) -> None:
         purge_rows(deleted, GONE)
 
 
-def test_a_plan_from_before_a_purge_does_not_run(lab: Lab) -> None:
-    plan = lab.plan(BUCKET, 2 * BUCKET, update="amount = 7", where="order_id = 3")
-    lab.run(lab.plan(0, BUCKET, delete=True, where=GONE))
-    purge_rows(lab, "order_id = 1")
+def test_a_plan_from_before_a_purge_does_not_run(deleted: Lab) -> None:
+    plan = deleted.plan(BUCKET, 2 * BUCKET, update="amount = 7", where="order_id = 3")
+    purge_rows(deleted, "order_id = 1")
     with pytest.raises(ConflictError, match="has purged rows since"):
-        lab.run(plan)
+        deleted.run(plan)
 
 
 def test_files_of_commits_under_way_stay(deleted: Lab) -> None:
@@ -325,10 +314,18 @@ def _at_milestone(lab: Lab, word: str, then: Callable[[], None]) -> None:
     lab.bench = replace(lab.bench, progress=Told())
 
 
-def test_rows_that_arrive_meanwhile_stay(deleted: Lab) -> None:
-    _at_milestone(deleted, "Writing", lambda: stream(deleted, row(50, 9 * BUCKET, customer=NAME)))
+def test_rows_that_arrive_meanwhile_stay_and_a_second_purge_is_refused(deleted: Lab) -> None:
+    refused: list[str] = []
+
+    def meanwhile() -> None:
+        with pytest.raises(ConflictError, match="Another purge"):
+            purge_rows(deleted, GONE)
+        refused.append("second")
+        stream(deleted, row(50, 9 * BUCKET, customer=NAME))
+
+    _at_milestone(deleted, "Writing", meanwhile)
     report = purge_rows(deleted, GONE)
-    assert [one[0] for one in deleted.rows()] == [2, 3, 50]
+    assert refused == ["second"] and [one[0] for one in deleted.rows()] == [2, 3, 50]
     assert "1 row that match are shown: they have arrived since" in report.sentence
 
 
@@ -343,19 +340,6 @@ def test_a_revert_meanwhile_shows_the_rows_again(deleted: Lab) -> None:
     _at_milestone(deleted, "Writing", take_back)
     report = purge_rows(deleted, GONE)
     assert [one[0] for one in deleted.rows()] == [1, 2, 3, 4] and sum(one.shown for one in report.after) == 2
-
-
-def test_only_one_purge_goes_on(deleted: Lab) -> None:
-    met: list[str] = []
-
-    def second() -> None:
-        with pytest.raises(ConflictError, match="Another purge"):
-            purge_rows(deleted, GONE)
-        met.append("refused")
-
-    _at_milestone(deleted, "Writing", second)
-    purge_rows(deleted, GONE)
-    assert met == ["refused"]
 
 
 def test_a_query_on_files_that_went_begins_anew(deleted: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -408,7 +392,7 @@ def test_samples_of_expectations_go_from_plans_and_logs(lab: Lab) -> None:
 # Rejected messages
 
 
-def test_rejected_messages_go_as_far_as_they_can_be_told(lab: Lab) -> None:
+def test_rejected_messages_go_as_far_as_they_can_be_told(deleted: Lab) -> None:
     going = [
         b'{"order_id": "no number", "customer": "erase-me", "ts": 1}',  # told, and it matches
         b'{"after": {"customer": "erase-me"}}',
@@ -420,14 +404,13 @@ def test_rejected_messages_go_as_far_as_they_can_be_told(lab: Lab) -> None:
         b'{"customer": "erase-me-not", "ts": ',
         b"\xff\xfe nothing to read",
     ]
-    reject(lab, *going, *staying)
-    _delete(lab)
-    report = purge_rows(lab, GONE)
-    left = {found["_hy_raw"] for _, found in everything(lab.halves.layout.half(Half.REALTIME))} - {None}
+    reject(deleted, *going, *staying)
+    report = purge_rows(deleted, GONE)
+    left = {found["_hy_raw"] for _, found in everything(deleted.halves.layout.half(Half.REALTIME))} - {None}
     assert left == set(staying) and report.undecided == 2
-    assert lab.realtime.realtime.rejected == len(staying)
-    report = purge_rows(lab, GONE, undecided=True)
-    left = {found["_hy_raw"] for _, found in everything(lab.halves.layout.half(Half.REALTIME))} - {None}
+    assert deleted.realtime.realtime.rejected == len(staying)
+    report = purge_rows(deleted, GONE, undecided=True)
+    left = {found["_hy_raw"] for _, found in everything(deleted.halves.layout.half(Half.REALTIME))} - {None}
     assert left == {staying[0]} and report.undecided == 0
 
 
