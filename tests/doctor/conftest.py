@@ -138,7 +138,7 @@ def orders(patient: Patient) -> Patient:
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """The machine of the tests lacks nothing, whatever is true."""
-    monkeypatch.setattr("hybrid.doctor.machine.find_java", lambda: None)
+    monkeypatch.setattr("hybrid.doctor.machine.find_java", lambda *, starts_it: None)
     monkeypatch.setattr("hybrid.doctor.machine.missing_jars", list)
     monkeypatch.setattr("hybrid.doctor.machine.shutil.disk_usage", disk(total=100 * 1024**3, free=50 * 1024**3))
 

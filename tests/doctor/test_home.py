@@ -48,7 +48,7 @@ def test_a_home_that_others_may_enter(patient: Patient) -> None:
 
 
 def test_no_java(patient: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
-    def none() -> None:
+    def none(*, starts_it: bool) -> None:
         raise MachineError("Java was not found.", hint="install it")
 
     monkeypatch.setattr("hybrid.doctor.machine.find_java", none)
