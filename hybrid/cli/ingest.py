@@ -11,6 +11,7 @@ import click
 from hybrid.cli.command import Cli, HybridCommand, pass_cli
 from hybrid.cli.dispatch import ask, dispatcher, require_right, server_url, tell
 from hybrid.errors import UsageError
+from hybrid.runtime.signals import act_on_signals
 
 
 @click.command(cls=HybridCommand)
@@ -35,6 +36,5 @@ def ingest(cli: Cli, name: str, until_caught_up: bool) -> None:
 def _asked_to_stop() -> Callable[[], bool]:
     """True after Ctrl-C or SIGTERM: the current batch is finished first."""
     stop_event = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop_event.set())
+    act_on_signals(stop_event.set, signal.SIGINT, signal.SIGTERM)
     return stop_event.is_set

@@ -17,6 +17,7 @@ from hybrid.errors import ConflictError
 from hybrid.kafka.admin_pool import admin_clients_kept
 from hybrid.kafka.clients import import_clients
 from hybrid.runtime.gc_tuning import collect_rarely
+from hybrid.runtime.signals import act_on_signals
 from hybrid.serve.admission import RUNNING_OF_ONE
 from hybrid.serve.app import LOOPBACK, build_app
 from hybrid.serve.connection_limits import limits_of_process
@@ -79,11 +80,11 @@ def run_pipeline(home: Hybrid, address: Address, options: Sequence[str]) -> int:
     import_clients()
     stop, fallen, terminated = threading.Event(), threading.Event(), threading.Event()
 
-    def terminate(*_: object) -> None:
+    def terminate() -> None:
         terminated.set()
         stop.set()
 
-    signal.signal(signal.SIGTERM, terminate)
+    act_on_signals(terminate, signal.SIGTERM)
     _ignore_terminal()
     fallen_at = [0.0]
 

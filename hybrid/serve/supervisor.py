@@ -31,6 +31,7 @@ from hybrid.rpc.client import SERVER_FILE
 from hybrid.runtime import durable
 from hybrid.runtime.backoff import Backoff
 from hybrid.runtime.file_lock import try_lock
+from hybrid.runtime.signals import act_on_signals
 
 _LOG = logging.getLogger(__name__)
 LIFELINE, SOCKETS = "HYBRID_SERVE_LIFELINE", "HYBRID_SERVE_SOCKETS"
@@ -87,8 +88,7 @@ def supervise(home: Path, address: Address, options: Sequence[str], progress: Pr
     ConflictError if a server runs on the home already; MachineError if a port is taken.
     """
     stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, lambda *_: stop.set())
+    act_on_signals(stop.set, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
     with ExitStack() as resources:
         resources.enter_context(serve_lock(home, _TAKE_OVER_S))
         # A stale address: its server crashed, and its roles release the ports within a second or two.
