@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from hybrid.config.table_config import Half, TableSpec
 from hybrid.runtime.sentence_repr import shown_as
 from hybrid.store.plan_files import PLANS_FOLDER
-from hybrid.table.columns import ARRIVAL, HIDDEN, REJECTED_ONLY, SEGMENT, TIME
+from hybrid.table.columns import ARRIVAL, EPOCH, HIDDEN, OFFSET, PARTITION, REJECTED_ONLY, SEGMENT, TIME
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -114,6 +114,12 @@ def segment_order(spec: TableSpec) -> list[Column]:
 def in_files(spec: TableSpec, frame: DataFrame) -> DataFrame:
     """Rows arranged for a commit, each segment as one sorted file. Ingestion and moves write their own files."""
     return frame.repartition(SEGMENT).sortWithinPartitions(*segment_order(spec))
+
+
+def in_stream_files(frame: DataFrame) -> DataFrame:
+    """Rows of REALTIME arranged for a commit, each segment as one file in the order of its streams."""
+    order = (SEGMENT, EPOCH, PARTITION, OFFSET)
+    return frame.repartition(SEGMENT).sortWithinPartitions(*(quoted(name) for name in order))
 
 
 def statistics_columns(spec: TableSpec, half: Half) -> list[str]:

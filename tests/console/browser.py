@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 from hybrid.kafka.topics import produce
@@ -83,7 +83,7 @@ class LiveConsole:
         path: str,
         *,
         size: tuple[int, int] = WIDE,
-        scheme: str = "light",
+        scheme: Literal["light", "dark"] = "light",
         cookies: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
         loses_server: bool = False,
@@ -99,7 +99,7 @@ class LiveConsole:
         try:
             page.add_init_script(_VIOLATIONS)
             page.set_viewport_size({"width": size[0], "height": size[1]})
-            page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+            page.emulate_media(color_scheme=scheme)
             page.set_extra_http_headers(dict(headers or {}))
             for name, value in (cookies or {}).items():
                 page.context.add_cookies([{"name": name, "value": value, "url": self.url}])

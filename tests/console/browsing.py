@@ -23,7 +23,7 @@ class Browsing:
         page = self._contexts.new_page(url, java_script_enabled=scripts, bypass_csp=for_axe, permissions=allowed)
         self._pages.append(page)
         page.set_viewport_size({"width": width, "height": 900})
-        page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+        page.emulate_media(color_scheme=scheme)
         page.set_default_timeout(10_000)
         host = urlsplit(url).netloc
         page.on("request", lambda request: self._watch(request.url, host))

@@ -6,6 +6,7 @@ import io
 import re
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -15,7 +16,7 @@ import pytest
 
 from tests.console.browser import axe_violations
 from tests.console.browsing import Browsing
-from tests.serve.app import App, lay_orders
+from tests.serve.app import App, orders_app
 from tests.serve.test_queries import SLOW
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -29,10 +30,8 @@ EVIL = '<img src=x onerror="window.hacked=1">'
 @pytest.fixture(scope="module")
 def orders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
     """One application for all tests: statements change nothing, and the browser knows its scripts."""
-    made = App(tmp_path_factory.mktemp("query") / "home")
-    lay_orders(made.home)
-    yield made
-    made.close()
+    with closing(orders_app(tmp_path_factory.mktemp("query"))) as made:
+        yield made
 
 
 @pytest.fixture

@@ -170,6 +170,13 @@ class Worker:
                 self._carry(self._home, run)
 
 
+def orders_app(folder: Path) -> App:
+    """Over a new home in a folder, with the table orders. Close it at the end."""
+    made = App(folder / "home")
+    lay_orders(made.home)
+    return made
+
+
 def fail_at_once(home: Hybrid, run: RunRecord) -> None:
     """What a worker does with a run where there is no Spark."""
     error = DataError("There is no Spark in this test.")

@@ -4,13 +4,14 @@ import itertools
 import json
 import random
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 import pytest
 
 from hybrid.rpc.verbs import VERBS
 from hybrid.serve.context import ServerLimits
-from tests.serve.app import MOVED, OFFLINE, SCHEMA, App, form, lay_orders
+from tests.serve.app import MOVED, OFFLINE, SCHEMA, App, form, lay_orders, orders_app
 
 DEEP = "[" * 5000 + "]" * 5000
 TEXTS = [
@@ -44,10 +45,8 @@ VALUES = [
 @pytest.fixture(scope="module")
 def orders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
     """Over a home with the table orders, for all tests: nothing that they send changes it."""
-    app = App(tmp_path_factory.mktemp("malformed") / "home")
-    lay_orders(app.home)
-    yield app
-    app.close()
+    with closing(orders_app(tmp_path_factory.mktemp("malformed"))) as app:
+        yield app
 
 
 def state_of(app: App) -> Any:

@@ -62,7 +62,7 @@ def load_files(
     source: DeclaredFileSource,
     files: Sequence[SourceFile],
     known: StructType | None,
-    columns_of: InferredColumns | None = None,
+    columns_of: InferredColumns,
 ) -> Loaded:
     """Reads exactly these files. `known` are the columns that the source has had so far.
 
@@ -72,7 +72,7 @@ def load_files(
     """
     reader = _READERS[source.format](spark, source, files)
     declared = reader.parsed(source.schema) if source.schema is not None else None
-    inferred = (columns_of or InferredColumns()).of(source, files, reader.inferred)
+    inferred = columns_of.of(source, files, reader.inferred)
     before = declared if declared is not None else known
     if before is not None and declared is not None:
         before = merged(before, reader.partitions(inferred), None, Evolution.ADD)

@@ -22,7 +22,7 @@ from hybrid.flow.declared.progress import INCREMENTAL, FlowProgress, all_progres
 from hybrid.lake.commit import commit_act
 from hybrid.lake.commit_context import new_act_id
 from hybrid.lake.half_frames import rows_in, stored_rows
-from hybrid.lake.layout import in_files, physical_columns, quoted
+from hybrid.lake.layout import in_files, in_stream_files, physical_columns, quoted
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.table_context import TableContext
 from hybrid.lake.worker_files import WorkerFiles
@@ -67,9 +67,7 @@ def _without(table: TableContext, realtime: HalfSnapshot, flows: set[str]) -> tu
     places = sorted({segment for segment, connector in pairs if connector in flows})
     stored_columns = [quoted(name) for name, _ in physical_columns(table.spec, Half.REALTIME)]
     rows = stored.where(quoted(columns.SEGMENT).isin(places)).select(*stored_columns)
-    kept = rows.where(~quoted(columns.CONNECTOR).isin(sorted(flows)))
-    arrival = (columns.SEGMENT, columns.EPOCH, columns.PARTITION, columns.OFFSET)
-    return places, kept.repartition(columns.SEGMENT).sortWithinPartitions(*(quoted(name) for name in arrival))
+    return places, in_stream_files(rows.where(~quoted(columns.CONNECTOR).isin(sorted(flows))))
 
 
 def uncleared(realtime: RealtimeState, offline: OfflineState) -> list[str]:

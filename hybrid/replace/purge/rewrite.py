@@ -16,7 +16,7 @@ from hybrid.errors import ConflictError, OvertakenError
 from hybrid.lake.commit import commit_act
 from hybrid.lake.commit_context import new_act_id
 from hybrid.lake.half_frames import no_rows, rows_in
-from hybrid.lake.layout import in_files, quoted
+from hybrid.lake.layout import in_files, in_stream_files, quoted
 from hybrid.lake.log import HalfSnapshot
 from hybrid.lake.log_entries import acts_between
 from hybrid.lake.worker_files import WorkerFiles
@@ -178,7 +178,4 @@ def _commit(
 
 
 def _laid(scene: PurgeScope, half: Half, kept: DataFrame) -> DataFrame:
-    if half is Half.OFFLINE:
-        return in_files(scene.table.spec, kept)
-    arrival = (columns.SEGMENT, columns.EPOCH, columns.PARTITION, columns.OFFSET)
-    return kept.repartition(columns.SEGMENT).sortWithinPartitions(*(quoted(name) for name in arrival))
+    return in_files(scene.table.spec, kept) if half is Half.OFFLINE else in_stream_files(kept)

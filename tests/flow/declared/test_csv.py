@@ -10,6 +10,7 @@ import pytest
 
 from hybrid.errors import DataError, SpecError
 from hybrid.flow.declared.binding import StreamBinding, refuse_unnamed
+from hybrid.flow.declared.inference import InferredColumns
 from hybrid.flow.declared.listing import list_files
 from hybrid.flow.declared.options import parse_source
 from hybrid.flow.declared.read import Loaded, load_files
@@ -24,7 +25,7 @@ def load(tmp_path: Path, workbench) -> Callable[..., Loaded]:
 
     def read(schema: str | None, **options: object) -> Loaded:
         source = parse_source(str(tmp_path), {"format": "csv", **options}, "flow", streaming=True, schema=schema)
-        return load_files(workbench.spark, source, list_files(source), None)
+        return load_files(workbench.spark, source, list_files(source), None, InferredColumns())
 
     return read
 
