@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from glob import glob
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -25,6 +26,12 @@ JAVA_OPENED = [
 ]
 
 
+def open_files(folder: Path) -> list[str]:
+    """The files, relative to a folder of workers, that their tasks write or upload just now."""
+    # Path.glob fails when a task removes its folder meanwhile.
+    return glob("**/hybrid-*/**/*.parquet", root_dir=folder, recursive=True)
+
+
 @dataclass
 class SparkWorker:
     """A worker, the leader of a process group with its executors."""
@@ -34,8 +41,8 @@ class SparkWorker:
 
     @property
     def has_open_files(self) -> bool:
-        """Whether one of its tasks writes a file just now."""
-        return any(self.folder.glob("**/hybrid-*/**/*.parquet"))
+        """Whether one of its tasks writes or uploads a file just now."""
+        return bool(open_files(self.folder))
 
     def kill(self) -> None:
         os.killpg(self.process.pid, signal.SIGKILL)

@@ -16,7 +16,7 @@ from pathlib import Path
 from hybrid.jvm.java import find_java
 from tests.hidden_process import start_apart, without_folders
 from tests.shared_jvm import INTERPRETED
-from tests.spark_cluster import JAVA_OPENED, spark_home
+from tests.spark_cluster import JAVA_OPENED, open_files, spark_home
 
 _START_S = 60.0
 
@@ -43,8 +43,8 @@ class SparkConnectServer:
 
     @property
     def has_open_files(self) -> bool:
-        """Whether one of its workers writes a file just now."""
-        return any(self.folder.glob("local/**/hybrid-*/**/*.parquet"))
+        """Whether one of its workers writes or uploads a file just now."""
+        return bool(open_files(self.folder / "local"))
 
     def start(self) -> None:
         """Start it, and wait until it answers."""

@@ -21,7 +21,7 @@ from hybrid.jvm.jars import ensure_jars
 from hybrid.jvm.java import find_java
 from hybrid.progress import Silent
 from tests.hidden_process import start_apart, without_folders
-from tests.spark_cluster import JAVA_OPENED, interpreted, spark_home
+from tests.spark_cluster import JAVA_OPENED, interpreted, open_files, spark_home
 
 _START_S = 60.0
 _LOCK = Path(__file__).with_name("yarn.lock")
@@ -100,27 +100,24 @@ class YarnCluster:
         process.wait()
 
     def writing_containers(self) -> set[int]:
-        """The containers of which a task writes a file just now, as sessions of the operating system."""
-        written = "usercache/*/appcache/*/blockmgr-*/hybrid-*/**/*.parquet"
-        if not any((self.folder / "local").glob(written)):  # a test asks this a hundred times a second
-            return set()
-        return self._sessions("fd/*", ".parquet")
+        """The containers of which a task writes or uploads a file just now, as sessions of the operating system."""
+        files = open_files(self.folder / "local")
+        folders = {part for file in files for part in Path(file).parts if part.startswith("blockmgr-")}
+        found = set[int]()
+        for environment in Path("/proc").glob("[0-9]*/environ") if folders else ():
+            with suppress(OSError):  # the process has ended
+                text = environment.read_text(errors="replace")  # Spark tells a task's Python where the folder is
+                if any(folder in text for folder in folders):
+                    found.add(os.getsid(int(environment.parts[2])))
+        return found
 
     def stop(self) -> None:
         for name in [*self.daemons]:
             self.kill(name)
-        for session in self._sessions("cwd"):
-            kill_container(session)
-
-    def _sessions(self, links: str, ending: str = "") -> set[int]:
-        """Sessions with a process that has such a link to a path of containers with this ending."""
-        found = set[int]()
-        for link in Path("/proc").glob(f"[0-9]*/{links}"):
+        for link in Path("/proc").glob("[0-9]*/cwd"):
             with suppress(OSError):  # the process has ended
-                target = os.readlink(link)
-                if target.startswith(f"{self.folder}/local/") and target.endswith(ending):
-                    found.add(os.getsid(int(link.parts[2])))
-        return found
+                if os.readlink(link).startswith(f"{self.folder}/local/"):
+                    kill_container(os.getsid(int(link.parts[2])))
 
     def _start(self, role: str, hidden: Sequence[Path]) -> Path:
         """Start a daemon. Returns its log."""
