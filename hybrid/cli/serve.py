@@ -49,11 +49,15 @@ def serve(cli: Cli, host: str, port: int, broker_port: int, role: str, cache_byt
     setup_logging(cli.settings.logs, "serve" if role == "all" else role)
     if role == "all":
         return supervise(cli.home, address, options, cli.progress)
-    from hybrid.serve.roles import run_pipeline, run_query
-
     whole = [*options, "serve", "--host", host, "--port", str(port), "--broker-port", str(broker_port)]
     with dispatcher(cli, may_create=True) as home:
-        return (run_query if role == "query" else run_pipeline)(home, address, whole)
+        if role == "query":
+            from hybrid.serve.query_role import run_query
+
+            return run_query(home, address, whole)
+        from hybrid.serve.pipeline_role import run_pipeline
+
+        return run_pipeline(home, whole)
 
 
 def _stop(cli: Cli) -> int:

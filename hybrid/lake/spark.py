@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 
 _LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+# Another Python may lack what ours imports, and that of a cluster's workers gets our package after it has started.
+_OWN_PYTHON = {"spark.python.daemon.module": "hybrid.lake.worker_daemon"}
 # The first batch is divided by the cores that are there: with spark.cores.max, those are awaited for half a minute.
 _CLUSTER = {"spark.scheduler.minRegisteredResourcesRatio": "0.8"}
 # HotSpot's second compiler takes a quarter of the processor time of a command, for code that runs a few times more. It
@@ -263,6 +265,7 @@ def _configuration(settings: SparkSettings) -> dict[str, str]:
         "spark.driver.extraClassPath": ":".join(jars),
         "spark.driver.memory": settings.driver_memory,
         **(_LOOPBACK if settings.is_local else _CLUSTER),
+        **(_OWN_PYTHON if settings.is_local and settings.worker_python is None else {}),
         **(_WITHOUT_S3_KEYS if settings.needs_store and not settings.is_local else {}),
         "spark.driver.extraJavaOptions": " ".join([log4j, *_LATE_COMPILER, *settings.java_options]),
         "spark.ui.enabled": "false",
