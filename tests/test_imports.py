@@ -44,7 +44,7 @@ RANK = {package: rank for rank, packages in enumerate(LAYERS) for package in pac
 ENGINES = {
     "pyspark": {"ingest", "move", "replace", "flow", "lake", "query.spark"},
     "delta": {"ingest", "move", "replace", "flow", "lake"},
-    "duckdb": {"query", "move"},
+    "duckdb": {"query", "move", "lake.worker_daemon"},
     "kafka": {"kafka", "ingest", "query", "jvm"},
 }
 PURE = ("schema", "formats", "expression", "config", "table", "records", "sql")
