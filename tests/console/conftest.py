@@ -41,7 +41,7 @@ def chromium() -> Iterator[Browser]:
     which no other test could run a loop of its own.
     """
     if CHROMIUM is None:
-        pytest.skip("Chromium is missing: apt-get install chromium")
+        pytest.skip("Chromium is missing: apt-get install chromium-headless-shell, or chromium")
     playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
     with playwright.sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--process-per-site"])

@@ -39,7 +39,7 @@ COMPARED = "select order_status, count(*) as orders from orders group by 1 order
 def main() -> int:
     """Take every picture in light and dark."""
     if CHROMIUM is None:
-        print("error: Chromium is missing; install the package chromium", file=sys.stderr)  # noqa: T201
+        print("error: Chromium is missing; install the package chromium-headless-shell or chromium", file=sys.stderr)  # noqa: T201
         return 1
     from playwright.sync_api import sync_playwright
 
