@@ -61,6 +61,8 @@ def named_segments(table: TableContext, half: HalfSnapshot, laying: SegmentLayou
         name = offline_segment(table.name, low, high, taken)
         taken.add(name)
         pairs.append((bucket, part, name))
+    if len(pairs) == 1:  # it is that of all rows: a join takes longer than to write few of them
+        return laying.rows.withColumn(columns.SEGMENT, F.lit(pairs[0][2])), [pairs[0][2]]
     ddl = f"{_NAMED_BUCKET} bigint, {_NAMED_SPLIT} int, {columns.SEGMENT} string"
     names = F.broadcast(table.bench.spark.createDataFrame(pairs, ddl))
     same = F.col(_BUCKET).eqNullSafe(F.col(_NAMED_BUCKET)) & (F.col(_SPLIT) == F.col(_NAMED_SPLIT))

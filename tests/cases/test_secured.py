@@ -1,11 +1,17 @@
-"""A broker that asks who connects, over TLS and without: Spark, both tails and all checks get through."""
+"""A broker that asks who connects, over TLS and without: Spark, both tails and all checks get through.
+
+Its password may be a reference: it is read from there, and nothing that the product writes or answers holds it.
+"""
 
 from __future__ import annotations
 
+import json
 import subprocess
 import time
 import uuid
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,11 +27,21 @@ from hybrid.kafka.streams import offsets_at, view_stream
 from hybrid.kafka.topics import create_topic
 from hybrid.operations.tables.create import create_halves
 from hybrid.query.cache.stream import KafkaStream
+from tests.cases.secret_places import answers, assert_nowhere, reference, take_away
 from tests.cases.tables import LiveTable, layout_in, table_spec
 from tests.cases.test_streams import rows
+from tests.recipes.conftest import ROOT, RecipeHome
+from tests.serve.server import Server
 
-pytestmark = [pytest.mark.spark, pytest.mark.kafka]
+pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.timeout(300)]
 PASSWORD = 'se"cr\\et; x'
+# What a part of the password is like in every way of writing it: none of its characters is escaped anywhere.
+PART = "et; x"
+ORDERS = ROOT / "data" / "orders"
+ASKED = (
+    *("/tables", "/tables/orders", "/tableConfigs/orders", "/tables/orders/connectors", "/tables/orders/pauseStatus"),
+    *("/tables/orders/consumingSegmentsInfo", "/tables/orders/rejected", "/segments/orders", "/readyz", "/metrics"),
+)
 
 
 @pytest.fixture(scope="module")
@@ -124,3 +140,85 @@ def test_a_kept_client_serves_its_own_user_only(secured, monkeypatch, listener):
             view_stream(wrong, 3_000)
         assert view_stream(right).topic_ids.keys() == {topic}
         assert len(connected) == 2
+
+
+# By reference
+
+
+def table_words(folder: Path, brokers: str, topic: str, security: dict[str, str]) -> list[str]:
+    """The words that create the table of the recipe on a secured broker."""
+    config = json.loads((ORDERS / "orders_table.json").read_text())
+    streams = config["tableIndexConfig"]["streamConfigs"]
+    streams |= {f"stream.kafka.consumer.prop.{key}": value for key, value in security.items()}
+    streams |= {"stream.kafka.broker.list": brokers, "stream.kafka.topic.name": topic}
+    (folder / "table.json").write_text(json.dumps(config))
+    schema, offline = str(ORDERS / "orders_schema.json"), str(ORDERS / "orders_offline_table.json")
+    given = ["--schema", schema, "--config", str(folder / "table.json"), "--config", offline]
+    return ["table", "create", *given, "--kafka", brokers]
+
+
+@pytest.mark.parametrize(("kind", "listener"), [("env", "TLS"), ("file", "SASL")])
+def test_a_password_of_kafka(
+    secured: dict[str, Any],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+    listener: str,
+) -> None:
+    home, topic = RecipeHome(tmp_path / "home", capsys), f"t-{uuid.uuid4().hex[:12]}"
+    create_topic(secured["PLAINTEXT"], topic)
+    jaas = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+    security = {
+        "security.protocol": "SASL_SSL" if listener == "TLS" else "SASL_PLAINTEXT",
+        "sasl.mechanism": "PLAIN",
+        "sasl.jaas.config": f'{jaas} username="ada" password="{reference(kind, PASSWORD, tmp_path, monkeypatch)}";',
+    }
+    if listener == "TLS":
+        security |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(secured["ca"])}
+    create = table_words(tmp_path, secured[listener], topic, security)
+    missing = take_away(kind, tmp_path, monkeypatch)
+    home.run(*create, code=1)
+    assert missing in home.messages and "bug" not in home.messages
+    reference(kind, PASSWORD, tmp_path, monkeypatch)
+    home.run(*create)
+    home.run("kafka", "produce", topic, str(ORDERS / "events.jsonl"), "--kafka", secured["PLAINTEXT"])
+    home.run("ingest", "orders", "--until-caught-up")
+    count = "select count(*) as n from orders"
+    assert home.rows(count) == [{"n": 14}]
+    assert PASSWORD.endswith(PART)
+    assert_nowhere(PART, home.home, *answers(home))
+
+    missing = take_away(kind, tmp_path, monkeypatch)
+    home.run("ingest", "orders", "--until-caught-up", code=1)
+    assert missing in home.messages and "bug" not in home.messages
+    assert home.rows(count) == [{"n": 14}], "what is committed is answered without the password"
+    assert f"{missing}. Answered from committed rows only." in home.messages
+    assert missing in json.dumps(home.run("status", code=3)), "what is wrong with the table"
+    if kind == "file":  # a wrong password is waited for as long as a broker that does not answer
+        reference(kind, "another", tmp_path, monkeypatch)
+        home.run("ingest", "orders", "--until-caught-up", code=1)
+        assert_nowhere("another", home.home / "logs", home.messages)
+
+
+def test_a_server_with_a_password_of_kafka(
+    secured: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its processes read the reference; none of its answers, records and logs holds what they read."""
+    home, topic = RecipeHome(tmp_path / "home", capsys), f"t-{uuid.uuid4().hex[:12]}"
+    create_topic(secured["PLAINTEXT"], topic)
+    jaas = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+    login = f'{jaas} username="ada" password="{reference("env", PASSWORD, tmp_path, monkeypatch)}";'
+    security = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.jaas.config": login}
+    home.run(*table_words(tmp_path, secured["SASL"], topic, security))
+    home.run("kafka", "produce", topic, str(ORDERS / "events.jsonl"), "--kafka", secured["PLAINTEXT"])
+    with Server(home.home) as server:
+        # Sealing is a run, done when Spark has committed all that Kafka holds.
+        status, queued = server.call("POST", "/verbs/seal", {"table": "orders"})
+        assert status == 202, queued
+        run = server.await_task(queued["run"])
+        assert run["state"] == "DONE", run
+        assert server.rows("select count(*) from orders") == [[14]]
+        said = [server.call("GET", path, text=True)[1] for path in (*ASKED, f"/tasks/task/{queued['run']}/debug")]
+        said += [json.dumps(server.ok("POST", f"/verbs/{verb}", {})) for verb in ("runs", "status", "table_list")]
+    assert_nowhere(PART, home.home, json.dumps(run), *said)

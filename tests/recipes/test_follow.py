@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from tests.examples import seeds
 from tests.recipes.conftest import RecipeHome
 
 pytestmark = pytest.mark.spark
@@ -20,10 +21,9 @@ def home(tmp_path, capsys):
     return RecipeHome(tmp_path / "home", capsys)
 
 
-def create(home, tmp_path, key="", **config):
-    text = DDL.replace("NOT NULL", f"NOT NULL{key}").replace(
-        "CONFIG", json.dumps({"uri": str(tmp_path / "lake"), **config})
-    )
+def create(home, tmp_path, key="", table="events", **config):
+    text = DDL.replace("NOT NULL", f"NOT NULL{key}").replace("events", table)
+    text = text.replace("CONFIG", json.dumps({"uri": str(tmp_path / "lake"), **config}))
     (tmp_path / "events.sql").write_text(text)
     home.run("table", "create", "-f", str(tmp_path / "events.sql"))
 
@@ -33,9 +33,9 @@ def add(tmp_path, *ids):
     write_deltalake(str(tmp_path / "lake"), pa.table(rows), mode="append", partition_by=["p"])
 
 
-def read(home, code=0):
-    home.run("ingest", "events", "--until-caught-up", code=code)
-    return [(row["id"], row["p"]) for row in home.rows("select id, p from events order by id limit 100")]
+def read(home, code=0, table="events"):
+    home.run("ingest", table, "--until-caught-up", code=code)
+    return [(row["id"], row["p"]) for row in home.rows(f"select id, p from {table} order by id, p limit 100")]
 
 
 def state(home):
@@ -86,22 +86,33 @@ def source(spark, tmp_path):
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("properties", [MASKED, f"{FED}, {MASKED}"])
-def test_versions_that_change_rows(home, tmp_path, workbench, properties):
-    """With deletion vectors, and with change data beside them: of equal rows as many go as went."""
-    run_sql(workbench.spark, tmp_path, LAKE_SQL.replace("{properties}", properties))
+def test_versions_that_change_rows(home, tmp_path, workbench):
+    """With deletion vectors, and with change data beside them: of equal rows as many go as went.
+
+    The table `filed` is told to read the files, as of a table without change data.
+    """
+    run_sql(workbench.spark, tmp_path, LAKE_SQL.replace("{properties}", f"{FED}, {MASKED}"))
     create(home, tmp_path, mode="snapshot_and_follow", change_feed="auto")
-    assert read(home) == source(workbench.spark, tmp_path) == of(1, 2, 2, 3, 4)
+    create(home, tmp_path, table="filed", mode="snapshot_and_follow", change_feed="off")
+
+    def check(wanted):
+        assert source(workbench.spark, tmp_path) == wanted
+        for table in ("events", "filed"):
+            assert read(home, table=table) == wanted, table
+
+    check(of(1, 2, 2, 3, 4))
     changed = "DELETE FROM delta.`{lake}` WHERE id = 3; UPDATE delta.`{lake}` SET p = 5 WHERE id = 4"
     run_sql(workbench.spark, tmp_path, changed)
-    assert read(home) == source(workbench.spark, tmp_path) == [*of(1, 2, 2), (4, 5)]
+    check([*of(1, 2, 2), (4, 5)])
     changed = """
       MERGE INTO delta.`{lake}` t USING (SELECT 1 AS id UNION ALL SELECT 9 AS id) s ON t.id = s.id
       WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT (id, p) VALUES (9, 9);
       OPTIMIZE delta.`{lake}`; DELETE FROM delta.`{lake}` WHERE id = 9; INSERT INTO delta.`{lake}` VALUES (3, 1)"""
     run_sql(workbench.spark, tmp_path, changed)
-    assert read(home) == source(workbench.spark, tmp_path) == [*of(2, 2, 3), (4, 5)]
-    assert home.rows("select count(*) as n, sum(p) as s from events where id < 4") == [{"n": 3, "s": 1}]
+    check([*of(2, 2, 3), (4, 5)])
+    for table in ("events", "filed"):
+        totals = home.rows(f"select count(*) as n, sum(p) as s from {table} where id < 4")
+        assert totals == [{"n": 3, "s": 1}], table
 
 
 def test_changes_by_key_and_a_death_in_the_middle(home, tmp_path, dies):
@@ -119,21 +130,14 @@ def test_changes_by_key_and_a_death_in_the_middle(home, tmp_path, dies):
     assert rows == of(2, 3, 4), "the first of three versions"
     assert read(home) == [(2, 7), (4, 0), (5, 1)]
     assert home.rows("select count(*) as n from events where p = 1") == [{"n": 1}]
+    for value in (7, 5):
+        rows = pa.table({"id": [4], "p": pa.array([value], pa.int32())})
+        write_deltalake(str(tmp_path / "lake"), rows, mode="append", partition_by=["p"])
+    assert read(home) == [(2, 7), (4, 5), (5, 1)], "of one key the row of the later version stays"
     add(tmp_path, 1)
     write_deltalake(str(tmp_path / "lake"), pa.table({"id": [8], "p": pa.array([0], pa.int32())}), mode="overwrite",
                     partition_by=["p"])  # fmt: skip
     assert read(home) == [(8, 0)]
-
-
-def test_of_one_key_the_row_of_the_later_version_stays(home, tmp_path):
-    add(tmp_path, 3, 2, 1)
-    create(home, tmp_path, mode="snapshot_and_follow", key=" PRIMARY KEY")
-    assert read(home) == of(1, 2, 3)
-    rows = {"id": [1], "p": pa.array([7], pa.int32())}
-    for value in (7, 5):
-        rows["p"] = pa.array([value], pa.int32())
-        write_deltalake(str(tmp_path / "lake"), pa.table(rows), mode="append", partition_by=["p"])
-    assert read(home) == [(1, 5), *of(2, 3)]
 
 
 def test_only_what_comes_up_to_a_version(home, tmp_path):
@@ -189,25 +193,28 @@ def test_columns_that_have_other_names_in_the_files(home, tmp_path, workbench):
     assert "Column 's' of the Delta table" in home.run("connector", "list", "others")[0]["latest_error"]
 
 
-def walk(dice, lake):
+STEPS = ("append", "delete", "update", "merge", "compact", "overwrite")
+
+
+def walk(dice, lake, step):
     """One version more of a table in which each id is there once: what delta-rs does to rows, and what it does not."""
     table = DeltaTable(lake)
     there = [row["id"] for row in table.to_pyarrow_table().to_pylist()]
     some = ", ".join(map(str, dice.sample(there, min(2, len(there))))) or "0"
     new = [number for number in dice.sample(range(12), 3) if number not in there]
     rows = pa.table({"id": pa.array(new, pa.int64()), "p": pa.array([dice.randrange(3) for _ in new], pa.int32())})
-    match dice.randrange(7):
-        case 0 | 1:
+    match step:
+        case "append":
             write_deltalake(lake, rows, mode="append")
-        case 2:
+        case "delete":
             table.delete(f"id in ({some})")
-        case 3:
+        case "update":
             table.update({"p": f"{dice.randrange(3)}"}, predicate=f"id in ({some})")
-        case 4:
+        case "merge":
             more = pa.table({"id": pa.array(there[:2], pa.int64()), "p": pa.array([9] * len(there[:2]), pa.int32())})
             merge = table.merge(pa.concat_tables([rows, more]), "s.id = t.id", source_alias="s", target_alias="t")
             merge.when_matched_update_all().when_not_matched_insert_all().execute()
-        case 5:
+        case "compact":
             table.optimize.compact()
         case _:
             kept = table.to_pyarrow_table().slice(1)
@@ -215,22 +222,23 @@ def walk(dice, lake):
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("fed", [False, True])
-def test_whatever_is_done_to_it(home, tmp_path, fed):
-    """By key and by counting, what is shown is what the source holds."""
-    dice, lake = random.Random(f"follow {fed}"), str(tmp_path / "lake")
+@pytest.mark.parametrize("seed", seeds(0, 1))
+def test_whatever_is_done_to_it(home, tmp_path, seed):
+    """By key and by counting, what is shown is what the source holds. One reads change data, the other one files.
+
+    Every second seed has them the other way round; changes by key from files, and counted ones from change data, have
+    tests above.
+    """
+    dice, lake = random.Random(f"follow {seed}"), str(tmp_path / "lake")
     first = pa.table({"id": [1, 2, 3, 4], "p": pa.array([0, 0, 1, 1], pa.int32())})
-    write_deltalake(lake, first, configuration={"delta.enableChangeDataFeed": str(fed).lower()})
-    config = json.dumps({"uri": lake, "mode": "snapshot_and_follow", "change_feed": "auto"})
-    tables = {"keyed": DDL.replace("NOT NULL", "NOT NULL PRIMARY KEY"), "counted": DDL}
-    for name, text in tables.items():
-        (tmp_path / "t.sql").write_text(text.replace("events", name).replace("CONFIG", config))
-        home.run("table", "create", "-f", str(tmp_path / "t.sql"))
-    for steps in (0, 6):
-        for _ in range(steps):
-            walk(dice, lake)
+    write_deltalake(lake, first, configuration={"delta.enableChangeDataFeed": "true"})
+    feeds = ("auto", "off") if seed % 2 == 0 else ("off", "auto")
+    tables = {"keyed": " PRIMARY KEY", "counted": ""}
+    for (name, key), feed in zip(tables.items(), feeds, strict=True):
+        create(home, tmp_path, key, name, mode="snapshot_and_follow", change_feed=feed)
+    for steps in ((), dice.sample(STEPS, len(STEPS))):
+        for step in steps:
+            walk(dice, lake, step)
         wanted = sorted((row["id"], row["p"]) for row in DeltaTable(lake).to_pyarrow_table().to_pylist())
         for name in tables:
-            home.run("ingest", name, "--until-caught-up")
-            found = home.rows(f"select id, p from {name} order by id, p limit 100")
-            assert [(row["id"], row["p"]) for row in found] == wanted, (name, steps)
+            assert read(home, table=name) == wanted, (name, steps)

@@ -20,13 +20,15 @@ TABLE = "registration_events_raw"
 LIVE = f"{TABLE}_incremental"
 BACKFILLS = [f"{TABLE}_backfill_{year}" for year in (2024, 2023, 2022)]
 BY_YEAR = f'select substr("timestamp", 0, 4) as y, count(*) from {TABLE} group by 1 order by 1'
+# `tests/flow/declared/test_declaring.py` holds that both modules declare the same: this file uses each.
 LAKEFLOW = """
-{imported}
+import dlt
+from pyspark import pipelines as dp
 
 root = spark.conf.get("registration_events_source_root_path")
 begin_year = spark.conf.get("begin_year")
 
-@{lake}.table(name="registration_events_raw", comment="Raw registration events")
+@dlt.table(name="registration_events_raw", comment="Raw registration events")
 def ingest():
     return (
         spark.readStream.format("cloudFiles")
@@ -35,14 +37,14 @@ def ingest():
         .option("cloudFiles.maxFilesPerTrigger", 100)
         .option("cloudFiles.schemaEvolutionMode", "addNewColumns")
         .option("modifiedAfter", "2024-12-31T23:59:59.999+00:00")
-        .load(f"{{root}}/*/*/*")
-        .where(f"year(timestamp) >= {{begin_year}}")
+        .load(f"{root}/*/*/*")
+        .where(f"year(timestamp) >= {begin_year}")
     )
 
 def setup_backfill_flow(year):
-    @{lake}.append_flow(target="registration_events_raw", once=True, name=f"registration_events_raw_backfill_{{year}}")
+    @dp.append_flow(target="registration_events_raw", once=True, name=f"registration_events_raw_backfill_{year}")
     def backfill():
-        return spark.read.format("json").option("inferSchema", "true").load(f"{{root}}/year={{year}}/*/*")
+        return spark.read.format("json").option("inferSchema", "true").load(f"{root}/year={year}/*/*")
 
 for year in spark.conf.get("backfill_years").split(","):
     setup_backfill_flow(year)
@@ -184,9 +186,7 @@ def test_every_spelling_gives_the_same_table(recipe, tmp_path):
     expected["2024"] = write_year(recipe.root, 2024, source="web")
     columns = 'registration_id, user_id, event, "timestamp", source'
     found = []
-    files = {"dlt.py": LAKEFLOW.format(lake="dlt", imported="import dlt"), "flows.sql": SQL,
-             "dp.py": LAKEFLOW.format(lake="dp", imported="from pyspark import pipelines as dp")}  # fmt: skip
-    for name, text in {"ours.py": RECIPE.read_text(), **files}.items():
+    for name, text in {"ours.py": RECIPE.read_text(), "lakeflow.py": LAKEFLOW, "flows.sql": SQL}.items():
         (tmp_path / name).write_text(text)
         recipe.home = tmp_path / f"home-{name}"
         variables = recipe.variables(",".join(map(str, SPELLED)))

@@ -20,7 +20,7 @@ KNOWN = {"table": "orders", "schema": "orders", "segment": MOVED, "type": MOVE}
 # refuses by its length.
 VALUES_MAX = 10_000
 # Requests for each path; more find more: HYBRID_API_EXAMPLES=50.
-EXAMPLES = int(os.environ.get("HYBRID_API_EXAMPLES", "3"))
+EXAMPLES = int(os.environ.get("HYBRID_API_EXAMPLES", "2"))
 # What a schema says of values without excluding any.
 NOTES = {"title", "description", "example", "examples"}
 OWN_SHAPES = {"/metrics", "/livez", "/health", "/", "/readyz", "/version"}

@@ -29,8 +29,12 @@ BIG, LAST = 2**40, 1_632_467_070_000
 
 @pytest.fixture(scope="module")
 def served(broker: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server for tests that leave it whole. Each has a table of its own."""
-    with Server(tmp_path_factory.mktemp("processes") / "home", broker, JVM_OPTIONS) as server:
+    """A server for all tests, of which the last one does not leave it whole. Each has a table of its own.
+
+    Each of its pipeline processes falls in its second move, after the commit.
+    """
+    environment = {**JVM_OPTIONS, "HYBRID_FAILPOINT": "move.commit.after@2"}
+    with Server(tmp_path_factory.mktemp("processes") / "home", broker, environment) as server:
         yield server
 
 
@@ -65,15 +69,19 @@ def await_all(server: Server, *roles: str) -> None:
 
 
 def kill_and_heal(server: Server, *roles: str) -> None:
-    """Kills what plays `roles`, and awaits its successors; for a JVM the pipeline that starts another one."""
-    pipeline = server.pids("pipeline")
-    killed = kill(server, *roles)
-    if "java" in killed:
-        killed = {**killed, "pipeline": pipeline, "java": []}
+    """Kills what plays `roles`, and awaits its successors; for a JVM the pipeline that starts another one, too.
+
+    Without a JVM that fell it awaits readiness. A new one would need it for seconds of the processor's time.
+    """
+    watched = (*roles, "pipeline") if "java" in roles else roles
+    await_all(server, *watched)
+    before = {role: server.pids(role) for role in watched}
+    kill(server, *roles)
 
     def is_healed() -> bool:
-        now = {role: server.pids(role) for role, pids in killed.items() if pids}
-        return all(now[role] and not {*now[role]} & {*killed[role]} for role in now) and server.is_ready()
+        now = {role: server.pids(role) for role in watched}
+        are_new = all(now[role] and not {*now[role]} & {*before[role]} for role in watched)
+        return are_new and ("java" in roles or server.is_ready())
 
     server.await_true(is_healed, f"{roles} are there again", HEALTHY_S)
 
@@ -104,30 +112,6 @@ def test_a_second_server_is_refused_and_commands_let_the_first_do_the_work(
     assert run(["--home", home, "move", table[:-1]]) == 1
     assert f"Did you mean '{table}'?" in capsys.readouterr().err
     assert run(["--home", home, "query", f"select nope from {table}"]) == 1
-
-
-def test_processes_that_fall_are_started_again(served: Server, table: str) -> None:
-    """The query process, the JVM and the supervisor; tests of tasks below have the pipeline, alone and with others."""
-    for role in ("query", "java"):
-        kill_and_heal(served, role)
-        assert rows_of(served, table) == 14, role
-
-    first = served.address["pid"]
-    kill(served, "serve")
-    served.await_true(lambda: served.address["pid"] != first and served.is_ready(), "another supervisor", HEALTHY_S)
-    assert rows_of(served, table) == 14
-
-
-def test_a_task_that_falls_before_its_commit_is_done_by_the_next_process(served: Server, table: str) -> None:
-    """The query process falls at the same time."""
-    await_all(served, "pipeline")
-    os.kill(served.pids("pipeline")[0], signal.SIGSTOP)
-    status, queued = served.call("POST", "/verbs/move", {"table": table})
-    assert status == 202
-    kill_and_heal(served, "query", "pipeline")
-    run_ = served.await_task(queued["run"])
-    assert run_["state"] == "DONE" and run_["report"]["rows_read"] == 7, run_
-    assert rows_of(served, table) == 14
 
 
 def test_a_type_becomes_wider_while_rows_arrive(served: Server, broker: str, table: str) -> None:
@@ -190,12 +174,13 @@ def test_ingestion_keeps_its_share_beside_busy_sessions(served: Server, broker: 
         for _ in range(3 * (os.cpu_count() or 1) // 2)
     ]
     try:
-        beside_s = min(_commit_s(served, broker, table, rows) for rows in (84, 98))
+        # The first may meet what else is busy on the machine. The second is made only when it did.
+        has_share = any(_commit_s(served, broker, table, rows) < 6 * alone_s for rows in (84, 98))
     finally:
         for process in busy:
             process.kill()
             process.wait()
-    assert beside_s < 6 * alone_s, (alone_s, beside_s)
+    assert has_share, f"six times slower than alone, which took {alone_s} s"
 
 
 def _commit_s(server: Server, broker: str, table: str, rows: int) -> float:
@@ -214,35 +199,75 @@ def _realtime_rows(server: Server, table: str) -> int:
     return next(int(one["realtime_rows"]) for one in tables if one["table"] == table)
 
 
-def test_a_server_that_falls_at_a_task_and_then_in_whole_is_followed_by_one_that_ends_in_time(
-    home: Path, broker: str, topic: str
+def test_processes_fall_at_tasks_and_without_until_a_server_ends_in_time(
+    served: Server, table: str, broker: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What a fallen process had committed is taken up and not done twice; nobody ends this server well."""
-    configs = ("--config", str(DATA / "orders_table.json"), "--config", str(DATA / "orders_offline_table.json"))
-    words = ("--schema", str(DATA / "orders_schema.json"), *configs, "--set", f"stream.kafka.topic.name={topic}")
-    assert run(["--home", str(home), "table", "create", *words, "--kafka", broker]) == 0
-    assert run(["kafka", "produce", topic, str(DATA / "events.jsonl"), "--kafka", broker]) == 0
-    environment = {"HYBRID_FAILPOINT": "move.commit.after", "HYBRID_PIPELINE_NICENESS": "10"}
-    with Server(home, broker, environment) as server:
-        status, queued = server.call("POST", "/verbs/move", {"table": "orders"})
-        assert status == 202
-        run_ = server.await_task(queued["run"])
-        assert run_["state"] == "DONE" and "died before it could report" in run_["result"], run_
-        server.await_ready(HEALTHY_S)
-        segments = server.ok("POST", "/verbs/segments", {"table": "orders"})
-        assert [one["name"] for one in segments if one["half"] == "OFFLINE"] == ["orders_1632463351000_1632467070000_0"]
-        assert rows_of(server, "orders") == 14
+    """The last test of `served`. Those that follow a fall at once need no JVM: it falls before it has started."""
+    for role in ("query", "java"):
+        kill_and_heal(served, role)
+        assert rows_of(served, table) == 14, role
+    _fall_with_the_supervisor(served)
+    assert rows_of(served, table) == 14
+    _fall_before_a_commit(served, table)
+    _fall_after_a_commit(served, table)
+    await_all(served, "query", "pipeline", "java")
+    kill(served, "serve", "query", "pipeline")
+    time.sleep(0.5)
+    with Server(served.home, broker, {**JVM_OPTIONS, "HYBRID_PIPELINE_NICENESS": "10"}) as next_one:
+        next_one.await_ready(HEALTHY_S)
+        assert rows_of(next_one, table) == 14
+        await_all(next_one, "query", "pipeline", "java")
+        _check_who_gives_way(next_one)
+        assert next_one.terminate() < 10
+    assert not (served.home / "server.json").exists()
+    capsys.readouterr()
+    assert run(["--home", str(served.home), "query", f"select count(*) from {table}", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == [{"count(*)": 14}]
 
-        await_all(server, "query", "pipeline", "java")
-        _check_who_gives_way(server)
-        kill(server, "serve", "query", "pipeline")
-        time.sleep(0.5)
-        with Server(home, broker) as next_one:
-            next_one.await_ready()
-            assert rows_of(next_one, "orders") == 14
-            assert next_one.terminate() < 10
-    assert not (home / "server.json").exists()
-    assert run(["--home", str(home), "query", "select count(*) from orders"]) == 0
+
+def _fall_with_the_supervisor(server: Server) -> None:
+    """The roles end with it. One of them becomes the next one, which starts them again."""
+    first, before = server.address["pid"], {*server.pids("query"), *server.pids("pipeline")}
+    kill(server, "serve")
+
+    def is_followed() -> bool:
+        roles = [server.pids(role) for role in ("query", "pipeline")]
+        if server.address["pid"] == first or not all(roles) or before & {pid for pids in roles for pid in pids}:
+            return False
+        try:
+            return server.call("GET", "/livez", text=True, timeout=5)[0] == 200
+        except OSError:
+            return False
+
+    server.await_true(is_followed, "another supervisor, and one that answers", HEALTHY_S)
+
+
+def _fall_before_a_commit(server: Server, table: str) -> None:
+    """A task whose process falls is done by the next one. The query process falls at the same time."""
+    await_all(server, "pipeline")
+    os.kill(server.pids("pipeline")[0], signal.SIGSTOP)
+    status, queued = server.call("POST", "/verbs/move", {"table": table})
+    assert status == 202
+    kill_and_heal(server, "query", "pipeline")
+    run_ = server.await_task(queued["run"])
+    assert run_["state"] == "DONE" and run_["report"]["rows_read"] == 7, run_
+    assert rows_of(server, table) == 14
+
+
+def _fall_after_a_commit(server: Server, table: str) -> None:
+    """At the failpoint of `served`: what a process had committed is taken up and not done twice."""
+    pipeline = server.pids("pipeline")
+    status, queued = server.call("POST", "/verbs/move", {"table": table})
+    assert status == 202
+    run_ = server.await_task(queued["run"])
+    assert run_["state"] == "DONE" and "died before it could report" in run_["result"], run_
+    server.await_ready(HEALTHY_S)
+    assert server.pids("pipeline") != pipeline
+    segments = server.ok("POST", "/verbs/segments", {"table": table})
+    assert [one["name"] for one in segments if one["half"] == "OFFLINE"] == [
+        f"{table}_1632463351000_1632467070000_0", f"{table}_1632667070000_1632667170000_0"
+    ]  # fmt: skip
+    assert rows_of(server, table) == 14
 
 
 def _check_who_gives_way(server: Server) -> None:

@@ -129,7 +129,7 @@ def follow(pair: Pair, store: S3Server) -> None:
 def stand_by(pair: Pair, store: S3Server, broker: str) -> None:
     """The writing server is stopped as by SIGSTOP, for longer than the standby waits, and goes on afterwards."""
     writer, standby, events = pair.writer, pair.reader, pair.events
-    paused = create_orders(writer, broker, f"paused_{os.getpid()}")
+    paused = create_orders(writer, broker, f"paused_{os.getpid()}", events=0)
     writer.ok("POST", f"/tables/{paused}/pauseConsumption")
     standby.await_true(lambda: pair.table in standby.ok("GET", "/tables")["tables"], "the standby lists the table")
     standby.await_true(lambda: pair.has_all(standby), "the standby follows")

@@ -72,13 +72,25 @@ def stage(rows: DataFrame, spec: TableSpec, connector: str, pieces: Sequence[Sou
             f"Connector '{connector}' of table '{spec.name}': the source cannot be read: {spark_sentence(error)}"
         ) from error
     staged = rows.sparkSession.read.schema(staged_ddl(spec)).parquet(*literal_paths([str(folder)]))
-    notes = [_RejectNote(**json.loads(row[0])) for row in staged.where(f"{NOTE} IS NOT NULL").select(NOTE).collect()]
+    notes = _notes(folder)
     _refuse_problems(spec, connector, pieces, notes)
     offsets: dict[str, int] = {}
     for note in notes:
         raise_to(offsets, note.offsets)
     counts = sum(note.rows for note in notes), sum(note.deletes for note in notes)
     return StagedBatch(staged.where(f"{NOTE} IS NULL").drop(NOTE), *counts, offsets)
+
+
+def _notes(folder: Path) -> list[_RejectNote]:
+    """The notes of all tasks. A query of Spark takes longer than to stage few rows."""
+    import pyarrow.parquet as pq
+
+    notes: list[_RejectNote] = []
+    for path in folder.glob("*.parquet"):
+        with pq.ParquetFile(path) as file:
+            for batch in file.iter_batches(columns=[NOTE]):
+                notes += [_RejectNote(**json.loads(text)) for text in batch.column(0).drop_null().to_pylist()]
+    return notes
 
 
 def _refuse_problems(

@@ -205,7 +205,7 @@ class DeltaSource:
     ) -> DataFrame:
         """The records of some files, or `only` some of their columns, with PIECE and PLACE and the string `more`.
 
-        DataError when a filter cannot be applied.
+        The numbers of the files follow one another. DataError when a filter cannot be applied.
         """
         from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
@@ -216,8 +216,9 @@ class DeltaSource:
         schema = read.add(PIECE, IntegerType()).add(PLACE, LongType())
         if more is not None:
             schema = schema.add(more, StringType())
+        first = min(files, default=0)
         tasks = max(1, min(len(files), _TASKS_PER_CORE * spark.sparkContext.defaultParallelism))
-        ids = spark.createDataFrame([(number,) for number in files], "number int").repartition(tasks)
+        ids = spark.range(first, first + len(files), numPartitions=tasks)
         frame = ids.mapInArrow(file_reader(self._uri, self._options, files, schema, self._stored), schema)
         if REASON in self._columns:  # a half of one of our own tables: skip its rejected messages
             frame = frame.where(f"{REASON} IS NULL")
