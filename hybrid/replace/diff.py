@@ -104,8 +104,11 @@ def _multiset(spec: TableSpec, before: DataFrame, after: DataFrame, group: str) 
 
 def _is_unique(spec: TableSpec, before: DataFrame, after: DataFrame, group: str) -> bool:
     """Whether no key has two rows on either side. Without upsert all rows of a key are visible."""
+    from pyspark.sql import functions as F
+
     keys = [quoted(group), *(quoted(name) for name in spec.schema.primary_key)]
-    return not any(side.groupBy(*keys).count().where("count > 1").head(1) for side in (before, after))
+    both = before.select(*keys, F.lit(-1).alias(_WEIGHT)).unionByName(after.select(*keys, F.lit(1).alias(_WEIGHT)))
+    return not both.groupBy(*keys, _WEIGHT).count().where("count > 1").head(1)
 
 
 def _multiset_samples(spec: TableSpec, differing: DataFrame, group: str) -> dict[Any, list[Sample]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -125,6 +126,12 @@ class LiveTable:
     def create(self) -> LiveTable:
         create_halves(self.layout, self.spec, self.now)
         return self
+
+    def copied(self, folder: Path) -> LiveTable:
+        """The same table of the same topic in a folder of its own; its stream must not be read on for both."""
+        layout = layout_in(folder)
+        shutil.copytree(self.layout.root, layout.root)
+        return LiveTable(self.spec, layout, self.shared, self.now)
 
     def produce(self, *rows: Mapping[str, object] | bytes, partition: int = 0, timestamp_ms: int | None = None) -> None:
         """Puts rows (as JSON), or messages as they are, into a partition of the topic."""

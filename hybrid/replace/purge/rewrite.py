@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from hybrid.config.table_config import BoundaryMode, Half
 from hybrid.errors import ConflictError, OvertakenError
-from hybrid.lake.commit import commit_act
+from hybrid.lake.commit import commit_act, commit_state
 from hybrid.lake.commit_context import new_act_id
-from hybrid.lake.half_frames import no_rows, rows_in
+from hybrid.lake.half_frames import rows_in
 from hybrid.lake.layout import in_files, in_stream_files, quoted
 from hybrid.lake.log import HalfSnapshot
 from hybrid.lake.log_entries import acts_between
@@ -64,7 +64,7 @@ def tell(scene: PurgeScope, half: Half, removed: Mapping[str, object]) -> None:
     """
     with scene.table.lock(half):
         current = scene.table.half(half)
-        _commit(scene, current, current.state, no_rows(scene.table.bench, current), removed, ())
+        _commit_entry(scene, current, current.state, removed)
 
 
 @contextmanager
@@ -127,8 +127,7 @@ def _raise_floor(scene: PurgeScope, current: Halves, half: Half, hidden_ms: int 
     if floor is None or (boundary.floor_ms is not None and boundary.floor_ms >= floor):
         return False
     state = replace(offline.offline, boundary=boundary.with_floor(floor))
-    nothing = no_rows(scene.table.bench, offline)
-    _commit(scene, offline, state, nothing, {"floor_ms": floor}, ())
+    _commit_entry(scene, offline, state, {"floor_ms": floor})
     return True
 
 
@@ -163,18 +162,29 @@ def _commit(
     told: Mapping[str, object],
     segments: Sequence[str],
 ) -> None:
+    commit_act(
+        frame,
+        WorkerFiles.of(scene.table.bench, current.path),
+        _with_act(scene, current, state, told),
+        planned=current.version,
+        replacing=segments,
+    )
+
+
+def _commit_entry(scene: PurgeScope, current: HalfSnapshot, state: HalfState, told: Mapping[str, object]) -> None:
+    """A commit without rows. The half's lock is held, and names this process's JVM."""
+    bench = scene.table.bench
+    after = _with_act(scene, current, state, told)
+    commit_state(current.path, after, planned=current.version, start_spark=lambda: bench.session)
+
+
+def _with_act(scene: PurgeScope, current: HalfSnapshot, state: HalfState, told: Mapping[str, object]) -> HalfState:
     request = scene.asked
     why = {"purge": request.id, "columns": request.reads, "condition_sha256": request.digest}
     detail = {**why, "reason": request.reason, "user": request.user, **told}
     act = next_act(current.state, new_act_id(PURGE), "purge", scene.table.bench.now_iso(), detail)
     assert isinstance(state, OfflineState | RealtimeState)
-    commit_act(
-        frame,
-        WorkerFiles.of(scene.table.bench, current.path),
-        replace(state, act=act),
-        planned=current.version,
-        replacing=segments,
-    )
+    return replace(state, act=act)
 
 
 def _laid(scene: PurgeScope, half: Half, kept: DataFrame) -> DataFrame:

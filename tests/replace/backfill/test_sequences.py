@@ -104,8 +104,9 @@ def test_rows_in_realtime_stay_as_they_came(planned: Planned) -> None:
     assert _amounts(lab) == {**dict.fromkeys(range(8), 2.0), 60: 1.0, 99: 1.0}
 
 
-def test_a_segment_that_was_corrected_meanwhile_stops_the_run_before_it_begins(lab: Lab) -> None:
-    first, second = _doubled(lab, 0, BUCKET), _doubled(lab)
+def test_a_segment_that_was_corrected_meanwhile_stops_the_run_before_it_begins(planned: Planned) -> None:
+    lab, second = planned
+    first = _doubled(lab, 0, BUCKET)
     lab.run(first)
     before = lab.rows()
     with pytest.raises(ConflictError, match=r"segment 'orders_0' has been rewritten since; the newest commit is 'back"):
@@ -295,9 +296,10 @@ def _merge(lab: Lab, old: list[str], new: str) -> None:
     assert new in lab.segments() and not set(old) & set(lab.segments())
 
 
-def test_a_move_that_planned_before_a_swap_commits_after_it(lab: Lab) -> None:
+def test_a_move_that_planned_before_a_swap_commits_after_it(planned: Planned) -> None:
+    lab, plan = planned
     lab.halves.commit_realtime([row(60, END + BUCKET + 5, offset=2_000_000)], offsets={KEY: 2_000_001})
-    plan, said = _doubled(lab), list[str]()
+    said = list[str]()
 
     def then(message: str) -> None:
         said.append(message)

@@ -15,6 +15,7 @@ from hybrid.doctor.halves import contradictions_of_realtime
 from hybrid.errors import ConflictError, DataError, SpecError
 from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.log import open_half
+from hybrid.lake.log_entries import read_commit
 from hybrid.lake.table_context import TableContext
 from hybrid.move.boundary_override import OverrideRequest, change_boundary
 from hybrid.move.optimize import OptimizeTuning, run_optimize
@@ -122,9 +123,11 @@ def test_deleted_rows_go_from_every_place_for_good(deleted: Lab) -> None:
     assert report.columns == ("customer",) and len(report.condition_sha256) == 64
     newest = deleted.offline.state.act
     assert newest.kind == "purge" and newest.detail["reason"] == "request 17" and newest.detail["user"] == "ada"
-    for entry in entries_of(deleted.offline):
+    entry = read_commit(deleted.offline.path, deleted.offline.version)
+    assert entry is not None and entry.state is not None and not entry.added and not entry.removed, "without rows"
+    for swap in entries_of(deleted.offline):
         with pytest.raises(ConflictError, match="no longer retained"):
-            revert(deleted.context, entry.id)
+            revert(deleted.context, swap.id)
     assert deleted.rows() == seen
     again = purge_rows(deleted, GONE)
     assert not again.committed and again.sentence.startswith("Nothing of 'orders' is to be removed")
