@@ -56,6 +56,8 @@ def test_a_container_is_killed_while_it_ingests_to_the_store(
 
     cluster.kill("ResourceManager")
     produce(broker, home.folder.name, [TopicRecord(b'{"order_id":60000,"ts":1632463351000}', partition=0)])
-    home.run("ingest", "orders", code=1)
-    assert f"YARN's ResourceManager at {cluster.address} gives no answer: ConnectException" in home.messages
-    assert f"yarn-site.xml in {cluster.configuration}" in home.messages
+    late = home.start("ingest", "orders")
+    _, messages = late.communicate(timeout=250)
+    assert late.returncode == 1
+    assert f"YARN's ResourceManager at {cluster.address} gives no answer: ConnectException" in messages
+    assert f"yarn-site.xml in {cluster.configuration}" in messages
