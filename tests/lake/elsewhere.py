@@ -24,7 +24,6 @@ ROOT = Path(__file__).resolve().parents[2]
 T = TypeVar("T")
 
 PARTITIONS, ROWS = 4, 60_000
-_MAIN = "from hybrid.cli.main import main; main()"
 
 
 class CommandProcess:
@@ -83,7 +82,7 @@ class CommandProcess:
 
 
 class Elsewhere:
-    """A home with some settings of Spark. `start` makes a process of a command; `run` has it in this one."""
+    """A home with some settings of Spark. What needs Spark runs in a `CommandProcess`."""
 
     def __init__(self, folder: Path, spark: str, server: S3Server, broker: str) -> None:
         self.folder, self.url, self.broker = folder, new_url(), broker
@@ -92,20 +91,6 @@ class Elsewhere:
         self.messages, self.processes = "", list[subprocess.Popen[str]]()
         self.store = server.environment
         self.environment = {**os.environ, **self.store, "PYTHONPATH": str(ROOT)}
-
-    def start(self, *words: str, **environment: str) -> subprocess.Popen[str]:
-        command = [sys.executable, "-c", _MAIN, "--home", str(self.folder), *words, "--json"]
-        process = subprocess.Popen(
-            command,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            cwd=self.folder,
-            env={**self.environment, **environment},
-            start_new_session=True,
-        )
-        self.processes.append(process)
-        return process
 
     @classmethod
     def with_events(cls, folder: Path, spark: str, server: S3Server, broker: str) -> Elsewhere:
@@ -164,11 +149,11 @@ def holding(text: str, *folders: Path) -> list[Path]:
     return [path for path in paths if text.encode() in path.read_bytes()]
 
 
-def once_writing(ingestion: subprocess.Popen[str], writers: Callable[[], Sequence[T]]) -> Sequence[T]:
+def once_writing(process: subprocess.Popen[str], writers: Callable[[], Sequence[T]]) -> Sequence[T]:
     """Who writes a file, as soon as somebody does."""
     end = time.monotonic() + 200
     while not (busy := writers()):
-        assert ingestion.poll() is None and time.monotonic() < end, ingestion.communicate()
+        assert process.poll() is None and time.monotonic() < end, process.communicate()
         time.sleep(0.01)
     return busy
 
