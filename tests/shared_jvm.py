@@ -40,6 +40,7 @@ _FORKS.set_forkserver_preload(
         "tests.cases.worker",
         "tests.move.upkeep_worker",
         "tests.operations.erasure_worker",
+        "tests.operations.plan_homes",
         "tests.replace.backfill.killed_worker",
         "tests.replace.crashing_worker",
         "tests.replace.purge.killed_worker",
@@ -49,8 +50,21 @@ _FORKS.set_forkserver_preload(
 )
 
 
-def die_at(failpoint: str, workbench: CommitContext, worker: str, *arguments: str, timeout_s: float = 240) -> None:
-    """Runs a worker, a module with a `main()` for command lines, until it dies at the failpoint, as it must."""
+def die_at(
+    failpoint: str, workbench: CommitContext | None, worker: str, *arguments: str, timeout_s: float = 240
+) -> None:
+    """Runs a worker, a module with a `main()` for command lines, until it dies at the failpoint, as it must.
+
+    None for one that needs no JVM.
+    """
+    code, words = run_forked(failpoint, workbench, worker, *arguments, timeout_s=timeout_s)
+    assert code == -signal.SIGKILL, f"{failpoint}: ended with {code}\n{words}"
+
+
+def run_forked(
+    failpoint: str, workbench: CommitContext | None, worker: str, *arguments: str, timeout_s: float = 240
+) -> tuple[int | None, str]:
+    """How such a worker ended, and what it has printed."""
     with TemporaryDirectory() as folder:
         output = Path(folder, "output")
         process = start_forked(failpoint, workbench, worker, arguments, output)
@@ -58,18 +72,18 @@ def die_at(failpoint: str, workbench: CommitContext, worker: str, *arguments: st
         code = process.exitcode
         process.kill()  # unless it has died
         process.join()
-        assert code == -signal.SIGKILL, f"{failpoint}: ended with {code}\n{output.read_text(errors='replace')}"
+        return code, output.read_text(errors="replace")
 
 
 def start_forked(
-    failpoint: str, workbench: CommitContext, worker: str, arguments: tuple[str, ...], output: Path
+    failpoint: str, workbench: CommitContext | None, worker: str, arguments: tuple[str, ...], output: Path
 ) -> BaseProcess:
     """Starts such a worker, for whoever does something else meanwhile. What it prints goes to `output`.
 
     Without a failpoint it ends by itself, or is ended.
     """
     output.touch()
-    environment = {**dying_at(failpoint), **_lent_gateway(workbench)}
+    environment = {**dying_at(failpoint), **({} if workbench is None else _lent_gateway(workbench))}
     process = _FORKS.Process(target=_work, args=(worker, arguments, environment, output))
     process.start()
     return process

@@ -155,7 +155,7 @@ class YarnCluster:
 
 @contextmanager
 def yarn_cluster(folder: Path, hidden: Sequence[Path] = ()) -> Iterator[YarnCluster]:
-    """A cluster of one node until the end of the block. The test is skipped if YARN's jar cannot be fetched.
+    """A cluster of one node, to be started, until the end of the block. The test is skipped if YARN's jar is not had.
 
     Containers see empty folders in the place of those in `hidden`.
     """
@@ -166,7 +166,6 @@ def yarn_cluster(folder: Path, hidden: Sequence[Path] = ()) -> Iterator[YarnClus
     cluster = YarnCluster(folder, hidden, jars)
     cluster._configure()
     try:
-        cluster.start()
         yield cluster
     finally:
         cluster.stop()

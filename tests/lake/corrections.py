@@ -1,13 +1,11 @@
-"""Corrections and upkeep of two tables in one session of Spark, run as a process: `python -m tests.lake.corrections`.
+"""Corrections and upkeep of two tables in one session of Spark: what each step said, and the rows afterwards.
 
-Its last line is JSON: what each step said, and the rows of the tables afterwards. Workers that see the home and workers
-that do not give the same.
+Workers that see the home and workers that do not give the same. `tests.lake.commands` runs them in a process.
 """
 
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -169,13 +167,8 @@ def rows_of(hy: Hybrid) -> dict[str, list[Any]]:
     return {name: sorted(map(str, hy.query(f"select * from {name} limit 10000").rows)) for name in names}
 
 
-def main() -> None:
-    """Arguments: the home's folder, the broker, the prefix of its topics, `corrections` or `corrected`."""
-    folder, broker, topic = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
-    hy = hybrid.connect(folder)
-    work = corrections if sys.argv[4] == "corrections" else corrected
-    sys.stdout.write(json.dumps({"said": work(hy, folder, broker, topic), "rows": rows_of(hy)}))
-
-
-if __name__ == "__main__":
-    main()
+def run(folder: Path, broker: str, topic: str, which: str) -> str:
+    """As JSON what `corrections` or `corrected` say in a home, and its rows. `topic` is the prefix of its topics."""
+    work = corrections if which == "corrections" else corrected
+    with hybrid.connect(folder) as hy:
+        return json.dumps({"said": work(hy, folder, broker, topic), "rows": rows_of(hy)})

@@ -12,9 +12,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from confluent_kafka import KafkaError, Producer
 from deltalake import DeltaTable
 
-from hybrid.kafka.topics import TopicRecord, create_topic, produce
+from hybrid.kafka.topics import create_topic
+from tests.lake.commands import answer
 from tests.mirrors import new_url
 from tests.s3_server import S3Server
 
@@ -22,32 +24,73 @@ ROOT = Path(__file__).resolve().parents[2]
 T = TypeVar("T")
 
 PARTITIONS, ROWS = 4, 60_000
-_MAIN = "from hybrid.cli.main import main; main()"
+
+
+class CommandProcess:
+    """A process that runs commands of a home one after the other (`tests.lake.commands`): it starts Spark once."""
+
+    def __init__(self, home: Elsewhere, **environment: str) -> None:
+        self.log = home.folder / "commands.log"
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "tests.lake.commands", str(home.folder)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                cwd=ROOT,
+                env={**home.environment, **environment},
+                start_new_session=True,
+            )
+        home.processes.append(self.process)
+        self.messages, self._words = "", ""
+
+    def begin(self, *words: str, **environment: str) -> None:
+        """Begins a command, for whoever does something else meanwhile. `end` awaits it."""
+        self._send(words=words, environment=environment)
+
+    def end(self, code: int = 0) -> Any:
+        """What the command has printed, as JSON. Its messages are in `messages`."""
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line, f"the process ended during {self._words}\n{self.log.read_text()[-3000:]}"
+        answer = json.loads(line)
+        self.messages = answer.get("messages", "")
+        assert answer["code"] == code, f"{self._words}: exit {answer['code']}\n{self.messages}"
+        return json.loads(answer["out"]) if answer["out"].strip() else None
+
+    def run(self, *words: str, code: int = 0, **environment: str) -> Any:
+        self.begin(*words, **environment)
+        return self.end(code)
+
+    def corrections(self, broker: str, topic: str, which: str) -> dict[str, Any]:
+        """What the home says and has after `tests.lake.corrections`."""
+        self._send(corrections=(broker, topic, which))
+        found: dict[str, Any] = self.end()
+        return found
+
+    def _send(self, **request: Any) -> None:
+        assert self.process.stdin is not None
+        self._words = str(request)
+        self.process.stdin.write(json.dumps(request) + "\n")
+        self.process.stdin.flush()
+
+    def close(self) -> None:
+        """Ends the process as a command ends: its session of Spark with it."""
+        self.process.communicate(timeout=60)
+        assert self.process.returncode == 0, self.log.read_text()[-3000:]
 
 
 class Elsewhere:
-    """A home with some settings of Spark; each command is a process of its own."""
+    """A home with some settings of Spark. What needs Spark runs in a `CommandProcess`."""
 
     def __init__(self, folder: Path, spark: str, server: S3Server, broker: str) -> None:
         self.folder, self.url, self.broker = folder, new_url(), broker
         folder.mkdir(parents=True)
         (folder / "hybrid.toml").write_text(f'warehouse = "{self.url}"\n{spark}')
         self.messages, self.processes = "", list[subprocess.Popen[str]]()
-        self.environment = {**os.environ, **server.environment, "PYTHONPATH": str(ROOT)}
-
-    def start(self, *words: str, **environment: str) -> subprocess.Popen[str]:
-        command = [sys.executable, "-c", _MAIN, "--home", str(self.folder), *words, "--json"]
-        process = subprocess.Popen(
-            command,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            cwd=self.folder,
-            env={**self.environment, **environment},
-            start_new_session=True,
-        )
-        self.processes.append(process)
-        return process
+        self.store = server.environment
+        self.environment = {**os.environ, **self.store, "PYTHONPATH": str(ROOT)}
 
     @classmethod
     def with_events(cls, folder: Path, spark: str, server: S3Server, broker: str) -> Elsewhere:
@@ -64,20 +107,12 @@ class Elsewhere:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.communicate()
 
-    def run(self, *words: str, code: int = 0, **environment: str) -> Any:
-        process = self.start(*words, **environment)
-        out, self.messages = process.communicate(timeout=250)
-        assert process.returncode == code, f"hybrid {' '.join(words)}: exit {process.returncode}\n{self.messages}"
-        return json.loads(out) if out.strip() else None
-
-
-def corrections_of(home: Elsewhere, which: str) -> dict[str, Any]:
-    """What a process of the home says and has after `tests.lake.corrections`, in topics of the home's name."""
-    words = [sys.executable, "-m", "tests.lake.corrections", str(home.folder), home.broker, home.folder.name, which]
-    done = subprocess.run(words, capture_output=True, text=True, cwd=ROOT, env=home.environment, timeout=400)
-    assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    def run(self, *words: str, code: int = 0) -> Any:
+        """A command that needs no Spark, in this process."""
+        found = answer(self.folder, {"words": words, "environment": self.store})
+        self.messages = found["messages"]
+        assert found["code"] == code, f"hybrid {' '.join(words)}: exit {found['code']}\n{self.messages}"
+        return json.loads(found["out"]) if found["out"].strip() else None
 
 
 def create_orders(home: Elsewhere) -> None:
@@ -96,13 +131,15 @@ def create_orders(home: Elsewhere) -> None:
 
 def fill(broker: str, topic: str) -> None:
     create_topic(broker, topic, PARTITIONS)
-    for partition in range(PARTITIONS):
-        numbers = range(partition, ROWS, PARTITIONS)
-        values = (
-            f'{{"order_id":{n},"customer_id":{n % 100},"order_status":"OPEN","amount":1.5,"ts":{1632463351000 + n}}}'
-            for n in numbers
+    lost = list[KafkaError]()
+    settings = {"bootstrap.servers": broker, "enable.idempotence": True, "linger.ms": 20}
+    producer = Producer({**settings, "queue.buffering.max.messages": ROWS})
+    for n in range(ROWS):
+        text = f'{{"order_id":{n},"customer_id":{n % 100},"order_status":"OPEN","amount":1.5,"ts":{1632463351000 + n}}}'
+        producer.produce(
+            topic, text, partition=n % PARTITIONS, on_delivery=lambda error, _: lost.append(error) if error else None
         )
-        produce(broker, topic, [TopicRecord(value.encode(), partition=partition) for value in values])
+    assert producer.flush(60) == 0 and lost == []
 
 
 def holding(text: str, *folders: Path) -> list[Path]:
@@ -112,11 +149,11 @@ def holding(text: str, *folders: Path) -> list[Path]:
     return [path for path in paths if text.encode() in path.read_bytes()]
 
 
-def once_writing(ingestion: subprocess.Popen[str], writers: Callable[[], Sequence[T]]) -> Sequence[T]:
+def once_writing(process: subprocess.Popen[str], writers: Callable[[], Sequence[T]]) -> Sequence[T]:
     """Who writes a file, as soon as somebody does."""
     end = time.monotonic() + 200
     while not (busy := writers()):
-        assert ingestion.poll() is None and time.monotonic() < end, ingestion.communicate()
+        assert process.poll() is None and time.monotonic() < end, process.communicate()
         time.sleep(0.01)
     return busy
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from hybrid.progress import Silent
 from hybrid.serve.ingester import Ingester, SharedLooks
 from tests.hidden_process import needs_hidden_folders
 from tests.lake import corrections
-from tests.lake.elsewhere import ROOT, ROWS, Elsewhere, corrections_of, create_orders, fill, holding
+from tests.lake.elsewhere import ROOT, ROWS, CommandProcess, Elsewhere, create_orders, fill, holding
 from tests.s3_server import S3Server, needs_s3, s3_server
 from tests.spark_connect_server import SparkConnectServer, spark_connect_server
 
@@ -58,13 +59,25 @@ def server(tmp_path_factory: pytest.TempPathFactory, homes: Path) -> Iterator[Sp
         yield found
 
 
-@pytest.fixture
-def home(server: SparkConnectServer, store: S3Server, broker: str, topic: str, homes: Path) -> Iterator[Elsewhere]:
-    found = Elsewhere(homes / f"{topic}-orders", server.settings, store, broker)
+def home_with_orders(server: SparkConnectServer, store: S3Server, broker: str, homes: Path) -> Elsewhere:
+    """A home with a backlog of orders."""
+    found = Elsewhere(homes / f"t-{uuid.uuid4().hex[:12]}-orders", server.settings, store, broker)
     fill(broker, found.folder.name)
     create_orders(found)
+    return found
+
+
+@pytest.fixture(scope="module")
+def home(server: SparkConnectServer, store: S3Server, broker: str, homes: Path) -> Iterator[Elsewhere]:
+    found = home_with_orders(server, store, broker, homes)
     yield found
     found.close()
+
+
+@pytest.fixture(scope="module")
+def commands(home: Elsewhere) -> CommandProcess:
+    """A process of the home that finds no Java. It has one session."""
+    return CommandProcess(home, **NO_JAVA)
 
 
 def until(found: Callable[[], bool], what: str, timeout_s: float = 60.0) -> None:
@@ -74,21 +87,23 @@ def until(found: Callable[[], bool], what: str, timeout_s: float = 60.0) -> None
         time.sleep(0.01)
 
 
-def test_a_backlog_comes_and_moves_without_java(home: Elsewhere, server: SparkConnectServer, store: S3Server) -> None:
-    home.run("ingest", "orders", "--until-caught-up", **NO_JAVA)
-    home.run("move", "orders", **NO_JAVA)
-    assert home.run("query", COUNTS, **NO_JAVA) == [{"n": ROWS, "ids": ROWS}]
-    home.run("query", "--engine", "spark", COUNTS, code=1, **NO_JAVA)
-    assert "needs workers that share the home's folders, or a local master" in home.messages
+def test_a_backlog_comes_and_moves_without_java(
+    home: Elsewhere, commands: CommandProcess, server: SparkConnectServer, store: S3Server
+) -> None:
+    commands.run("ingest", "orders", "--until-caught-up")
+    commands.run("move", "orders")
+    assert commands.run("query", COUNTS) == [{"n": ROWS, "ids": ROWS}]
+    commands.run("query", "--engine", "spark", COUNTS, code=1)
+    assert "needs workers that share the home's folders, or a local master" in commands.messages
     assert holding(store.environment["AWS_SECRET_ACCESS_KEY"], home.folder, server.folder) == []
 
 
 def test_jobs_and_backfills_run_there(
-    server: SparkConnectServer, store: S3Server, broker: str, topic: str, homes: Path
+    home: Elsewhere, commands: CommandProcess, server: SparkConnectServer, store: S3Server
 ) -> None:
-    home = Elsewhere(homes / f"{topic}-corrected", server.settings, store, broker)
-    corrections.fill(broker, home.folder.name)
-    found = corrections_of(home, "corrected")
+    corrections.fill(home.broker, home.folder.name)
+    found = commands.corrections(home.broker, home.folder.name, "corrected")
+    commands.close()
     job, revert, plan, run = found["said"]
     assert job.startswith("Replaced segment 'customers_") and "; 0 added, 30 removed, 30 changed (" in job
     assert revert.startswith("Reverted 'ID'") and plan.startswith("Would correct 2 of 2 buckets of 'customers'")
@@ -98,8 +113,9 @@ def test_jobs_and_backfills_run_there(
 
 
 def test_a_server_that_is_killed_and_started_again(
-    home: Elsewhere, server: SparkConnectServer, store: S3Server, monkeypatch: pytest.MonkeyPatch
+    server: SparkConnectServer, store: S3Server, broker: str, homes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    home = home_with_orders(server, store, broker, homes)
     for name, value in store.environment.items():
         monkeypatch.setenv(name, value)
     here = hybrid.connect(home.folder)

@@ -1,7 +1,7 @@
 """Rows that workers read from the store and stage there, and what may go wrong (ADR 71).
 
 The workers of this process's session stand for others: they are given the store alone. Real ones, which see no home,
-are in tests/lake/test_corrections_elsewhere.py.
+are in tests/lake/test_spark_elsewhere.py.
 """
 
 from __future__ import annotations

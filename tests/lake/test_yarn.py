@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hybrid.kafka.topics import TopicRecord, produce
 from tests.hidden_process import needs_hidden_folders
-from tests.lake.elsewhere import ROOT, Elsewhere, check_each_once, create_orders, fill, once_writing
+from tests.lake.elsewhere import ROOT, CommandProcess, Elsewhere, check_each_once, create_orders, fill, once_writing
 from tests.s3_server import S3Server, needs_s3, s3_server
 from tests.yarn_cluster import YarnCluster, kill_container, yarn_cluster
 
@@ -29,7 +28,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
 
 @pytest.fixture
 def cluster(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> Iterator[YarnCluster]:
-    """Its containers see neither the home nor the sources of our package."""
+    """One that is not started yet. Its containers see neither the home nor the sources of our package."""
     with yarn_cluster(tmp_path_factory.mktemp("cluster") / "yarn", [tmp_path, ROOT / "hybrid"]) as found:
         yield found
 
@@ -46,16 +45,17 @@ def home(cluster: YarnCluster, server: S3Server, broker: str, tmp_path: Path, to
 def test_a_container_is_killed_while_it_ingests_to_the_store(
     home: Elsewhere, cluster: YarnCluster, server: S3Server, broker: str
 ) -> None:
+    """And before, what a process says that finds no ResourceManager, and goes on once there is one."""
     fill(broker, home.folder.name)
     create_orders(home)
-    ingestion = home.start("ingest", "orders", "--until-caught-up")
-    kill_container(once_writing(ingestion, lambda: [*cluster.writing_containers()])[0])
-    _, messages = ingestion.communicate(timeout=250)
-    assert ingestion.returncode == 0, messages
-    check_each_once(home, server, cluster.folder)
+    commands = CommandProcess(home)
+    commands.run("ingest", "orders", code=1)
+    assert f"YARN's ResourceManager at {cluster.address} gives no answer: ConnectException" in commands.messages
+    assert f"yarn-site.xml in {cluster.configuration}" in commands.messages
 
-    cluster.kill("ResourceManager")
-    produce(broker, home.folder.name, [TopicRecord(b'{"order_id":60000,"ts":1632463351000}', partition=0)])
-    home.run("ingest", "orders", code=1)
-    assert f"YARN's ResourceManager at {cluster.address} gives no answer: ConnectException" in home.messages
-    assert f"yarn-site.xml in {cluster.configuration}" in home.messages
+    cluster.start()
+    commands.begin("ingest", "orders", "--until-caught-up")
+    kill_container(once_writing(commands.process, lambda: [*cluster.writing_containers()])[0])
+    commands.end()
+    commands.close()
+    check_each_once(home, server, cluster.folder)

@@ -124,9 +124,10 @@ def test_rejected_rows_that_a_lost_home_had_claimed_come_once(
     assert set(lab_of(other).marks().values()) == {f"taken:{plan.id}"}
     with pytest.raises(ConflictError, match="written by another home"):
         home.backfills.run(plan.id, BackfillOptions())
-    other.backfills.revert(plan.id)
-    assert ids(other) == [0, 1, 2] and lab_of(other).replay().replayed == BUCKETS
-    assert ids(other) == [0, 1, 2, 50, 51, 52]
+    if done:  # from here on it does not matter where the first home was lost
+        other.backfills.revert(plan.id)
+        assert ids(other) == [0, 1, 2] and lab_of(other).replay().replayed == BUCKETS
+        assert ids(other) == [0, 1, 2, 50, 51, 52]
 
 
 def test_what_a_lost_home_had_claimed_is_given_back(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -51,11 +47,10 @@ from tests.operations.warehouse_homes import (
     url,
 )
 from tests.s3_server import needs_s3
+from tests.shared_jvm import run_forked
 
 __all__ = ["open_home", "server", "url"]  # fixtures
 pytestmark = [pytest.mark.process, needs_s3]
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_a_home_that_takes_over_has_the_plans_with_their_states(open_home: Callable[..., Home]) -> None:
@@ -90,7 +85,9 @@ def test_a_table_without_plans_costs_nothing(open_home: Callable[..., Home]) -> 
 
 @pytest.mark.parametrize("step", PLAN_STEPS)
 @pytest.mark.parametrize("verb", ["plan", "run", "cancel", "push"])
-def test_killed_at_each_step(open_home: Callable[..., Home], tmp_path: Path, verb: str, step: str, url: str) -> None:
+def test_killed_at_each_step(
+    open_home: Callable[..., Home], verb: str, step: str, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What was not acknowledged is there whole or not at all: in the home, on the store, and after the next sync."""
     home = open_home()
     create(home)
@@ -98,13 +95,10 @@ def test_killed_at_each_step(open_home: Callable[..., Home], tmp_path: Path, ver
     if verb in ("run", "cancel"):
         make_plan(home)
     before = files(home)
-    environment = {**os.environ, "HYBRID_FAILPOINT": step, "HYBRID_WAREHOUSE": url, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.operations.plan_homes", str(home.folder), verb],
-        env=environment, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+    monkeypatch.setenv("HYBRID_WAREHOUSE", url)
+    code, words = run_forked(step, None, "tests.operations.plan_homes", str(home.folder), verb)
     passes = {"plan.uploaded": {"plan", "push"}, "plan.removed": {"cancel"}}.get(step, {verb})
-    assert done.returncode == (-signal.SIGKILL if verb in passes else 0), done.stderr
+    assert code == (-signal.SIGKILL if verb in passes else 0), words
     other = open_home("b")
     pull_warehouse(other)
     is_listed = step in ("plan.published", "plan.removed") or verb not in passes

@@ -206,10 +206,12 @@ def test_after_an_erasure_no_object_no_version_and_no_follower_has_a_value(
 
 
 def test_a_purge_says_what_it_removed_from_the_store(
-    opened: Open, template_deleted: Path, tmp_path: Path, folder: Path
+    opened: Open, template_deleted: Path, tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home, other = pushed(opened, template_deleted, tmp_path), opened("b")
-    pull_warehouse(other.context)
+    copies = [opened(name) for name in ("c", "d")]
+    for copy in (other, *copies):
+        pull_warehouse(copy.context)
     prefix, shown = prefix_of(home), customers(home)
     orphan, left = leave_orphan(home, folder), [path for each in (home, other) for path in leave_cut_pull(each)]
     with pytest.raises(ConflictError, match="written by another home"):
@@ -226,6 +228,35 @@ def test_a_purge_says_what_it_removed_from_the_store(
     assert holding_objects(other.home / "warehouse", "", but_statements=True) == []
     again = purge(home)
     assert not again.committed and again.store is not None and again.store.deleted == 0
+    check_no_rows_to_put_back(*copies, monkeypatch)
+    check_dropped_copy(copies[1])
+
+
+def check_no_rows_to_put_back(copy: Hybrid, third: Hybrid, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Homes with what was there before the purge take over: a copy that could not drop it does not bring it back."""
+    deletion = next(plan.id for plan in copy.backfills.statuses("orders") if plan.buckets_done)
+    with monkeypatch.context() as patch:
+        patch.setattr(pull, "drop_purged", _away)
+        pull_warehouse(copy.context, take_over=True)
+    assert holding_objects(copy.home / "warehouse", "", but_statements=True) != []
+    with pytest.raises(ConflictError, match=r"no longer retained: data file .* has been removed"):
+        copy.backfills.revert(deletion)
+    pull_warehouse(third.context, take_over=True)
+    assert holding_objects(third.home / "warehouse", "", but_statements=True) == []
+
+
+def check_dropped_copy(home: Hybrid) -> None:
+    """A dropped copy that lacks files of the store cannot be looked at."""
+    drop_table(home.context, "orders")
+    assert list(copies_with_rows(home.context, "orders", WHERE, False)) == []
+    copy = dropped_copies(home.context, "orders")[0]
+    key = f"orders/{half_keys(copy)['OFFLINE']}"
+    for name in (f"{key}/_hy_segment=left/part-0.parquet", f"{key}.plans/backfill-1/rows/_hy_segment=left/a.parquet"):
+        mirror_of(home.context).client.upload(name, b"rows")
+    found = list(copies_with_rows(home.context, "orders", WHERE, False))
+    assert [(one.path, one.rows) for one in found] == [(copy, None)] and "it lacks 2 files" in found[0].words
+    remove_copy(copy)
+    assert not [name for name in keys(home.context) if name.startswith(key)]
 
 
 @in_versioned_bucket
@@ -312,41 +343,6 @@ def test_a_store_that_is_away_ends_a_purge_which_says_so_and_continues(
     pull_warehouse(other.context, take_over=True)
     logs = holding_objects(other.home, "_delta_log", but_statements=True)
     assert logs == [] and customers(other) == shown, "what was written again is taken over, too"
-
-
-def test_who_takes_over_after_a_purge_has_no_rows_to_put_back(
-    opened: Open, template_deleted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    home, other, third = pushed(opened, template_deleted, tmp_path), opened("b"), opened("c")
-    for copy in (other, third):
-        pull_warehouse(copy.context)
-    deletion = next(plan.id for plan in home.backfills.statuses("orders") if plan.buckets_done)
-    purge(home)
-    with monkeypatch.context() as patch:
-        patch.setattr(pull, "drop_purged", _away)
-        pull_warehouse(other.context, take_over=True)
-    assert holding_objects(other.home / "warehouse", "", but_statements=True) != []
-    with pytest.raises(ConflictError, match=r"no longer retained: data file .* has been removed"):
-        other.backfills.revert(deletion)
-    pull_warehouse(third.context, take_over=True)
-    assert holding_objects(third.home / "warehouse", "", but_statements=True) == []
-
-
-def test_a_dropped_copy_that_lacks_files_of_the_store_cannot_be_looked_at(
-    opened: Open, template_deleted: Path, tmp_path: Path
-) -> None:
-    home = pushed(opened, template_deleted, tmp_path)
-    purge(home)
-    drop_table(home.context, "orders")
-    assert list(copies_with_rows(home.context, "orders", WHERE, False)) == []
-    copy = dropped_copies(home.context, "orders")[0]
-    key = f"orders/{half_keys(copy)['OFFLINE']}"
-    for name in (f"{key}/_hy_segment=left/part-0.parquet", f"{key}.plans/backfill-1/rows/_hy_segment=left/a.parquet"):
-        mirror_of(home.context).client.upload(name, b"rows")
-    found = list(copies_with_rows(home.context, "orders", WHERE, False))
-    assert [(one.path, one.rows) for one in found] == [(copy, None)] and "it lacks 2 files" in found[0].words
-    remove_copy(copy)
-    assert not [name for name in keys(home.context) if name.startswith(key)]
 
 
 def _away(*_: Any) -> None:

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 GOES, HIDDEN = "_hy_goes", "_hy_hidden"
 _KEY, _ORDER, _TOP, _REST = "_hy_key", "_hy_order", "_hy_top", "_hy_rest"
 _MATCH, _MARKER, _SHOWN = "_hy_match", "_hy_marker", "_hy_shown"
+_HALF = "_hy_half"
 
 
 @dataclass(frozen=True)
@@ -71,17 +72,19 @@ class Hidden:
         """The decisions for the rows of these segments, which are all segments with matching rows."""
         from pyspark.sql import functions as F
 
-        segments = []
+        parts = []
         for half, names in matching.items():
-            if not names:
-                continue
-            stored = rows_in(self._scene.table.bench, self._halves[half], names)
-            rows = self.decided(half, stored).where(F.col(_MATCH) | F.col(GOES))
-            stays, marker = ~F.col(GOES), F.col(_MARKER)
-            counted = (F.count_if(GOES), F.count_if(stays & ~marker), F.count_if(stays & marker))
-            counts = rows.groupBy(columns.SEGMENT).agg(*counted).collect()
-            segments += [HiddenSegment(half, *row) for row in sorted(counts)]
-        return segments
+            if names:
+                stored = rows_in(self._scene.table.bench, self._halves[half], names)
+                rows = self.decided(half, stored).where(F.col(_MATCH) | F.col(GOES))
+                parts.append(rows.select(F.lit(half.value).alias(_HALF), columns.SEGMENT, GOES, _MARKER))
+        if not parts:
+            return []
+        found = reduce(lambda rows, more: rows.unionByName(more), parts)
+        stays, marker = ~F.col(GOES), F.col(_MARKER)
+        counted = (F.count_if(GOES), F.count_if(stays & ~marker), F.count_if(stays & marker))
+        counts = sorted(found.groupBy(_HALF, columns.SEGMENT).agg(*counted).collect())
+        return [HiddenSegment(half, *row[1:]) for half in matching for row in counts if row[0] == half.value]
 
     def decided(self, half: Half, rows: DataFrame) -> DataFrame:
         """Stored rows of a half, of these or later versions, with GOES, HIDDEN and whether they match."""

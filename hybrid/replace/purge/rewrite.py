@@ -46,15 +46,21 @@ def write_anew(scene: PurgeScope, half: Half, planned: Halves, hidden: Hidden, f
         stored = rows_in(scene.table.bench, current[half], names)
         rows = hidden.decided(half, stored)
         last = (F.max(F.when(F.col(HIDDEN), quoted(columns.TIME))), F.max(columns.TIME))
-        going, hidden_ms, last_ms = rows.where(GOES).agg(F.count("*"), *last).collect()[0]
+        counts = rows.groupBy(columns.SEGMENT, columns.OP, GOES).agg(F.count("*"), *last).collect()
+        going = [row[3:] for row in counts if row[GOES]]
+        hidden_ms, last_ms = (
+            max((row[place] for row in going if row[place] is not None), default=None) for place in (1, 2)
+        )
         if _raise_floor(scene, current, half, hidden_ms, last_ms):
             current = {**current, Half.OFFLINE: scene.table.half(Half.OFFLINE)}
         # All columns of the half, including columns that this process does not know yet.
         remaining = rows.where(f"NOT {GOES}").select(*(quoted(name) for name in stored.columns))
-        state = _recounted(scene, current[half].state, remaining, names)
-        details = {"rows": going, "segments": names}
+        kept = [(row[0], row[1], row[3]) for row in counts if not row[GOES]]
+        state = _recounted(scene, current[half].state, kept, names)
+        removed = sum(row[0] for row in going)
+        details = {"rows": removed, "segments": names}
         _commit(scene, current[half], state, _laid(scene, half, remaining), details, names)
-    return int(going)
+    return int(removed)
 
 
 def tell(scene: PurgeScope, half: Half, removed: Mapping[str, object]) -> None:
@@ -131,10 +137,12 @@ def _raise_floor(scene: PurgeScope, current: Halves, half: Half, hidden_ms: int 
     return True
 
 
-def _recounted(scene: PurgeScope, state: HalfState, kept: DataFrame, names: Sequence[str]) -> HalfState:
+def _recounted(
+    scene: PurgeScope, state: HalfState, counts: Sequence[tuple[str, str, int]], names: Sequence[str]
+) -> HalfState:
     """The state with the remaining row counts of consuming segments and rejected rows.
 
-    Offsets stay the same: the removed rows were read.
+    `counts` are the remaining rows by segment and operation. Offsets stay the same: the removed rows were read.
     """
     if not isinstance(state, RealtimeState):
         return state
@@ -142,7 +150,6 @@ def _recounted(scene: PurgeScope, state: HalfState, kept: DataFrame, names: Sequ
     touched = {key: segment for key, segment in state.consuming.items() if segment.name in names}
     if not touched and rejected not in names:
         return state
-    counts = kept.groupBy(columns.SEGMENT, columns.OP).count().collect()
     by_segment = Counter[str]()
     for segment, _, count in counts:
         by_segment[segment] += count
