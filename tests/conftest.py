@@ -134,7 +134,10 @@ def _refuse_process(event: str, arguments: Sequence[object]) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Long files first: the short ones then fill up both processes, and none is left alone with a long one."""
+    """Long files first: the short ones then fill up both processes, and none is left alone with a long one.
+
+    Before them what measures time: later on it would wait for the end of a long test.
+    """
     marks = {item: {mark.name for mark in item.iter_markers()} for item in items}
     others = [item for item in items if ("cluster" in marks[item]) != config.getoption("--cluster")]
     config.hook.pytest_deselected(items=others)
@@ -153,7 +156,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         more += _OF_TIMEOUT * limit.args[0] if limit is not None and limit.args else 0.0
         seconds[item.path] = seconds.get(item.path, 0.0) + marked + more + 0.03
     place = {path: number for number, path in enumerate(seconds)}
-    items.sort(key=lambda item: (-seconds[item.path], place[item.path]))
+    measuring = {item.path for item in items if "alone" in marks[item]}
+    items.sort(key=lambda item: (item.path not in measuring, -seconds[item.path], place[item.path]))
 
 
 @pytest.hookimpl(wrapper=True)
