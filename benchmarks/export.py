@@ -9,6 +9,7 @@ the kernel counted. The server's peak is that of its process, over all exports u
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import platform
 import subprocess
@@ -46,16 +47,18 @@ OFFLINE: dict[str, object] = {
     "tableType": "OFFLINE",
     "segmentsConfig": {"timeColumnName": "ts", "schemaName": "events"},
 }
-# A command line in a process of its own, which prints its peak of memory (KiB) and its time (s) last.
+# Command lines one after the other in a process of their own, which prints a line behind each: the peak of its memory
+# until then (KiB), and the time of the command (s).
 # VmHWM: a ru_maxrss would begin with the memory of the process that started this one.
 CHILD = r"""
-import re, sys, time
+import json, re, sys, time
 from hybrid.cli.main import run
-started = time.monotonic()
-code = run(sys.argv[1:])
-seconds = time.monotonic() - started
-peak_kib = re.findall(r"VmHWM:\s+(\d+) kB", open("/proc/self/status").read())[0]
-print(code, peak_kib, seconds)
+for words in json.loads(sys.argv[1]):
+    started = time.monotonic()
+    code = run(words)
+    seconds = time.monotonic() - started
+    peak_kib = re.findall(r"VmHWM:\s+(\d+) kB", open("/proc/self/status").read())[0]
+    print("measured", code, peak_kib, seconds)
 """
 
 
@@ -86,18 +89,19 @@ def columns_of(numbers: np.ndarray) -> dict[str, pa.Array]:
     }
 
 
-def exported(args: list[str]) -> tuple[float, float]:
-    """Seconds and MiB of an export in a process of its own."""
-    found = subprocess.run([sys.executable, "-c", CHILD, *args], check=True, capture_output=True, text=True)
-    code, peak_kib, seconds = found.stdout.split()[-3:]
-    assert code == "0", found.stderr
-    return float(seconds), float(peak_kib) / 1024
+def exported(*commands: list[str]) -> list[tuple[float, float]]:
+    """Seconds of each of these exports, which follow each other in one process, and MiB at its peak until then."""
+    child = [sys.executable, "-c", CHILD, json.dumps(commands)]
+    found = subprocess.run(child, check=True, capture_output=True, text=True)
+    lines = [line.split()[1:] for line in found.stdout.splitlines() if line.startswith("measured ")]
+    assert [code for code, _, _ in lines] == ["0"] * len(commands), found.stderr
+    return [(float(seconds), float(peak_kib) / 1024) for _, peak_kib, seconds in lines]
 
 
 def measure(folder: Path, at: list[str], rows: int, name: str, formats: list[str], server: int | None = None) -> None:
     for fmt in formats:
         path = folder / f"result.{fmt}"
-        seconds, mib = exported([*at, "query", SQL, "-o", str(path), "--format", fmt, "--force"])
+        ((seconds, mib),) = exported([*at, "query", SQL, "-o", str(path), "--format", fmt, "--force"])
         size, count = path.stat().st_size / 2**20, rows / seconds / 1e6
         path.unlink()
         of_server = "" if server is None else f", server {peak_mib(server):.0f} MiB"
@@ -138,7 +142,7 @@ def main() -> None:
         lay_events(folder / "home", rows)
         measure(folder, ["--home", str(folder / "home")], rows, "home", options.formats)
         ordered = ["--home", str(folder / "home"), "query", f"{SQL} order by word, id", "-o", str(folder / "o.parquet")]
-        seconds, mib = exported(ordered)
+        ((seconds, mib),) = exported(ordered)
         print(f"home   ORDER BY as parquet: {seconds:.1f} s, {mib:.0f} MiB memory", flush=True)
         process = subprocess.Popen(
             [sys.executable, "-c", SERVER, str(folder / "home")], stdout=subprocess.PIPE, text=True

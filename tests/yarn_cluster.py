@@ -155,7 +155,7 @@ class YarnCluster:
 
 @contextmanager
 def yarn_cluster(folder: Path, hidden: Sequence[Path] = ()) -> Iterator[YarnCluster]:
-    """A cluster of one node, to be started, until the end of the block. The test is skipped if YARN's jar is not had.
+    """A cluster of one node, to be started, until the end of the block. Without YARN's jar the test is skipped.
 
     Containers see empty folders in the place of those in `hidden`.
     """

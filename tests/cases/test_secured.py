@@ -34,6 +34,7 @@ from tests.recipes.conftest import ROOT, RecipeHome
 from tests.serve.server import Server
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.timeout(300)]
+JAAS = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 PASSWORD = 'se"cr\\et; x'
 # What a part of the password is like in every way of writing it: none of its characters is escaped anywhere.
 PART = "et; x"
@@ -54,8 +55,7 @@ def secured(tmp_path_factory):
     both.write_text(key.read_text() + certificate.read_text())
     ports = {"SASL": free_port(), "TLS": free_port()}
     quoted = PASSWORD.replace("\\", "\\\\").replace('"', '\\"')
-    jaas = "org.apache.kafka.common.security.plain.PlainLoginModule required"
-    users = f'{jaas} username="admin" password="x" user_admin="x" user_ada="{quoted}";'.replace("\\", "\\\\")
+    users = f'{JAAS} username="admin" password="x" user_admin="x" user_ada="{quoted}";'.replace("\\", "\\\\")
     kept = broker_files._SERVER
     lines = kept.replace("listeners=PLAINTEXT://127.0.0.1:{port},", "listeners=PLAINTEXT://127.0.0.1:{port},LISTENERS,")
     # Both lines of listeners name them; the first has the controller's behind.
@@ -68,7 +68,7 @@ def secured(tmp_path_factory):
     lines += "sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256\n"
     for name in ("sasl", "tls"):
         lines += f"listener.name.{name}.plain.sasl.jaas.config={users}\n"
-        scram = jaas.replace("plain.Plain", "scram.Scram")
+        scram = JAAS.replace("plain.Plain", "scram.Scram")
         lines += f"listener.name.{name}.scram-sha-256.sasl.jaas.config={scram};\n"
     lines += f"listener.name.tls.ssl.keystore.type=PEM\nlistener.name.tls.ssl.keystore.location={both}\n"
     broker_files._SERVER = lines
@@ -168,11 +168,10 @@ def test_a_password_of_kafka(
 ) -> None:
     home, topic = RecipeHome(tmp_path / "home", capsys), f"t-{uuid.uuid4().hex[:12]}"
     create_topic(secured["PLAINTEXT"], topic)
-    jaas = "org.apache.kafka.common.security.plain.PlainLoginModule required"
     security = {
         "security.protocol": "SASL_SSL" if listener == "TLS" else "SASL_PLAINTEXT",
         "sasl.mechanism": "PLAIN",
-        "sasl.jaas.config": f'{jaas} username="ada" password="{reference(kind, PASSWORD, tmp_path, monkeypatch)}";',
+        "sasl.jaas.config": f'{JAAS} username="ada" password="{reference(kind, PASSWORD, tmp_path, monkeypatch)}";',
     }
     if listener == "TLS":
         security |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(secured["ca"])}
@@ -207,8 +206,7 @@ def test_a_server_with_a_password_of_kafka(
     """Its processes read the reference; none of its answers, records and logs holds what they read."""
     home, topic = RecipeHome(tmp_path / "home", capsys), f"t-{uuid.uuid4().hex[:12]}"
     create_topic(secured["PLAINTEXT"], topic)
-    jaas = "org.apache.kafka.common.security.plain.PlainLoginModule required"
-    login = f'{jaas} username="ada" password="{reference("env", PASSWORD, tmp_path, monkeypatch)}";'
+    login = f'{JAAS} username="ada" password="{reference("env", PASSWORD, tmp_path, monkeypatch)}";'
     security = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.jaas.config": login}
     home.run(*table_words(tmp_path, secured["SASL"], topic, security))
     home.run("kafka", "produce", topic, str(ORDERS / "events.jsonl"), "--kafka", secured["PLAINTEXT"])

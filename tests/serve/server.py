@@ -99,11 +99,15 @@ class Server:
                 found.append((int(folder.name), words))
         return found
 
-    def is_ready(self) -> bool:
+    def answers(self, path: str, status: int = 200) -> bool:
+        """Whether it answers with this status, soon."""
         try:
-            return self.call("GET", "/readyz", timeout=5)[0] == 200
+            return self.call("GET", path, timeout=5, text=True)[0] == status
         except (OSError, ValueError):
             return False
+
+    def is_ready(self) -> bool:
+        return self.answers("/readyz")
 
     def await_ready(self, timeout_s: float = READY_S) -> float:
         """Waits for readiness; the seconds it took."""

@@ -385,14 +385,7 @@ def test_records_name_the_account_and_no_secret(hy: Hybrid, client: TestClient) 
 
 def await_refusal(server: Server) -> None:
     """Waits until it answers, to somebody without an account."""
-
-    def is_refused() -> bool:
-        try:
-            return server.call("GET", "/tables", timeout=5)[0] == 401
-        except (OSError, ValueError):
-            return False
-
-    server.await_true(is_refused, "it refuses")
+    server.await_true(lambda: server.answers("/tables", 401), "it refuses")
 
 
 @pytest.mark.spark

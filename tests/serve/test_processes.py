@@ -232,12 +232,8 @@ def _fall_with_the_supervisor(server: Server) -> None:
 
     def is_followed() -> bool:
         roles = [server.pids(role) for role in ("query", "pipeline")]
-        if server.address["pid"] == first or not all(roles) or before & {pid for pids in roles for pid in pids}:
-            return False
-        try:
-            return server.call("GET", "/livez", text=True, timeout=5)[0] == 200
-        except OSError:
-            return False
+        are_new = all(roles) and not before & {pid for pids in roles for pid in pids}
+        return server.address["pid"] != first and are_new and server.answers("/livez")
 
     server.await_true(is_followed, "another supervisor, and one that answers", HEALTHY_S)
 

@@ -16,7 +16,7 @@ import pytest
 
 from hybrid.kafka.topics import create_topic
 from hybrid.lake.commit_context import CommitContext
-from tests.shared_jvm import die_at, start_forked
+from tests.shared_jvm import die_at, run_forked
 from tests.soak.events import TABLES, live_rows, make_events, rejected, write_files
 from tests.soak.harness import Producer, check_all_once, rejected_places, start
 
@@ -80,10 +80,9 @@ def test_death_at_every_failpoint_and_at_random(broker: str, tmp_path: Path, wor
             _kill_at_random(home, log, random.Random(seed))
             check(home, sent)
         producer.send(events[len(sent) :])
-        last = start_forked("", workbench, "tests.soak.worker", (str(home), ",".join(TABLES), *LAST_VERBS), log)
-        last.join(300)
-        last.kill()  # unless it has ended
-        assert last.exitcode == 0, log.read_text()[-3000:]
+        last = ("tests.soak.worker", str(home), ",".join(TABLES), *LAST_VERBS)
+        code, words = run_forked("", workbench, *last, timeout_s=300)
+        assert code == 0, words[-3000:]
     finally:
         producer.close()
     check(home, events)

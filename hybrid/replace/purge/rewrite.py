@@ -26,7 +26,7 @@ from hybrid.table import columns
 from hybrid.table.state import PURGE, Act, HalfState, OfflineState, RealtimeState, next_act
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, Row
 
 # Commits that REALTIME may get between the reading and the commit: they only add rows.
 _ADDING = frozenset({"ingest", "seal"})
@@ -45,22 +45,25 @@ def write_anew(scene: PurgeScope, half: Half, planned: Halves, hidden: Hidden, f
     with _held(scene, planned) as current:
         stored = rows_in(scene.table.bench, current[half], names)
         rows = hidden.decided(half, stored)
-        last = (F.max(F.when(F.col(HIDDEN), quoted(columns.TIME))), F.max(columns.TIME))
-        counts = rows.groupBy(columns.SEGMENT, columns.OP, GOES).agg(F.count("*"), *last).collect()
-        going = [row[3:] for row in counts if row[GOES]]
-        hidden_ms, last_ms = (
-            max((row[place] for row in going if row[place] is not None), default=None) for place in (1, 2)
-        )
-        if _raise_floor(scene, current, half, hidden_ms, last_ms):
+        hidden_ms = F.max(F.when(F.col(HIDDEN), quoted(columns.TIME))).alias("hidden_ms")
+        counted = (F.count("*").alias("rows"), hidden_ms, F.max(columns.TIME).alias("last_ms"))
+        counts = rows.groupBy(columns.SEGMENT, columns.OP, GOES).agg(*counted).collect()
+        going = [row for row in counts if row[GOES]]
+        if _raise_floor(scene, current, half, _latest(going, "hidden_ms"), _latest(going, "last_ms")):
             current = {**current, Half.OFFLINE: scene.table.half(Half.OFFLINE)}
         # All columns of the half, including columns that this process does not know yet.
         remaining = rows.where(f"NOT {GOES}").select(*(quoted(name) for name in stored.columns))
-        kept = [(row[0], row[1], row[3]) for row in counts if not row[GOES]]
+        kept = [(row[columns.SEGMENT], row[columns.OP], row["rows"]) for row in counts if not row[GOES]]
         state = _recounted(scene, current[half].state, kept, names)
-        removed = sum(row[0] for row in going)
+        removed = sum(row["rows"] for row in going)
         details = {"rows": removed, "segments": names}
         _commit(scene, current[half], state, _laid(scene, half, remaining), details, names)
     return int(removed)
+
+
+def _latest(rows: Sequence[Row], name: str) -> int | None:
+    """The greatest time in a column of these rows; None where none of them has one."""
+    return max((row[name] for row in rows if row[name] is not None), default=None)
 
 
 def tell(scene: PurgeScope, half: Half, removed: Mapping[str, object]) -> None:
