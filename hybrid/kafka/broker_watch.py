@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from hybrid.config.kafka_security import KafkaSecurity
 from hybrid.errors import StreamError
 from hybrid.kafka.clients import QUERY_TIMEOUT_MS, consumer
+from hybrid.kafka.streams import unreachable
 from hybrid.table.boundary import TopicPartition
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ class BrokerWatch:
         try:
             self._client = consumer(brokers, security, QUERY_TIMEOUT_MS, metadata_max_age_ms=_METADATA_MS)
         except (KafkaError, OSError) as error:
-            raise StreamError(f"Kafka at {brokers} does not answer: {error}", hint="hybrid kafka status") from error
+            raise unreachable(brokers, error) from error
         # The cluster metadata hold the topics' ids, which no method of kafka-python's consumer returns.
         self._cluster: ClusterMetadata = self._client._cluster
         self._lock = threading.Lock()

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from confluent_kafka import Consumer
     from kafka import KafkaConsumer, KafkaProducer
     from kafka.admin import KafkaAdminClient
+    from kafka.net.compat import KafkaNetClient
 
 Client = TypeVar("Client")
 QUERY_TIMEOUT_MS = 1_500  # queries and pages; without Kafka they continue with committed rows
@@ -132,14 +133,17 @@ def broker_answers(brokers: str) -> bool:
 
 
 def _connected(kind: Callable[..., Client], **settings: Any) -> Client:
-    """A client of kafka-python. If no broker answers, nothing remains of it: it would leave its thread and sockets."""
-    from kafka.net.compat import KafkaNetClient
+    """A client of kafka-python. If no broker answers, or all refuse the user, nothing remains of it.
+
+    It would leave its thread and sockets.
+    """
+    from hybrid.kafka.network import network_client
 
     _silence()
     networks: list[KafkaNetClient] = []
 
-    def network(*args: Any, **more: Any) -> KafkaNetClient:
-        networks.append(KafkaNetClient(*args, **more))
+    def network(**of_client: Any) -> KafkaNetClient:
+        networks.append(network_client(**of_client))
         return networks[-1]
 
     try:

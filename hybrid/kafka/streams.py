@@ -214,7 +214,14 @@ def _verb(topics: Collection[str], one: str, several: str) -> str:
 
 
 def unreachable(brokers: str, error: Exception) -> StreamError:
-    """The error for a cluster that does not answer."""
+    """The error for a cluster that does not answer, or that refuses the stream's user."""
+    from hybrid.kafka.network import refusal
+
+    if (words := refusal(error)) is not None:
+        return StreamError(
+            f"Kafka at {brokers} refuses the stream's user: {words}.",
+            hint="Correct the mechanism, user and password in the stream's config, or what its reference names",
+        )
     return StreamError(
         f"Kafka at {brokers} does not answer ({type(error).__name__}).",
         hint="hybrid kafka start (a local broker), or give your cluster's address: --kafka HOST:PORT on table create. "

@@ -180,8 +180,8 @@ class KafkaTail:
             return self._read(spec.name, stream, state, address)
         except StreamError as error:  # a topic was deleted, or the reference to a password cannot be resolved
             return Tail(warnings=(f"{error} Answered from committed rows only.",))
-        except (KafkaError, OSError):
-            return Tail(warnings=(_unreachable(address),))
+        except (KafkaError, OSError) as error:
+            return Tail(warnings=(_failed(address, error),))
 
     def _read(self, table: str, stream: StreamConfig, state: RealtimeState, brokers: str) -> Tail:
         ids, ends = _view(brokers, stream)
@@ -340,3 +340,11 @@ def _refilled(key: PartitionKey, start: int, end: int) -> str:
 
 def _unreachable(brokers: str) -> str:
     return f"Kafka at {brokers} does not answer: answered from committed rows only."
+
+
+def _failed(brokers: str, error: Exception) -> str:
+    from hybrid.kafka.network import refusal
+
+    if refusal(error) is None:
+        return _unreachable(brokers)
+    return f"Kafka at {brokers} refuses the stream's user: answered from committed rows only."
