@@ -33,10 +33,26 @@ os.environ.setdefault("HYBRID_PIPELINE_NICENESS", "0")
 
 # For whoever starts this process's session; the processes of the product that tests start have its own settings.
 # Each test has tables of its own: the session need not keep the logs and snapshots of a thousand others. It plans so
-# many statements that in a small heap a tenth of its time is garbage collection.
-_SESSION = {**INTERPRETED, "spark.databricks.delta.delta.log.cacheSize": "20", "spark.driver.memory": "2g"}
+# many statements that in a small heap, which grows by collecting all of it, a tenth of its time is garbage collection.
+# A sort takes a page of memory at once: by default 16 MiB for a few rows.
+_SESSION = {
+    **INTERPRETED,
+    "spark.databricks.delta.delta.log.cacheSize": "20",
+    "spark.driver.memory": "2g",
+    "spark.buffer.pageSize": "1m",
+}
+# Of all JVMs it alone lives long enough for compiling well: see `_java_options`.
+_SESSION_JVM = "-Xms2g -XX:TieredStopAtLevel=4"
 _product_configuration = lake_spark._configuration
-lake_spark._configuration = lambda settings: {**_product_configuration(settings), **_SESSION}
+
+
+def _session_configuration(settings: lake_spark.SparkSettings) -> dict[str, str]:
+    configuration = {**_product_configuration(settings), **_SESSION}
+    options = configuration["spark.driver.extraJavaOptions"]
+    return {**configuration, "spark.driver.extraJavaOptions": f"{options} {_SESSION_JVM}"}
+
+
+lake_spark._configuration = _session_configuration
 
 # What `--unit` leaves out, and `--integration` runs. A module that has one of these marks as a whole is not imported.
 _WITH_PROCESS = ("spark", "kafka", "browser", "process")
