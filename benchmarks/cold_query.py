@@ -17,8 +17,8 @@ from pathlib import Path
 
 import hybrid
 from hybrid.api.hybrid import TableDocuments
-from hybrid.jvm.broker import LocalBroker
 from hybrid.kafka.topics import create_topic, produce
+from tests.watchdog import running_broker
 
 ROUNDS = 15
 SQL = "select count(*), sum(amount) from orders"
@@ -61,13 +61,10 @@ def measure(home: Path) -> None:
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        broker = LocalBroker(Path(folder) / "broker")
-        try:
-            home = Path(folder) / "home"
-            prepare(home, broker.start(0))
+        home = Path(folder) / "home"
+        with running_broker(Path(folder) / "broker") as brokers:
+            prepare(home, brokers)
             measure(home)
-        finally:
-            broker.stop()
 
 
 if __name__ == "__main__":

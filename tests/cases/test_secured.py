@@ -19,7 +19,7 @@ from hybrid.config.kafka_security import KafkaSecurity
 from hybrid.config.table_config import Half
 from hybrid.errors import StreamError
 from hybrid.jvm import broker_files
-from hybrid.jvm.broker import LocalBroker, free_port
+from hybrid.jvm.broker import free_port
 from hybrid.kafka import streams
 from hybrid.kafka.admin_pool import AdminPool
 from hybrid.kafka.broker_watch import BrokerWatch
@@ -33,6 +33,7 @@ from tests.cases.tables import LiveTable, layout_in, table_spec
 from tests.cases.test_streams import rows
 from tests.recipes.conftest import ROOT, RecipeHome
 from tests.serve.server import Server
+from tests.watchdog import watched_broker
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.timeout(300)]
 JAAS = "org.apache.kafka.common.security.plain.PlainLoginModule required"
@@ -74,7 +75,7 @@ def secured(tmp_path_factory):
         lines += f"listener.name.{name}.scram-sha-256.sasl.jaas.config={scram};\n"
     lines += f"listener.name.tls.ssl.keystore.type=PEM\nlistener.name.tls.ssl.keystore.location={both}\n"
     broker_files._SERVER = lines
-    local = LocalBroker(folder / "home")
+    local = watched_broker(folder / "home")
     try:
         address = local.start(port=0)
         yield {"PLAINTEXT": address, **{name: f"127.0.0.1:{port}" for name, port in ports.items()}, "ca": certificate}
