@@ -200,20 +200,23 @@ class _Probe:
     def versions(self) -> StoreCheck | str:
         if self._kind is StoreKind.GOOGLE:
             return self._generations()
-        if not self._versions and self._kind is StoreKind.AZURE:
-            return f"answers name no versions: versioning is off; {_SOFT_DELETE}"
-        if not self._versions:
+        if self._kind is StoreKind.S3:
+            return self._versions_of_s3()
+        if self._versions:
+            return _note_of_versions(f"versioning is on: {_STAYS}")
+        return f"answers name no versions: versioning is off; {_SOFT_DELETE}"
+
+    def _versions_of_s3(self) -> StoreCheck | str:
+        """Whether a bucket keeps versions, and what a purge, which removes older ones, can do there."""
+        versioning = self._versioning_of_s3()
+        if not versioning:
             return "answers name no versions: versioning and object lock are off, or the store does not tell"
-        if self._versions == {NULL}:
+        if versioning == "Suspended":
             return _note_of_versions(
-                "versioning is suspended: what vacuum deleted while it was on stays as an older version, and is paid "
-                "for. A purge is refused while objects have versions from before it was on"
+                "versioning is suspended: what was deleted while it was on stays as an older version, and is paid for. "
+                "A purge is refused while objects have versions from before it was on"
             )
         seen = f"versioning is on: {_STAYS}"
-        return self._purges(seen) if self._kind is StoreKind.S3 else _note_of_versions(seen)
-
-    def _purges(self, seen: str) -> StoreCheck:
-        """What a purge, which removes older versions, can do in a bucket that keeps them."""
         try:
             retention = ObjectVersions(self._client).retention()
         except StoreError as error:
@@ -221,6 +224,14 @@ class _Probe:
         if retention:
             return _note_of_versions(f"{seen}. Object lock keeps each object for {retention}: a purge is refused")
         return _note_of_versions(f"{seen}. A purge removes those of its table, and needs s3:DeleteObjectVersion")
+
+    def _versioning_of_s3(self) -> str:
+        """`Enabled`, `Suspended` or empty: what the bucket says, or without that right what its answers have shown."""
+        try:
+            return ObjectVersions(self._client).versioning()
+        except StoreError:
+            shown = "Suspended" if self._versions == {NULL} else "Enabled"
+            return shown if self._versions else ""
 
     def _generations(self) -> StoreCheck | str:
         """Google names a generation in every answer: one that was replaced can be read only if it keeps versions."""

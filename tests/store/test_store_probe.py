@@ -163,8 +163,10 @@ def test_a_bucket_that_keeps_versions_is_fit_and_noted(tmp_path: Path, environme
         seen = noted_versions(probe("s3://kept"))
         assert seen == f"{IS_ON}. A purge removes those of its table, and needs s3:DeleteObjectVersion"
         with environment.context() as patch:
-            patch.setattr(ObjectVersions, "retention", refuse_retention)
+            patch.setattr(ObjectVersions, "retention", refused)
             assert noted_versions(probe("s3://kept"), RIGHTS) == f"{IS_ON}. A purge is refused: not permitted"
+            patch.setattr(ObjectVersions, "versioning", refused)
+            assert noted_versions(probe("s3://kept"), RIGHTS).startswith(IS_ON), "as its answers show"
         server.keep_versions("kept", "Suspended")
         assert noted_versions(probe("s3://kept")).startswith("versioning is suspended: ")
         server.create_locked_bucket("locked", 30)
@@ -172,7 +174,7 @@ def test_a_bucket_that_keeps_versions_is_fit_and_noted(tmp_path: Path, environme
         assert seen == f"{IS_ON}. Object lock keeps each object for 30 days: a purge is refused"
 
 
-def refuse_retention(versions: ObjectVersions) -> str:
+def refused(versions: ObjectVersions) -> str:
     raise StoreError("not permitted", hint=RIGHTS)
 
 
