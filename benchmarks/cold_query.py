@@ -1,9 +1,10 @@
 """How long `hybrid query` takes from a cold process, against the bare libraries on the same rows.
 
-    make bench    or    .venv/bin/python benchmarks/cold_query.py
+    make bench    or    .venv/bin/python -m benchmarks.cold_query
 
 Plays the orders recipe's table (14 rows) in a temporary home, then runs both as whole processes in turn and prints
-medians and their ratio. The bare process imports duckdb and deltalake and runs the same SQL over all files.
+medians and their ratio. The bare process imports duckdb and deltalake and runs the same SQL over all files. Then a
+process that asks again and again, with databases that serve one statement after the other and with a new one for each.
 """
 
 import os
@@ -18,6 +19,8 @@ from pathlib import Path
 import hybrid
 from hybrid.api.hybrid import TableDocuments
 from hybrid.kafka.topics import create_topic, produce
+from hybrid.query import engine
+from hybrid.query.database_pool import DatabasePool
 from tests.watchdog import running_broker
 
 ROUNDS = 15
@@ -59,12 +62,31 @@ def measure(home: Path) -> None:
     print(f"ratio               {mine / theirs:7.2f}")
 
 
+def measure_again(home: Path) -> None:
+    hy = hybrid.connect(home)
+    kept, new = engine.databases, DatabasePool(lifetime_s=0)
+    times: dict[DatabasePool, list[float]] = {kept: [], new: []}
+    for _ in range(ROUNDS * 10 + 1):
+        for databases in times:
+            engine.databases = databases
+            started = time.perf_counter()
+            hy.query(SQL)
+            times[databases].append(time.perf_counter() - started)
+    engine.databases = kept
+    hy.close()
+    again, each = (statistics.median(times[databases][1:]) for databases in (kept, new))
+    print(f"asked again, a new database each time  {each * 1000:6.1f} ms")
+    print(f"asked again                            {again * 1000:6.1f} ms")
+    print(f"ratio                                  {each / again:6.2f}")
+
+
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder) / "home"
         with running_broker(Path(folder) / "broker") as brokers:
             prepare(home, brokers)
             measure(home)
+            measure_again(home)
 
 
 if __name__ == "__main__":

@@ -200,6 +200,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 
 def _shared(item: pytest.Item) -> AbstractContextManager[None]:
     if any(item.get_closest_marker(name) for name in _WITH_PROCESS):
+        unit_run.share_what_is_opened(False)  # but for statements over files
         return nullcontext()
     return unit_run.in_process()
 

@@ -1,14 +1,15 @@
-"""Few DuckDB databases for tests that start no process: starting one takes longer than most statements.
+"""Few DuckDB databases for the tests of this process: starting one takes longer than most statements.
 
-All statements over files share one. Caches and tests that write tables borrow one until their test ends. Settings are
-the product's, but for the folders that may be read: all below the system's temporary folder. Temporary tables belong to
-a cursor. Tests with a JVM, a broker or a server start a database each time, as the product does.
+All statements over files without a limit of memory share one. Settings are the product's, but for the folders that may
+be read: all below the system's temporary folder. In tests that start no process, caches and those that write tables
+borrow one until the test ends. Commands and servers that tests start have databases as users do.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ import duckdb
 from hybrid.query import engine
 from hybrid.query.cache import database
 from hybrid.query.connection import identifier, locked_connection
+from hybrid.query.database_pool import DatabasePool, databases
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -28,8 +30,8 @@ _LENT: list[DuckDBPyConnection] = []
 
 
 def share_duckdb(is_shared: bool = True) -> None:
-    """Sets what the engine opens for statements over files, and caches for their tables, in this process."""
-    engine.locked_connection = _cursor if is_shared else locked_connection
+    """Sets what the engine opens for statements over files and, when shared, caches for their tables."""
+    engine.databases = _STATEMENTS
     database.locked_connection = _lent if is_shared else locked_connection
 
 
@@ -59,14 +61,21 @@ def plain_duckdb() -> DuckDBPyConnection:
 
 @cache
 def _database() -> DuckDBPyConnection:
-    return locked_connection([_TEMP], before_lock=["SET GLOBAL TimeZone = 'UTC'", "SET threads = 1"])
+    return locked_connection([_TEMP], before_lock=["SET threads = 1"])
 
 
-def _cursor(folders: Iterable[Path], bytes_max: int | None = None, spill: Path | None = None) -> DuckDBPyConnection:
-    paths = list(folders)
-    if bytes_max is None and spill is None and _are_temporary(paths):
-        return _database().cursor()
-    return locked_connection(paths, bytes_max, spill)
+class _OneDatabase(DatabasePool):
+    @contextmanager
+    def connection(
+        self, folders: Iterable[Path], bytes_max: int | None = None, spill: Path | None = None
+    ) -> Iterator[DuckDBPyConnection]:
+        paths = list(folders)
+        of_all = bytes_max is None and spill is None and _are_temporary(paths)
+        with closing(_database().cursor()) if of_all else databases.connection(paths, bytes_max, spill) as connection:
+            yield connection
+
+
+_STATEMENTS = _OneDatabase()
 
 
 def _lent(
@@ -75,8 +84,7 @@ def _lent(
     paths = list(folders)
     if bytes_max is not None or spill is not None or not _are_temporary(paths):
         return locked_connection(paths, bytes_max, spill, before_lock)
-    always = ["SET GLOBAL TimeZone = 'UTC'"]
-    connection = _FREE.pop() if _FREE else locked_connection([_TEMP], before_lock=[*always, *before_lock])
+    connection = _FREE.pop() if _FREE else locked_connection([_TEMP], before_lock=before_lock)
     _LENT.append(connection)
     return connection.cursor()
 

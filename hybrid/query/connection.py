@@ -7,12 +7,10 @@ below `folders` can be read. This holds for any SQL that passes the earlier chec
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hybrid.lake.parquet_paths import literal_path
-from hybrid.query.deadline import deadline
 from hybrid.runtime.disk import free_bytes, reserve_bytes
 
 if TYPE_CHECKING:
@@ -47,7 +45,7 @@ def locked_connection(
     for setting in (
         *before_lock,
         *([] if bytes_max is None else [f"SET memory_limit = '{bytes_max} B'"]),
-        "SET TimeZone = 'UTC'",
+        "SET GLOBAL TimeZone = 'UTC'",  # of the database's other connections, too
         f"SET temp_directory = {quoted(str(spill) if spill else '')}",
         *([] if spill is None else [f"SET max_temp_directory_size = '{spill_bytes(spill)} B'"]),
         f"SET allowed_directories = [{allowed}]",
@@ -56,23 +54,6 @@ def locked_connection(
     ):
         connection.execute(setting)
     return connection
-
-
-def rows_in_time(
-    folders: Iterable[Path], sql: str, until: float, bytes_max: int | None = None, spill: Path | None = None
-) -> list[tuple[Any, ...]] | None:
-    """The rows of our own statement over files, which ends by the monotonic time `until`; None when it fails.
-
-    It does so when it is out of time or memory, and when a file is gone since or of an earlier schema.
-    """
-    import duckdb
-
-    with closing(locked_connection(folders, bytes_max, spill)) as connection:
-        try:
-            with deadline(until, connection.interrupt):
-                return connection.execute(sql).fetchall()
-        except duckdb.Error:
-            return None
 
 
 def spill_bytes(folder: Path) -> int:

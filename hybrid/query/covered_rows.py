@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from hybrid.lake.parquet_paths import paths_sql
-from hybrid.query.connection import rows_in_time
+from hybrid.query.database_pool import rows_in_time
 from hybrid.query.prune import is_covered
 from hybrid.table.columns import OFFSET, TIME, bookkeeping
 from hybrid.table.coverage_sql import visible_realtime_sql

@@ -13,7 +13,8 @@ from hybrid.clock import wall_clock_ms
 from hybrid.errors import QueryError
 from hybrid.query.ast_allow_list import check_statement
 from hybrid.query.column_hints import with_place
-from hybrid.query.connection import load_duckdb, locked_connection
+from hybrid.query.connection import load_duckdb
+from hybrid.query.database_pool import databases
 from hybrid.query.error_mapping import is_evolution, is_missing_file
 from hybrid.query.execution import Attempt, Fetched, Limits, fetch, parsed, timeout_by, timeout_of, to_result
 from hybrid.query.explain import Explanation, explain_plan, explanation_rows
@@ -232,9 +233,7 @@ def _open(plan: QueryPlan, options: QueryOptions, started: float) -> Iterator[Du
         memory_bytes = options.memory_bytes
         if options.budget is not None:
             memory_bytes = stack.enter_context(options.budget.share(memory_bytes, until))
-        connection = locked_connection(folders, memory_bytes, options.spill)
-        stack.callback(connection.close)
-        yield connection
+        yield stack.enter_context(databases.connection(folders, memory_bytes, options.spill))
 
 
 def _fetch(connection: DuckDBPyConnection, plan: QueryPlan, options: QueryOptions) -> Fetched:

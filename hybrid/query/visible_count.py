@@ -10,7 +10,7 @@ from pathlib import Path
 
 from hybrid.config.table_config import TableSpec
 from hybrid.lake.log_entries import DataFile
-from hybrid.query.connection import rows_in_time
+from hybrid.query.database_pool import rows_in_time
 from hybrid.query.prune import choose_offline, choose_realtime, shows_all_offline, shows_all_realtime
 from hybrid.query.revision import PinnedHalves
 from hybrid.query.scan import Scan, relation_sql

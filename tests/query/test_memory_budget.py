@@ -13,6 +13,7 @@ import pytest
 
 from hybrid.errors import QueryError
 from hybrid.query import engine
+from hybrid.query.database_pool import DatabasePool
 from hybrid.query.memory_budget import MemoryBudget, default_total
 from tests.query.halves import Halves, Row, orders_spec
 
@@ -58,13 +59,14 @@ def test_a_statement_over_files_takes_its_share(
     halves = Halves.create(tmp_path, orders_spec())
     halves.commit_realtime([Row({"order_id": 1, "customer": "a", "amount": 1.0, "ts": 1}, 0, 1)])
     budget, seen = MemoryBudget(256 * MIB), list[object]()
-    connect = engine.locked_connection
+    pool = engine.databases
 
-    def noted(folders: Any, bytes_max: int | None, spill: Path | None) -> Any:
-        seen.append(bytes_max)
-        return connect(folders, bytes_max, spill)
+    class Noted(DatabasePool):
+        def connection(self, folders: Any, bytes_max: int | None = None, spill: Path | None = None) -> Any:
+            seen.append(bytes_max)
+            return pool.connection(folders, bytes_max, spill)
 
-    monkeypatch.setattr(engine, "locked_connection", noted)
+    monkeypatch.setattr(engine, "databases", Noted())
     for _ in range(2):
         assert ask(halves, "select count(*) from orders", budget=budget, memory_bytes=1024 * MIB).rows == [(1,)]
     assert seen == [128 * MIB] * 2, "given back at the end"

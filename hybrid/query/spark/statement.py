@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from hybrid.query.ast_allow_list import check_statement
-from hybrid.query.connection import locked_connection
+from hybrid.query.database_pool import databases
 from hybrid.query.error_mapping import query_error, values_checked
 from hybrid.query.plan import QueryPlan
 from hybrid.query.query_table import QueryTable
@@ -59,19 +59,17 @@ def write_statement(plan: QueryPlan, bound: BoundValues | None, now_ms: int) -> 
     statement = parse_statement(rewritten.statement.text, bound)
     refuse_unlisted(statement.tree, statement.text)
     resolved = resolve(statement, _PlannedTables(plan))
-    connection = locked_connection([], None, None)
     try:
-        create_empty(connection, {ref.ref.relation: ref.scan for ref in plan.refs})
-        check_statement(connection, rewritten.sql, [ref.ref.relation for ref in plan.refs])
-        columns = described(connection, rewritten.sql)
-        tree = _rewritten(resolved, plan, now_ms)
-        types = BoundTypes(connection, rewritten.columns())
-        with values_checked():
-            sql = spark_statement(tree, statement.text, types)
+        with databases.connection([]) as connection:
+            create_empty(connection, {ref.ref.relation: ref.scan for ref in plan.refs})
+            check_statement(connection, rewritten.sql, [ref.ref.relation for ref in plan.refs])
+            columns = described(connection, rewritten.sql)
+            tree = _rewritten(resolved, plan, now_ms)
+            types = BoundTypes(connection, rewritten.columns())
+            with values_checked():
+                sql = spark_statement(tree, statement.text, types)
     except duckdb.Error as error:
         raise query_error(error, rewritten.columns(), None) from error
-    finally:
-        connection.close()
     return SparkStatement(sql, [spark_relation(ref) for ref in plan.refs], columns)
 
 
