@@ -31,7 +31,7 @@ from benchmarks.serving.stream import fill
 from benchmarks.serving.tables import Table
 from benchmarks.serving.workload import SPAN_MS, START_MS, Sizes, make_events
 from hybrid.home.accounts import Accounts, Right
-from hybrid.jvm.broker import LocalBroker
+from tests.watchdog import running_broker
 
 TABLE = "orders"
 _IDLE_S = 15.0
@@ -310,9 +310,7 @@ def main(words: Sequence[str] | None = None) -> None:
     asked = parser.parse_args(words)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        broker = LocalBroker(folder / "kafka")
-        brokers = broker.start(port=0)
-        try:
+        with running_broker(folder / "kafka") as brokers:
             fill(brokers, TABLE, Sizes(asked.rows))
             with Product(folder, brokers) as product:
                 table = Table(TABLE, TABLE, upsert=False, seal_rows=1_000_000)
@@ -320,8 +318,6 @@ def main(words: Sequence[str] | None = None) -> None:
                 product.await_rows(table, asked.rows)
                 product.await_warm(table)
                 report(attack(product, asked.rows, asked.seconds, asked.attackers))
-        finally:
-            broker.stop()
 
 
 if __name__ == "__main__":

@@ -38,10 +38,10 @@ from benchmarks.serving.tables import Table
 from hybrid.api.hybrid import Hybrid
 from hybrid.config.settings import load_settings
 from hybrid.errors import HybridError
-from hybrid.jvm.broker import LocalBroker
 from hybrid.kafka.topics import create_topic
 from hybrid.operations.backups.backup_store import BackupStore
 from hybrid.progress import Silent
+from tests.watchdog import running_broker
 
 PARTITIONS = 2
 APPEND = Table("appended", "appended", upsert=False, seal_rows=20_000, bucket="10m")
@@ -275,16 +275,11 @@ def main() -> None:
     parser.add_argument("--rate", type=int, default=2000)
     parser.add_argument("--pause", type=float, default=4)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name:
-        broker = LocalBroker(Path(name) / "kafka")
-        brokers = broker.start(port=0)
-        try:
-            figures = play(
-                Path(name), brokers, backups=options.backups, rate=options.rate, pause_s=options.pause,
-                say=lambda text: print(text, flush=True),
-            )  # fmt: skip
-        finally:
-            broker.stop()
+    with tempfile.TemporaryDirectory() as name, running_broker(Path(name) / "kafka") as brokers:
+        figures = play(
+            Path(name), brokers, backups=options.backups, rate=options.rate, pause_s=options.pause,
+            say=lambda text: print(text, flush=True),
+        )  # fmt: skip
     print(
         f"{len(figures.backup_s)} backups of {figures.produced:,} rows produced at {options.rate:,}/s, "
         f"{figures.moves} moves, {figures.backfills} backfills, {figures.kills} killed attempts: all equal. "

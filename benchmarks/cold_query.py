@@ -1,6 +1,6 @@
 """How long `hybrid query` takes from a cold process, against the bare libraries on the same rows.
 
-    make bench    or    .venv/bin/python benchmarks/cold_query.py
+    make bench    or    .venv/bin/python -m benchmarks.cold_query
 
 Plays the orders recipe's table (14 rows) in a temporary home, then runs both as whole processes in turn and prints
 medians and their ratio. The bare process imports duckdb and deltalake and runs the same SQL over all files. Then a
@@ -18,10 +18,10 @@ from pathlib import Path
 
 import hybrid
 from hybrid.api.hybrid import TableDocuments
-from hybrid.jvm.broker import LocalBroker
 from hybrid.kafka.topics import create_topic, produce
 from hybrid.query import engine
 from hybrid.query.database_pool import DatabasePool
+from tests.watchdog import running_broker
 
 ROUNDS = 15
 SQL = "select count(*), sum(amount) from orders"
@@ -82,14 +82,11 @@ def measure_again(home: Path) -> None:
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        broker = LocalBroker(Path(folder) / "broker")
-        try:
-            home = Path(folder) / "home"
-            prepare(home, broker.start(0))
+        home = Path(folder) / "home"
+        with running_broker(Path(folder) / "broker") as brokers:
+            prepare(home, brokers)
             measure(home)
             measure_again(home)
-        finally:
-            broker.stop()
 
 
 if __name__ == "__main__":

@@ -32,11 +32,11 @@ from benchmarks.serving.tables import Table
 from hybrid.config.table_config import Half
 from hybrid.config.table_documents import TableDocuments
 from hybrid.ingest.batch import run_batch
-from hybrid.jvm.broker import LocalBroker
 from hybrid.kafka.topics import create_topic
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log_entries import read_commit
 from hybrid.table.state import RealtimeState
+from tests.watchdog import running_broker
 
 PARTITIONS = 2
 TICK_S, LOOK_S = 0.02, 0.02
@@ -186,9 +186,7 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        broker = LocalBroker(folder / "kafka")
-        brokers = broker.start(port=0)
-        try:
+        with running_broker(folder / "kafka") as brokers:
             if options.batches:
                 for line in measure_batches(folder, brokers, list(map(int, options.batches.split(",")))):
                     print(line, flush=True)
@@ -203,8 +201,6 @@ def main() -> None:
                 for rate in map(int, options.rates.split(",")):
                     for backlog in map(int, options.backlogs.split(",")):
                         print(measure(product, folder / "product", brokers, rate, backlog, options.seconds), flush=True)
-        finally:
-            broker.stop()
 
 
 if __name__ == "__main__":

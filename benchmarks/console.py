@@ -44,12 +44,12 @@ from benchmarks.serving.stream import Feeder
 from benchmarks.serving.workload import PARTITIONS, START_MS
 from hybrid.api.hybrid import Hybrid
 from hybrid.config.settings import load_settings
-from hybrid.jvm.broker import LocalBroker
 from hybrid.kafka.topics import create_topic
 from hybrid.progress import Silent
 from tests.console.browser import CHROMIUM
 from tests.console.many_segments import commit_nothing, lay_many
 from tests.serve.server import Server
+from tests.watchdog import running_broker
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -367,9 +367,7 @@ def _measure(folder: Path, browser: Browser, asked: argparse.Namespace) -> None:
     if "timeline" in asked.parts:
         timelines(folder, browser, [int(size) for size in asked.segments.split(",")], asked.looks)
     if "beside" in asked.parts:
-        broker = LocalBroker(folder / "kafka")
-        brokers = broker.start(port=0)
-        try:
+        with running_broker(folder / "kafka") as brokers:
             create_topic(brokers, TABLE.topic, PARTITIONS)
             fill(brokers, TABLE.topic, 0, BASE_ROWS)
             place = folder / "beside"
@@ -378,8 +376,6 @@ def _measure(folder: Path, browser: Browser, asked: argparse.Namespace) -> None:
                 product.create(TABLE)
                 product.await_rows(TABLE, BASE_ROWS)
                 beside(product, browser, brokers, asked)
-        finally:
-            broker.stop()
 
 
 def main() -> None:

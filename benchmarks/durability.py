@@ -29,11 +29,11 @@ from hybrid.api.hybrid import Hybrid, TableDocuments
 from hybrid.config.job_spec import JobSpec, load_job_spec
 from hybrid.config.settings import load_settings
 from hybrid.config.table_config import Half
-from hybrid.jvm.broker import LocalBroker
 from hybrid.kafka.topics import create_topic
 from hybrid.lake.log import open_half
 from hybrid.progress import Silent
 from hybrid.runtime import durable
+from tests.watchdog import running_broker
 
 TABLE = Table("orders", "orders", upsert=False, seal_rows=100_000_000, bucket="2h")
 BUCKET_MS = 2 * HOUR_MS
@@ -141,20 +141,15 @@ class Bench:
 def measured(rows: int, rounds: int) -> Times:
     """Milliseconds by operation and whether it was synced, with those that it waited for the device."""
     times: Times = defaultdict(list)
-    with tempfile.TemporaryDirectory() as folder:
-        broker = LocalBroker(Path(folder) / "kafka")
-        brokers = broker.start()
-        try:
-            bench = Bench(Path(folder), brokers)
-            for on in (True, False):  # warm
-                bench.round(on, rows)
-            for number in range(rounds):
-                for on in (True, False) if number % 2 == 0 else (False, True):
-                    for operation, (took, waited) in bench.round(on, rows).items():
-                        times[operation, on].append(took)
-                        times[f"{operation} waited", on].append(waited)
-        finally:
-            broker.stop()
+    with tempfile.TemporaryDirectory() as folder, running_broker(Path(folder) / "kafka") as brokers:
+        bench = Bench(Path(folder), brokers)
+        for on in (True, False):  # warm
+            bench.round(on, rows)
+        for number in range(rounds):
+            for on in (True, False) if number % 2 == 0 else (False, True):
+                for operation, (took, waited) in bench.round(on, rows).items():
+                    times[operation, on].append(took)
+                    times[f"{operation} waited", on].append(waited)
     return times
 
 

@@ -41,9 +41,9 @@ from benchmarks.serving.product import Product
 from benchmarks.serving.stream import Feeder, send
 from benchmarks.serving.tables import Table
 from benchmarks.serving.workload import HOUR_MS, PARTITIONS, START_MS, STATUSES, message
-from hybrid.jvm.broker import LocalBroker
 from hybrid.kafka.topics import create_topic
 from tests.serve.server import Server
+from tests.watchdog import running_broker
 
 RATE = 2000
 SEAL_ROWS = 1_000_000
@@ -386,9 +386,7 @@ def main() -> None:
     print(f"{platform.machine()}, {os.cpu_count()} processors, {asked.readers} readers, {RATE:,} events a second")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        broker = LocalBroker(folder / "kafka")
-        brokers = broker.start(port=0)
-        try:
+        with running_broker(folder / "kafka") as brokers:
             if "warm" in asked.parts:
                 create_topic(brokers, TABLE.topic, PARTITIONS)
                 fill(brokers, TABLE.topic, 0, BASE_HOURS * HOUR_ROWS)
@@ -400,8 +398,6 @@ def main() -> None:
                     warm(product, brokers, asked.seconds, asked.readers, asked.correct_every)
             if "start" in asked.parts:
                 start(folder, brokers, asked.rounds, asked.readers)
-        finally:
-            broker.stop()
 
 
 if __name__ == "__main__":

@@ -26,8 +26,8 @@ from kafka import KafkaProducer
 from benchmarks.serving.http import Client
 from benchmarks.serving.product import Product
 from benchmarks.serving.tables import Table
-from hybrid.jvm.broker import LocalBroker
 from hybrid.kafka.topics import create_topic
+from tests.watchdog import running_broker
 
 _ROLES = ("query", "pipeline")
 _SETTLE_S, _FOLLOW_S, _SEEN_S = 5.0, 300.0, 30.0
@@ -159,12 +159,8 @@ def main() -> None:
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        broker = LocalBroker(folder / "kafka")
-        brokers = broker.start(port=0)
-        try:
+        with running_broker(folder / "kafka") as brokers:
             measure(folder, brokers, asked)
-        finally:
-            broker.stop()
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ from benchmarks.serving.product import Product
 from benchmarks.serving.stream import fill
 from benchmarks.serving.tables import Table
 from benchmarks.serving.workload import Sizes, make_events
-from hybrid.jvm.broker import LocalBroker
+from tests.watchdog import running_broker
 
 SEAL_ROWS = 1_000_000
 WATCH_S, SEEN_S_MAX = 0.25, 120.0
@@ -168,17 +168,13 @@ def main() -> None:
     kinds: dict[str, type[Product] | type[Pinot]] = {"product": Product, "pinot": Pinot}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        broker = LocalBroker(folder / "kafka")
-        brokers = broker.start(port=0)
-        try:
+        with running_broker(folder / "kafka") as brokers:
             for topic, rows in (("warm", asked.warm), ("backlog", asked.rows)):
                 _say(f"produced {rows:,} events to {topic} in {fill(brokers, topic, Sizes(rows)):.0f} s")
             found = {
                 name: measure(kinds[name], folder, brokers, asked.rows, asked.warm, watched=asked.watched)
                 for name in names
             }
-        finally:
-            broker.stop()
     for name, figures in found.items():
         rates = ", ".join(f"{mode} {rate:,.0f} rows/s" for mode, rate in figures.items() if mode != "memory")
         print(f"{name}: {rates}; at most {figures['memory']:,.0f} MiB")

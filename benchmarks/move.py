@@ -28,8 +28,8 @@ from benchmarks.serving.product import Product
 from benchmarks.serving.stream import fill, send
 from benchmarks.serving.tables import Table
 from benchmarks.serving.workload import PARTITIONS, SPAN_MS, START_MS, Sizes, message
-from hybrid.jvm.broker import LocalBroker
 from hybrid.lake.log import open_half
+from tests.watchdog import running_broker
 
 _POLL_S, _PAUSE_S = 0.5, 15.0
 _WAIT_S = 600.0
@@ -162,9 +162,7 @@ def main() -> None:
         systems.remove("pinot")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        broker = LocalBroker(folder / "kafka")
-        brokers = broker.start(port=0)
-        try:
+        with running_broker(folder / "kafka") as brokers:
             if "pinot" in parts:
                 beside_pinot(folder, brokers, asked.bucket_rows, systems)
             if "growth" in parts:
@@ -173,8 +171,6 @@ def main() -> None:
                 late(folder, brokers, asked.rows)
             if "large" in parts:
                 large(folder, brokers, asked.rows)
-        finally:
-            broker.stop()
 
 
 if __name__ == "__main__":

@@ -29,24 +29,14 @@ from benchmarks.serving.http import Client, Endpoint
 from benchmarks.serving.product import Product
 from benchmarks.serving.tables import Table
 from benchmarks.serving.workload import PARTITIONS, STATEMENTS, Parameters, Sizes, make_events
-from hybrid.jvm.broker import LocalBroker
 from hybrid.kafka.topics import create_topic
 from tests.mirrors import new_url
 from tests.s3_server import s3_server
 from tests.serve.server import Server
+from tests.watchdog import running_broker
 
 _TABLE = Table("orders", "orders", upsert=True, seal_rows=1_000_000)
 _CLIENTS, _FOLLOW_S, _LANES = 2, 120.0, 2 * 2
-
-
-@contextmanager
-def kafka(home: Path) -> Iterator[str]:
-    """A broker; its address."""
-    broker = LocalBroker(home)
-    try:
-        yield broker.start(0)
-    finally:
-        broker.stop()
 
 
 @contextmanager
@@ -130,7 +120,7 @@ def _await_followed(server: Server) -> Endpoint:
 
 def measure(folder: Path, rows: int, seconds: float, turns: int) -> None:
     """Start everything, measure in turns, and print."""
-    with s3_server(folder / "store" / "data") as store, kafka(folder / "kafka") as broker:
+    with s3_server(folder / "store" / "data") as store, running_broker(folder / "kafka") as broker:
         store.create_bucket("bucket")
         os.environ.update({**store.environment, "HYBRID_WAREHOUSE": new_url()})
         _produce(broker, rows)

@@ -34,7 +34,6 @@ from benchmarks.serving.workload import HOUR_MS, Sizes, make_events
 from hybrid.api.hybrid import Hybrid, TableDocuments, connect
 from hybrid.config.settings import load_settings
 from hybrid.config.table_config import Half
-from hybrid.jvm.broker import LocalBroker
 from hybrid.kafka.topics import create_topic
 from hybrid.lake.checkpoint import write_checkpoint
 from hybrid.lake.log import open_half
@@ -42,6 +41,7 @@ from hybrid.lake.transaction import LogTransaction
 from hybrid.progress import Silent
 from hybrid.table.state import next_act
 from tests.console.many_segments import lay_many
+from tests.watchdog import running_broker
 
 _LOOKS, _SEAL_ROWS = 5, 250_000
 # Batches of so many rows: some until the JVM is warm, and those that are measured.
@@ -150,21 +150,14 @@ def _alone(work: Callable[..., None], *arguments: object) -> None:
 
 
 def _with_broker(asked: argparse.Namespace, parts: Sequence[str]) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        broker = LocalBroker(Path(folder) / "kafka")
-        brokers = broker.start(port=0)
-        try:
-            if "partitions" in parts:
-                print(
-                    "\n| partitions | a batch of 1,000 rows, s | backlog, rows/s | its entry, kB |\n|---|---|---|---|"
-                )
-                for count in _sizes(asked.partitions):
-                    _alone(partitions, count, asked.rows, brokers)
-            if "rows" in parts:
-                print("\n| rows | bytes a row in Kafka | REALTIME | OFFLINE |\n|---|---|---|---|")
-                _alone(stored_rows, asked.rows, brokers, Path(folder))
-        finally:
-            broker.stop()
+    with tempfile.TemporaryDirectory() as folder, running_broker(Path(folder) / "kafka") as brokers:
+        if "partitions" in parts:
+            print("\n| partitions | a batch of 1,000 rows, s | backlog, rows/s | its entry, kB |\n|---|---|---|---|")
+            for count in _sizes(asked.partitions):
+                _alone(partitions, count, asked.rows, brokers)
+        if "rows" in parts:
+            print("\n| rows | bytes a row in Kafka | REALTIME | OFFLINE |\n|---|---|---|---|")
+            _alone(stored_rows, asked.rows, brokers, Path(folder))
 
 
 def _sizes(text: str) -> list[int]:

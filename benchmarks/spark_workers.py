@@ -25,11 +25,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from hybrid.jvm.broker import LocalBroker
 from hybrid.kafka.topics import TopicRecord, create_topic, produce
 from tests.mirrors import new_url
 from tests.s3_server import S3Server, s3_server
 from tests.spark_cluster import spark_cluster
+from tests.watchdog import running_broker, watch
 
 ROOT = Path(__file__).resolve().parents[1]
 PARTITIONS, WARM_ROWS, CHUNK = 8, 200_000, 50_000
@@ -59,9 +59,7 @@ def main() -> None:
         folder = Path(name)
         server = stack.enter_context(s3_server(folder / "s3" / "store"))
         server.create_bucket("bucket")
-        broker = LocalBroker(folder / "broker")
-        address = broker.start(port=0)
-        stack.callback(broker.stop)
+        address = stack.enter_context(running_broker(folder / "broker"))
         for topic, rows in (("warm", WARM_ROWS), ("orders", options.rows)):
             _fill(address, topic, rows)
         found: dict[tuple[str, int], list[Run]] = {}
@@ -115,6 +113,7 @@ def _run(folder: Path, mode: str, workers: int, address: str, server: S3Server) 
             text=True,
             start_new_session=True,
         )
+        watch(driver)
         assert driver.stdin is not None and driver.stdout is not None
         assert driver.stdout.readline() == "warm\n"
         roles = {"workers": [worker.process.pid for worker in started], "driver": [driver.pid]}

@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.export import SERVER
-from hybrid.jvm.broker import LocalBroker
+from tests.watchdog import running_broker, watch
 
 ROOT = Path(__file__).resolve().parent.parent
 ROUNDS = 20
@@ -118,12 +118,12 @@ def checkout(root: Path, folder: Path) -> Iterator[Checkout]:
     """A checkout whose homes are laid, with a broker and a server that run."""
     folder.mkdir()
     with ExitStack() as stack:
-        broker = LocalBroker(folder / "broker")
-        stack.callback(broker.stop)
-        laid = [sys.executable, "-c", LAY, str(ROOT / "data"), str(folder / "homes"), broker.start(0)]
+        brokers = stack.enter_context(running_broker(folder / "broker"))
+        laid = [sys.executable, "-c", LAY, str(ROOT / "data"), str(folder / "homes"), brokers]
         subprocess.run(laid, check=True, env=environment(root), cwd=folder, capture_output=True)
         serving = [sys.executable, "-c", SERVER, str(folder / "homes" / "orders")]
         process = subprocess.Popen(serving, env=environment(root), cwd=folder, stdout=subprocess.PIPE, text=True)
+        watch(process)
         stack.callback(process.wait)
         stack.callback(process.terminate)
         assert process.stdout is not None

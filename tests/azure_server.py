@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import parse_qsl, urlencode
 
+from tests.watchdog import watch
+
 COMMAND = shutil.which("azurite-blob")
 ACCOUNT = "tester"
 KEY = base64.b64encode(b"a-secret-of-tests").decode()
@@ -107,6 +109,7 @@ def azure_server(folder: Path) -> Iterator[AzureServer]:
             command, cwd=folder, env={"PATH": "/usr/bin:/bin", "AZURITE_ACCOUNTS": f"{ACCOUNT}:{KEY}"},
             stdin=subprocess.DEVNULL, stdout=log, stderr=log,
         )  # fmt: skip
+    watch(process)
     try:
         _await(process, port)
         yield AzureServer(f"127.0.0.1:{port}")

@@ -15,7 +15,6 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from hybrid.errors import MachineError
-from hybrid.jvm.broker import LocalBroker
 from hybrid.jvm.java import find_java
 from hybrid.kafka.topics import create_topic
 from hybrid.lake import spark as lake_spark
@@ -27,6 +26,7 @@ from tests.examples import UNIT
 from tests.exclusive_run import turn
 from tests.shared_jvm import INTERPRETED
 from tests.unit_queue import FileQueue
+from tests.watchdog import running_broker
 
 # Beside the tests of another process a server's Spark would get a tenth of a processor.
 os.environ.setdefault("HYBRID_PIPELINE_NICENESS", "0")
@@ -230,11 +230,8 @@ def home(tmp_path: Path) -> Path:
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a real Kafka broker; stopped at the end of the session. Mark tests that use it with `kafka`."""
-    local = LocalBroker(tmp_path_factory.mktemp("broker"))
-    try:
-        yield local.start(port=0)
-    finally:
-        local.stop()
+    with running_broker(tmp_path_factory.mktemp("broker")) as address:
+        yield address
 
 
 @pytest.fixture

@@ -25,6 +25,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode
 from xml.sax.saxutils import escape
 
 from tests.store.store_proxy import Answer, Request, Send, store_proxy
+from tests.watchdog import watch
 
 COMMAND = shutil.which("fake-gcs-server")
 TOKEN = "a-secret-of-tests"
@@ -193,6 +194,7 @@ def google_server(folder: Path) -> Iterator[GoogleServer]:
                "-public-host", behind]  # fmt: skip
     with (folder / "fake-gcs-server.log").open("w") as log:
         process = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+    watch(process)
     try:
         _await(process, port)
         with store_proxy(GoogleServer(behind, behind)) as translator:

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.watchdog import watch
+
 # With the options of tests' JVMs (tests/conftest.py), which say nothing of a store, Python or Spark.
 _KEPT = ("PATH", "HOME", "LANG", "JAVA_TOOL_OPTIONS")
 
@@ -43,7 +45,7 @@ def start_apart(words: Sequence[str], log: Path, environment: Mapping[str, str])
     """
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
     with log.open("ab") as output:
-        return subprocess.Popen(
+        process = subprocess.Popen(
             words,
             stdin=subprocess.DEVNULL,
             stdout=output,
@@ -52,3 +54,5 @@ def start_apart(words: Sequence[str], log: Path, environment: Mapping[str, str])
             start_new_session=True,
             env={**kept, **environment},
         )
+    watch(process)
+    return process

@@ -18,6 +18,7 @@ import sqlalchemy as sa
 
 from hybrid.catalog.database import database_url
 from hybrid.jvm.broker import free_port
+from tests.watchdog import watch
 
 USER = "postgres"
 
@@ -53,6 +54,7 @@ class PostgresServer:
             cwd="/",
             **_AS,  # type: ignore[call-overload]
         )
+        watch(self._process)
         deadline = time.monotonic() + 60
         while not self._accepts():
             assert self._process.poll() is None and time.monotonic() < deadline, "PostgreSQL does not start"

@@ -19,6 +19,8 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.watchdog import watch
+
 COMMAND = shutil.which("versitygw")
 _KEY, _SECRET, _REGION = "tester", "a-secret-of-tests", "us-east-1"
 _EMPTY = hashlib.sha256(b"").hexdigest()
@@ -140,6 +142,7 @@ class S3Process:
     def start(self) -> None:
         with self._log.open("a") as log:
             self._process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        watch(self._process)
         _await(self._address)
 
     def stop(self) -> None:

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from benchmarks.serving.http import Client, Endpoint
 from benchmarks.serving.workload import STATUSES, Events
 from hybrid.jvm.broker import free_port
+from tests.watchdog import watch
 
 HOST = "127.0.0.1"
 _START_S = 120.0
@@ -104,6 +105,7 @@ class Loaded(ABC):
                 stdout=log,
                 stderr=log,
             )
+        watch(self._process)
         try:
             self._await_answer()
             client = Client(self.endpoint)

@@ -7,8 +7,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,8 +27,8 @@ from benchmarks.serving.scenes import late, moving
 from benchmarks.serving.stream import fill
 from benchmarks.serving.tables import Table
 from benchmarks.serving.workload import GROWING, HOUR_MS, PARTITIONS, START_MS, Events, Sizes, make_events
-from hybrid.jvm.broker import LocalBroker
 from hybrid.kafka.topics import create_topic
+from tests.watchdog import running_broker
 
 PARTS = ("latency", "peers", "freshness", "scenes", "growth", "restart", "memory")
 _HALF_BUCKETS = 4  # of 6 h: the first day
@@ -306,15 +305,6 @@ class Run:
             self.is_wrong |= name != "pinot"
 
 
-@contextmanager
-def brokers_of(folder: Path) -> Iterator[str]:
-    broker = LocalBroker(folder / "broker")
-    try:
-        yield broker.start(0)
-    finally:
-        broker.stop()
-
-
 def read_plan(words: Sequence[str] | None) -> tuple[Plan, argparse.Namespace]:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.serving", description=__doc__)
     parser.add_argument("--rows", type=int, default=2_000_000, help="events of the latency part")
@@ -373,7 +363,7 @@ def measure(plan: Plan, results: Path) -> bool:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is stopped
     with tempfile.TemporaryDirectory(prefix="hybrid-bench-", ignore_cleanup_errors=True) as made:
         folder = Path(made)
-        with brokers_of(folder) as brokers:
+        with running_broker(folder / "broker") as brokers:
             run = Run(plan, folder, brokers, results)
             run.go()
     return run.is_wrong

@@ -1,25 +1,38 @@
-"""The network of kafka-python's clients, which ends an attempt to connect when the brokers refuse the user.
+"""The network of kafka-python's clients, which ends an attempt to connect that no repetition can help.
+
+That is when all brokers refuse the user, or have a certificate that this machine does not trust.
 
 Apache Kafka's own clients do so (KIP-152). kafka-python 3.0 means to: whoever connects again gets the refusal that its
 manager has kept. But its connections end without raising, so that the manager learns of none, and tries on until the
-timeout. It also drops an answer behind which the broker has closed the connection, as it does after a refusal. Import
-this module where a client is made: it imports the client.
+timeout. It also drops an answer behind which the broker has closed the connection, as it does after a refusal. And it
+has one error for all failed handshakes of TLS; most come from brokers that start or stop, and are worth repeating.
+Import this module where a client is made: it imports the client.
 """
 
 from __future__ import annotations
 
+from ssl import SSLCertVerificationError
 from typing import Any
 
-from kafka.errors import SaslAuthenticationFailedError, UnsupportedSaslMechanismError
+from kafka.errors import KafkaConnectionError, SaslAuthenticationFailedError, UnsupportedSaslMechanismError
 from kafka.net.compat import KafkaNetClient
+from kafka.net.inet import create_connection
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
+from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
 
 _REFUSALS = (SaslAuthenticationFailedError, UnsupportedSaslMechanismError)
 
 
+class _UntrustedError(KafkaConnectionError):  # type: ignore[misc]
+    """A broker's certificate is not trusted here. Its text says why, as OpenSSL does."""
+
+
 def network_client(**settings: Any) -> KafkaNetClient:
-    """What kafka-python takes as `kafka_client`. A client that it connects raises the refusal of the last broker."""
+    """What kafka-python takes as `kafka_client`.
+
+    A client that it connects raises an error that `refusal` or `distrust` knows, when all brokers give one.
+    """
     network = NetworkSelector(**settings)
     return KafkaNetClient(network, _ConnectionManager(network, **settings))
 
@@ -32,17 +45,40 @@ def refusal(error: Exception) -> str | None:
     return words.removeprefix(f"{type(error).__name__}: ").rstrip(".")
 
 
+def distrust(error: Exception) -> str | None:
+    """Why the broker's certificate is not trusted; None for any other error."""
+    return str(error.args[0]) if isinstance(error, _UntrustedError) else None
+
+
 class _ConnectionManager(KafkaConnectionManager):  # type: ignore[misc]
-    """Keeps the refusals of bootstrap brokers until one of them has accepted the user."""
+    """Keeps the refusals of bootstrap brokers, and of their certificates, until one of them is connected."""
 
     def __init__(self, network: NetworkSelector, **settings: Any) -> None:
         super().__init__(network, **settings)
         self._refusals: dict[str, Exception] = {}
         self._is_accepted = False
 
-    async def _build_transport(self, *arguments: Any, **options: Any) -> Any:
-        """Hands on what came before the end of a connection; the end is found by the next reading."""
-        transport = await super()._build_transport(*arguments, **options)
+    async def _build_transport(self, node: Any, timeout_at: float | None = None) -> Any:
+        """A connected transport, which hands on what came before the end of a connection.
+
+        The end is found by the next reading. The inherited method hides why TLS failed, and leaves the socket open.
+        """
+        sock = await create_connection(
+            self._net, node.host, node.port, self.config["socket_options"],
+            proxy_url=self.config["proxy_url"], timeout_at=timeout_at,
+        )  # fmt: skip
+        if self.ssl_enabled:
+            tls = {key: value for key, value in self.config.items() if key.startswith("ssl_")}
+            transport = KafkaSSLTransport(self._net, sock, host=node.host, **tls)
+        else:
+            transport = KafkaTCPTransport(self._net, sock, host=node.host)
+        try:
+            await transport.handshake()
+        except Exception as error:
+            transport.abort(error)
+            if isinstance(error, SSLCertVerificationError):
+                raise _UntrustedError(error.verify_message.rstrip(".")) from error
+            raise KafkaConnectionError(f"Handshake failed: {error}") from error
         receive = transport._sock_recv
 
         def received() -> tuple[bytes, Exception | None]:
@@ -56,7 +92,7 @@ class _ConnectionManager(KafkaConnectionManager):  # type: ignore[misc]
         await super()._connect(node, conn, *arguments, **options)
         if conn.connected:
             self._is_accepted = True
-        elif isinstance(conn.init_future.exception, _REFUSALS):
+        elif isinstance(conn.init_future.exception, (*_REFUSALS, _UntrustedError)):
             self._refusals[node.node_id] = conn.init_future.exception
 
     def maybe_raise_auth_failure(self, node_id: Any) -> None:

@@ -214,13 +214,19 @@ def _verb(topics: Collection[str], one: str, several: str) -> str:
 
 
 def unreachable(brokers: str, error: Exception) -> StreamError:
-    """The error for a cluster that does not answer, or that refuses the stream's user."""
-    from hybrid.kafka.network import refusal
+    """The error for a cluster that does not answer, refuses the stream's user, or has an untrusted certificate."""
+    from hybrid.kafka.network import distrust, refusal
 
     if (words := refusal(error)) is not None:
         return StreamError(
             f"Kafka at {brokers} refuses the stream's user: {words}.",
             hint="Correct the mechanism, user and password in the stream's config, or what its reference names",
+        )
+    if (words := distrust(error)) is not None:
+        return StreamError(
+            f"Kafka at {brokers} has a certificate that is not trusted: {words}.",
+            hint="Name the certificates that sign the brokers' in the stream's config (ssl.truststore.location, of a "
+            "connector ssl.ca.location), and the brokers by a host that their certificates name",
         )
     return StreamError(
         f"Kafka at {brokers} does not answer ({type(error).__name__}).",

@@ -343,8 +343,10 @@ def _unreachable(brokers: str) -> str:
 
 
 def _failed(brokers: str, error: Exception) -> str:
-    from hybrid.kafka.network import refusal
+    from hybrid.kafka.network import distrust, refusal
 
-    if refusal(error) is None:
-        return _unreachable(brokers)
-    return f"Kafka at {brokers} refuses the stream's user: answered from committed rows only."
+    if refusal(error) is not None:
+        return f"Kafka at {brokers} refuses the stream's user: answered from committed rows only."
+    if distrust(error) is not None:
+        return f"Kafka at {brokers} has a certificate that is not trusted: answered from committed rows only."
+    return _unreachable(brokers)

@@ -73,7 +73,10 @@ def list_tables(
     type_: HalfType = None,
     task: Annotated[str | None, Query(alias="taskType", description="Only tables with this task")] = None,
 ) -> Any:
-    """Returns table names without suffix; with `type` or `taskType` the names of halves, as in Pinot."""
+    """Returns table names without suffix; with `type` or `taskType` the names of halves.
+
+    As in Pinot, these are sorted with their suffix: `t20_OFFLINE` comes before `t2_OFFLINE`.
+    """
     home, selected_half = context_of(request).home, half_type(type_)
     if selected_half is None and task is None:
         return {"tables": home.context.listed_names()}

@@ -15,6 +15,7 @@ from threading import Barrier
 
 from hybrid.errors import StoreError
 from hybrid.store.conditional_put import PutOutcome, PutResult
+from hybrid.store.object_versions import NULL, ObjectVersions
 from hybrid.store.store_client import PART_BYTES, StoreClient
 from hybrid.store.store_faults import Fault
 from hybrid.store.store_location import StoreKind
@@ -29,10 +30,8 @@ _CONDITIONS = {
     StoreKind.GOOGLE: ("generation 0", "the generation"),
 }
 _SOFT_DELETE = "soft delete, which keeps what was deleted for some days, is not seen from here"
-_VERSIONS = (
-    "Use a bucket without versioning and object lock: what vacuum removes stays in old versions, and on S3 a purge "
-    "needs further rights to remove them."
-)
+_STAYS = "what vacuum deletes stays as an older version, and is paid for"
+_REMOVE_VERSIONS = "Let a lifecycle rule remove noncurrent versions, or take a bucket without versions and object lock."
 
 
 class Verdict(StrEnum):
@@ -198,23 +197,49 @@ class _Probe:
                 raise _UnfitError("an object is read or listed after it was deleted", _STALE)
         return f"{self._tuning.rounds} objects were neither read nor listed right after they were deleted"
 
-    def versions(self) -> str:
+    def versions(self) -> StoreCheck | str:
         if self._kind is StoreKind.GOOGLE:
             return self._generations()
-        if not self._versions and self._kind is StoreKind.AZURE:
-            return f"answers name no versions: versioning is off; {_SOFT_DELETE}"
-        if not self._versions:
-            return "answers name no versions: versioning and object lock are off, or the store does not tell"
-        state = "suspended" if self._versions == {"null"} else "on"
-        raise _UnfitError(f"versioning is {state}: answers name versions of objects", _VERSIONS)
+        if self._kind is StoreKind.S3:
+            return self._versions_of_s3()
+        if self._versions:
+            return _note_of_versions(f"versioning is on: {_STAYS}")
+        return f"answers name no versions: versioning is off; {_SOFT_DELETE}"
 
-    def _generations(self) -> str:
+    def _versions_of_s3(self) -> StoreCheck | str:
+        """Whether a bucket keeps versions, and what a purge, which removes older ones, can do there."""
+        versioning = self._versioning_of_s3()
+        if not versioning:
+            return "answers name no versions: versioning and object lock are off, or the store does not tell"
+        if versioning == "Suspended":
+            return _note_of_versions(
+                "versioning is suspended: what was deleted while it was on stays as an older version, and is paid for. "
+                "A purge is refused while objects have versions from before it was on"
+            )
+        seen = f"versioning is on: {_STAYS}"
+        try:
+            retention = ObjectVersions(self._client).retention()
+        except StoreError as error:
+            return StoreCheck("versions", Verdict.NOTE, f"{seen}. A purge is refused: {error}", error.hint)
+        if retention:
+            return _note_of_versions(f"{seen}. Object lock keeps each object for {retention}: a purge is refused")
+        return _note_of_versions(f"{seen}. A purge removes those of its table, and needs s3:DeleteObjectVersion")
+
+    def _versioning_of_s3(self) -> str:
+        """`Enabled`, `Suspended` or empty: what the bucket says, or without that right what its answers have shown."""
+        try:
+            return ObjectVersions(self._client).versioning()
+        except StoreError:
+            shown = "Suspended" if self._versions == {NULL} else "Enabled"
+            return shown if self._versions else ""
+
+    def _generations(self) -> StoreCheck | str:
         """Google names a generation in every answer: one that was replaced can be read only if it keeps versions."""
         key = self._key("versions")
         first = self._made(key)
         self._client.replace(key, _unique(), first)
         if self._client.has_replaced(key, first):
-            raise _UnfitError("versioning is on: an object that was replaced can be read", _VERSIONS)
+            return _note_of_versions(f"versioning is on, since an object that was replaced can be read: {_STAYS}")
         return f"an object that was replaced cannot be read: versioning is off; {_SOFT_DELETE}"
 
     def multipart(self) -> str:
@@ -306,6 +331,11 @@ class _UnfitError(Exception):
     def __init__(self, seen: str, hint: str | None, verdict: Verdict = Verdict.UNFIT) -> None:
         super().__init__(seen)
         self.hint, self.verdict = hint, verdict
+
+
+def _note_of_versions(seen: str) -> StoreCheck:
+    """Commits, queries and vacuum do in a bucket that keeps versions what they do in others: it is fit, and costs."""
+    return StoreCheck("versions", Verdict.NOTE, seen, _REMOVE_VERSIONS)
 
 
 def _unique() -> bytes:

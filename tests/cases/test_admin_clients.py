@@ -25,6 +25,7 @@ from hybrid.kafka.clients import admin_client, connect_admin
 from hybrid.kafka.streams import view_stream
 from hybrid.kafka.topics import TopicRecord, create_topic, describe_topic, produce
 from hybrid.query import tail
+from tests.watchdog import watched_broker
 
 pytestmark = [pytest.mark.kafka]
 
@@ -51,7 +52,7 @@ class Looks:
 
 @pytest.fixture(scope="module")
 def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalBroker]:
-    broker = LocalBroker(tmp_path_factory.mktemp("admin-clients"))
+    broker = watched_broker(tmp_path_factory.mktemp("admin-clients"))
     broker.start(port=0)
     yield broker
     broker.stop()

@@ -19,7 +19,7 @@ from hybrid.config.kafka_security import KafkaSecurity
 from hybrid.config.table_config import Half
 from hybrid.errors import StreamError
 from hybrid.jvm import broker_files
-from hybrid.jvm.broker import LocalBroker, free_port
+from hybrid.jvm.broker import free_port
 from hybrid.kafka import streams
 from hybrid.kafka.admin_pool import AdminPool
 from hybrid.kafka.broker_watch import BrokerWatch
@@ -28,11 +28,14 @@ from hybrid.kafka.streams import offsets_at, view_stream
 from hybrid.kafka.topics import create_topic
 from hybrid.operations.tables.create import create_halves
 from hybrid.query.cache.stream import KafkaStream
+from hybrid.query.tail import KafkaTail
+from hybrid.table.state import Act, RealtimeState
 from tests.cases.secret_places import answers, assert_nowhere, reference, take_away
 from tests.cases.tables import LiveTable, layout_in, table_spec
 from tests.cases.test_streams import rows
 from tests.recipes.conftest import ROOT, RecipeHome
 from tests.serve.server import Server
+from tests.watchdog import watched_broker
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.timeout(300)]
 JAAS = "org.apache.kafka.common.security.plain.PlainLoginModule required"
@@ -74,7 +77,7 @@ def secured(tmp_path_factory):
         lines += f"listener.name.{name}.scram-sha-256.sasl.jaas.config={scram};\n"
     lines += f"listener.name.tls.ssl.keystore.type=PEM\nlistener.name.tls.ssl.keystore.location={both}\n"
     broker_files._SERVER = lines
-    local = LocalBroker(folder / "home")
+    local = watched_broker(folder / "home")
     try:
         address = local.start(port=0)
         yield {"PLAINTEXT": address, **{name: f"127.0.0.1:{port}" for name, port in ports.items()}, "ca": certificate}
@@ -121,6 +124,38 @@ def test_every_client_gets_through(secured, workbench, tmp_path, listener):
         create_halves(layout_in(tmp_path / "new"), replace(spec, stream=replace(spec.stream, security=wrong)), 0)
     with pytest.raises(StreamError, match=REFUSED):
         BrokerWatch(secured[listener], wrong)
+
+
+UNTRUSTED = "has a certificate that is not trusted: "
+
+
+@pytest.mark.parametrize(
+    ("host", "trusts", "why"),
+    [
+        ("127.0.0.1", False, "self.signed certificate"),
+        ("localhost", True, "Hostname mismatch, certificate is not valid for 'localhost'"),
+    ],
+)
+def test_a_certificate_that_is_not_trusted(secured, host, trusts, why):
+    """All who make a client of kafka-python for a stream: else they would wait until their timeout."""
+    address = secured["TLS"].replace("127.0.0.1", host)
+    made = table_spec(address, "any")
+    security = replace(security_of("TLS", secured["ca"]), **({} if trusts else {"ca_file": None}))
+    spec = replace(made, stream=replace(made.stream, security=security))
+    with pytest.raises(StreamError, match=f"{UNTRUSTED}{why}"):
+        view_stream(spec.stream)
+    with pytest.raises(StreamError, match=f"{UNTRUSTED}{why}"):
+        BrokerWatch(address, security)
+    created = RealtimeState(Act("create-0", 0, "create", "2021-11-21T00:00:00.000+00:00"))
+    tail = KafkaTail().read(spec, created, None)
+    assert tail.warnings == (f"Kafka at {address} {UNTRUSTED[:-2]}: answered from committed rows only.",)
+
+
+def test_an_untrusted_broker_leaves_the_others_to_be_tried(secured):
+    stream = table_spec(f"{secured['TLS']},127.0.0.1:{free_port()}", "any").stream
+    untrusted = replace(security_of("TLS", secured["ca"]), ca_file=None)
+    with pytest.raises(StreamError, match=r"does not answer \(KafkaTimeoutError\)"):
+        view_stream(replace(stream, security=untrusted), 1_500)
 
 
 def test_a_mechanism_that_the_broker_does_not_have_is_refused(secured):

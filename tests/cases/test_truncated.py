@@ -17,7 +17,6 @@ from hybrid.config.table_config import Half
 from hybrid.errors import StreamError
 from hybrid.ingest import batch as batch_module
 from hybrid.ingest.refetch import held_rows
-from hybrid.jvm.broker import LocalBroker
 from hybrid.kafka.streams import view_stream
 from hybrid.kafka.topics import create_topic
 from hybrid.lake.commit_context import CommitContext
@@ -25,6 +24,7 @@ from hybrid.table.boundary import TopicPartition
 from hybrid.table.state import from_user_metadata, to_user_metadata
 from tests.cases.tables import LiveTable, layout_in, table_spec
 from tests.cases.test_streams import rows
+from tests.watchdog import watched_broker
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
@@ -33,7 +33,7 @@ class CuttableBroker:
     """A broker of its own, whose logs can be cut while it is stopped."""
 
     def __init__(self, home: Path) -> None:
-        self.local = LocalBroker(home)
+        self.local = watched_broker(home)
         self.address = self.local.start(0)
 
     def restart(self) -> None:

@@ -12,6 +12,7 @@ import pytest
 from hybrid.cli.main import run
 from hybrid.jvm import broker_files
 from hybrid.jvm.broker import LocalBroker
+from tests.watchdog import watched_broker
 
 
 @pytest.mark.kafka
@@ -42,6 +43,7 @@ def test_produce_from_standard_input(broker: str, topic: str, home: Path) -> Non
 @pytest.mark.kafka
 def test_start_status_stop(home: Path) -> None:
     assert _hybrid(home, "kafka", "status").returncode == 3
+    watched_broker(home)
     try:
         started = _hybrid(home, "kafka", "start", "--port", "0", "--json")
         assert started.returncode == 0, started.stderr

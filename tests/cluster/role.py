@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.cluster.network import Host
+from tests.watchdog import watch
 
 START_S = 120.0
 _POLL_S = 0.1
@@ -43,6 +44,7 @@ class Role:
                 stderr=log,
                 start_new_session=True,
             )
+        watch(self.process)
 
     def await_answers(self, timeout_s: float = START_S) -> None:
         deadline = time.monotonic() + timeout_s

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
-from hybrid.jvm.broker import LocalBroker
 from tests.console.browser import CHROMIUM, LiveConsole
 from tests.serve.server import Server
+from tests.watchdog import running_broker
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -45,16 +45,16 @@ def main() -> int:
 
     IMAGES.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        broker = LocalBroker(Path(folder) / "kafka")
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         try:
-            address = broker.start(port=0)
-            with Server(Path(folder) / ".hybrid", address) as server:
+            with (
+                running_broker(Path(folder) / "kafka") as address,
+                Server(Path(folder) / ".hybrid", address) as server,
+            ):
                 console = LiveConsole(server, address, browser)
                 take_all(console, prepare(console))
         finally:
             browser.close()
-            broker.stop()
     return 0
 
 

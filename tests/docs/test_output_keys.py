@@ -16,6 +16,7 @@ from hybrid.cli.main import run
 from tests.docs.pages import REFERENCE_PAGES, ROOT, spans, tables
 from tests.docs.test_reference import CODE
 from tests.s3_server import COMMAND, s3_server
+from tests.watchdog import watched_broker
 
 # The first test waits for all commands.
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(900)]
@@ -50,6 +51,7 @@ def printed(broker: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[d
 
     play_tables(play, broker, folder)
     play_work(play)
+    watched_broker(folder / "home")
     play_machine(play)
     play_backup(play, str(folder / "backups"))
     if HAS_S3:

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from hybrid.jvm.java import find_java
+from tests.watchdog import watch
 
 FOLDER = Path(sys.prefix) / "clients" / "registry"
 RUNNER = FOLDER / "apicurio-registry-app-3.0.9-runner.jar"
@@ -41,6 +42,7 @@ class LocalRegistry:
                 [str(find_java().executable), *settings, "-XX:TieredStopAtLevel=1", "-jar", str(RUNNER)],
                 cwd=self._folder, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
             )  # fmt: skip
+        watch(self._process)
         until = time.monotonic() + _START_S
         while not self._answers():
             assert self._process.poll() is None and time.monotonic() < until, (

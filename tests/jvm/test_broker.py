@@ -16,11 +16,12 @@ from hybrid.jvm.log4j import escaped
 from hybrid.jvm.process import Process
 from hybrid.kafka.topics import TopicRecord, create_topic, describe_topic, list_topics, produce
 from tests.recorded_progress import Heard
+from tests.watchdog import watched_broker
 
 
 @pytest.mark.kafka
 def test_life_of_a_broker(tmp_path: Path) -> None:
-    local, heard = LocalBroker(tmp_path / "hö me"), Heard()
+    local, heard = watched_broker(tmp_path / "hö me"), Heard()
     assert (local.status().state, local.stop()) == ("stopped", False)
     try:
         address = local.start(0, heard)

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from hybrid.config.table_config import Half
-from hybrid.jvm.broker import LocalBroker
 from hybrid.kafka.topics import create_topic
 from hybrid.query.cache.cache import Cache
 from hybrid.query.cache.cache_reader import CachedAnswers
@@ -24,6 +23,7 @@ from tests.query.halves import Halves, Row, orders_spec
 from tests.query.test_cache_kafka import awaited
 from tests.query.test_many_streams import table_on
 from tests.query.test_tail import produce, value
+from tests.watchdog import watched_broker
 
 pytestmark = pytest.mark.kafka
 TABLES = 10
@@ -126,7 +126,7 @@ def test_a_commit_to_an_idle_table_is_seen_by_the_next_statement(tmp_path: Path,
 
 def test_a_broker_goes_and_comes_back(tmp_path: Path) -> None:
     """Answers come from memory again, all rows once, without a client that is left behind."""
-    local = LocalBroker(tmp_path / "broker")
+    local = watched_broker(tmp_path / "broker")
     broker = local.start(port=0)
     try:
         topics = ["first", "second"]

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 from hybrid.cli.main import run
-from hybrid.jvm.broker import LocalBroker
 from hybrid.kafka.topics import create_topic, produce
 from tests.recipes.conftest import RecipeHome
 from tests.recipes.lineitems import comments, lineitems, write_history
 from tests.recipes.test_lineitem import HISTORICAL, LIVE, OLD, SEEN, create, put
 from tests.serve.server import Server
 from tests.soak.harness import JVM_OPTIONS
+from tests.watchdog import running_broker
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.timeout(300)]
 
@@ -35,11 +35,8 @@ CORRECTED = [15.948, 251.22, 239.22, 3.888, 11.724, 66.624, 63.048]
 @pytest.fixture(scope="module")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A broker of the recipes' own: their files name the topic `orders`."""
-    local = LocalBroker(tmp_path_factory.mktemp("recipes-broker"))
-    try:
-        yield local.start(port=0)
-    finally:
-        local.stop()
+    with running_broker(tmp_path_factory.mktemp("recipes-broker")) as address:
+        yield address
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.watchdog import watch
+
 READY_S = 60.0
 
 
@@ -48,6 +50,7 @@ class Server:
             self.process = subprocess.Popen(
                 command, env=known, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
             )
+        watch(self.process)
 
     def __enter__(self) -> Server:
         try:

@@ -44,6 +44,15 @@ def test_the_two_halves_in_either_order(app: App, broker: str, topic: str) -> No
         assert app.home.spec(name).stream.brokers == broker, "of the request that gave it"
 
 
+def test_halves_are_sorted_as_pinot_sorts_them(app: App) -> None:
+    """Tables by name, halves by the whole name with its suffix: `_` comes after digits."""
+    for name in ("t2", "t20"):
+        app.ok("POST", "/schemas", {**SCHEMA, "schemaName": name})
+        app.ok("POST", "/tables", {**OFFLINE, "tableName": name, "segmentsConfig": {"timeColumnName": "ts"}})
+    assert app.get("/tables") == {"tables": ["t2", "t20"]}
+    assert app.get("/tables?type=OFFLINE") == {"tables": ["t20_OFFLINE", "t2_OFFLINE"]}
+
+
 def test_a_table_without_its_schema(app: App) -> None:
     status, sentence = app.refused("POST", "/tables", OFFLINE)
     assert (status, sentence) == (404, "Schema 'orders' does not exist. A table needs its schema first.")

@@ -10,6 +10,7 @@ from kafka import KafkaProducer
 
 import hybrid
 from tests.shared_jvm import INTERPRETED
+from tests.watchdog import watch
 
 # A JVM that lives for seconds spends them compiling plans that it executes once or twice: it interprets them, as the
 # session of the tests does.
@@ -23,7 +24,7 @@ JVM_OPTIONS = {
 def start(home: Path, log: Path, *words: str, tables: str = "soak_a,soak_u", failpoint: str = "") -> subprocess.Popen:
     """A worker in a process group of its own; what it says goes to `log`."""
     with log.open("ab") as out:
-        return subprocess.Popen(
+        process = subprocess.Popen(
             [sys.executable, "-m", "tests.soak.worker", str(home), tables, *words],
             stdin=subprocess.DEVNULL,
             stdout=out,
@@ -31,6 +32,8 @@ def start(home: Path, log: Path, *words: str, tables: str = "soak_a,soak_u", fai
             env={**os.environ, **JVM_OPTIONS, "HYBRID_FAILPOINT": failpoint},
             start_new_session=True,
         )
+    watch(process)
+    return process
 
 
 class Producer:

@@ -28,6 +28,7 @@ from tests.replace.backfill.lab import BUCKET, Lab
 from tests.shared_jvm import start_forked
 from tests.soak import harness
 from tests.soak.backfilled import Answer, Arrivals, Crowd, Reader, check_answers, check_rows, filled, planned
+from tests.watchdog import watch
 
 BUCKETS = int(os.environ.get("HYBRID_BACKFILL_BUCKETS", "8"))
 KILLS = int(os.environ.get("HYBRID_KILLS", "2"))
@@ -174,7 +175,7 @@ def _die_at_random(scene: Scene, crowd: Crowd, done: int, chance: random.Random)
 
 def _start(folder: Path, log: Path) -> subprocess.Popen[bytes]:
     with log.open("ab") as out:
-        return subprocess.Popen(
+        process = subprocess.Popen(
             [sys.executable, "-m", WORKER, str(folder)],
             stdin=subprocess.DEVNULL,
             stdout=out,
@@ -182,6 +183,8 @@ def _start(folder: Path, log: Path) -> subprocess.Popen[bytes]:
             env={**os.environ, **JVM_OPTIONS},
             start_new_session=True,
         )
+    watch(process)
+    return process
 
 
 def _kill(worker: subprocess.Popen[bytes], *, with_jvm: bool) -> None:

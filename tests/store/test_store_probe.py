@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from hybrid.cli.main import run
+from hybrid.errors import StoreError
+from hybrid.store.object_versions import ObjectVersions
 from hybrid.store.store_backend import StoreTuning
 from hybrid.store.store_client import open_store
 from hybrid.store.store_probe import ProbeTuning, StoreCheck, Verdict, is_fit, probe_store
@@ -38,6 +40,8 @@ TUNING = StoreTuning(connect_s=2.0, request_s=10.0, patience_s=1.0)
 # A real store is asked in full by the command's test; requests by the proxy take a multiple of their time.
 QUICK = ProbeTuning(writers=6, races=1, rounds=2, timed=1)
 RACE = replace(QUICK, writers=32)
+IS_ON = "versioning is on: what vacuum deletes stays as an older version, and is paid for"
+LIFECYCLE, RIGHTS = "Let a lifecycle rule remove noncurrent versions", "Permit s3:GetBucketObjectLockConfiguration."
 
 
 @pytest.fixture
@@ -52,6 +56,14 @@ def probe(url: str, tuning: ProbeTuning = QUICK) -> dict[str, StoreCheck]:
 def unfit(checks: dict[str, StoreCheck]) -> set[str]:
     assert not is_fit(list(checks.values()))
     return {name for name, check in checks.items() if check.verdict is Verdict.UNFIT}
+
+
+def noted_versions(checks: dict[str, StoreCheck], hint: str = LIFECYCLE) -> str:
+    """What the check `versions` has seen of a store that is fit: a note with this hint."""
+    assert is_fit(list(checks.values())), checks
+    check = checks["versions"]
+    assert check.verdict is Verdict.NOTE and check.hint is not None and hint in check.hint
+    return check.seen
 
 
 def test_a_real_store_is_fit(proxy: StoreProxy, url: str) -> None:
@@ -139,7 +151,8 @@ def test_a_wrong_clock_is_unfit(proxy: StoreProxy, url: str) -> None:
 
 
 @needs_s3
-def test_a_bucket_that_keeps_versions_is_unfit(tmp_path: Path, environment: pytest.MonkeyPatch) -> None:
+def test_a_bucket_that_keeps_versions_is_fit_and_noted(tmp_path: Path, environment: pytest.MonkeyPatch) -> None:
+    """Warehouses work there, and so do purges: tests/operations/test_warehouse_purges.py."""
     versions = tmp_path / "versions"
     versions.mkdir()
     with s3_server(tmp_path / "s3", versions) as server:
@@ -147,12 +160,26 @@ def test_a_bucket_that_keeps_versions_is_unfit(tmp_path: Path, environment: pyte
             environment.setenv(name, value)
         server.create_bucket("kept")
         server.keep_versions("kept")
-        checks = probe("s3://kept")
-    assert unfit(checks) == {"versions"} and "versioning is on" in checks["versions"].seen
+        seen = noted_versions(probe("s3://kept"))
+        assert seen == f"{IS_ON}. A purge removes those of its table, and needs s3:DeleteObjectVersion"
+        with environment.context() as patch:
+            patch.setattr(ObjectVersions, "retention", refused)
+            assert noted_versions(probe("s3://kept"), RIGHTS) == f"{IS_ON}. A purge is refused: not permitted"
+            patch.setattr(ObjectVersions, "versioning", refused)
+            assert noted_versions(probe("s3://kept"), RIGHTS).startswith(IS_ON), "as its answers show"
+        server.keep_versions("kept", "Suspended")
+        assert noted_versions(probe("s3://kept")).startswith("versioning is suspended: ")
+        server.create_locked_bucket("locked", 30)
+        seen = noted_versions(probe("s3://locked"))
+        assert seen == f"{IS_ON}. Object lock keeps each object for 30 days: a purge is refused"
+
+
+def refused(versions: ObjectVersions) -> str:
+    raise StoreError("not permitted", hint=RIGHTS)
 
 
 @ONLY_AZURE
-def test_a_container_that_keeps_versions_is_unfit(proxy: StoreProxy, url: str) -> None:
+def test_a_container_that_keeps_versions_is_fit_and_noted(proxy: StoreProxy, url: str) -> None:
     """Azurite keeps none: the proxy adds what Azure answers then."""
 
     def versioned(request: Request, send: Send) -> Answer | None:
@@ -161,15 +188,13 @@ def test_a_container_that_keeps_versions_is_unfit(proxy: StoreProxy, url: str) -
         return replace(answer, headers=headers) if request.method == "PUT" else answer
 
     proxy.always = versioned
-    checks = probe(url)
-    assert unfit(checks) == {"versions"} and "versioning is on" in checks["versions"].seen
+    assert noted_versions(probe(url)) == IS_ON
 
 
 @ONLY_GOOGLE
-def test_a_bucket_of_google_that_keeps_versions_is_unfit(proxy: StoreProxy, server: GoogleServer) -> None:
+def test_a_bucket_of_google_that_keeps_versions_is_fit_and_noted(proxy: StoreProxy, server: GoogleServer) -> None:
     server.create_bucket("kept", keeps_versions=True)
-    checks = probe("gs://kept")
-    assert unfit(checks) == {"versions"} and "versioning is on" in checks["versions"].seen
+    assert noted_versions(probe("gs://kept")).startswith("versioning is on, since an object that was replaced ")
 
 
 def test_a_store_without_access(proxy: StoreProxy, server: StoreServer) -> None:

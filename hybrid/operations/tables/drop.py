@@ -148,7 +148,8 @@ def dropped_copies(home: Home, name: str) -> list[Path]:
 
 def all_copies(home: Home) -> list[Path]:
     """The folders of all dropped tables, by name and time."""
-    return sorted((home.settings.warehouse / _DROPPED).glob("*@*"))
+    found = (home.settings.warehouse / _DROPPED).glob("*@*")
+    return sorted(found, key=lambda path: path.name.rpartition("@"))  # t2@... comes before t20@...
 
 
 def copy_names(home: Home, table: str) -> list[str]:

@@ -103,6 +103,16 @@ def test_dropped_tables_are_listed(twice: Hybrid, capsys: pytest.CaptureFixture[
     assert run(words) == 0 and newest.name in capsys.readouterr().out
 
 
+def test_copies_are_listed_by_table_then_time(home: Path) -> None:
+    """`t2` comes before `t20`, though `@` comes after digits."""
+    found = hybrid.connect(home)
+    found.create_table(given("INT"))
+    names = [f"{table}@{year}0101T000000.000000Z" for table in ("t2", "t20", "t_2") for year in (2021, 2022)]
+    for name in reversed(names):
+        (found.home / "warehouse" / ".dropped" / name).mkdir(parents=True)
+    assert [copy.name for copy in found.dropped_tables()] == names
+
+
 def test_one_copy_is_purged_by_its_name(twice: Hybrid, capsys: pytest.CaptureFixture[str]) -> None:
     first, second = (path.name for path in dropped_copies(twice.context, "orders"))
     words = ["--home", str(twice.home), "table", "drop", first, "--purge"]
