@@ -273,5 +273,4 @@ def workbench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommitContex
         Silent(),
     )
     yield bench
-    if "session" in vars(bench):
-        bench.session.stop()
+    bench.end_session()
