@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hybrid.files.arrow_rows import NotUtf8Error, rows_of
 from hybrid.files.limits import DEFAULT_LIMITS, FileLimits
 from hybrid.files.orc_layout import read_layout
 from hybrid.files.records import Record, Shape, Slice, arrow_errors
@@ -60,12 +61,14 @@ def read_stripe(piece: Slice, limits: FileLimits = DEFAULT_LIMITS) -> Iterator[R
     try:
         try:
             for batch in _bounded(_batches(piece, limits), piece.path, limits):
-                for values in batch.to_pylist(maps_as_pydicts="strict"):
+                for values in rows_of(batch):
                     yield Record(position, f", row {position + 1} ({stripe})", values)
                     position += 1
         except ArrowException as error:
             _refuse_unreadable_time(piece, limits, error)
             raise
+    except NotUtf8Error as error:
+        raise Problem(position, f", row {position + 1} ({stripe})", f"{error}. Convert the file to UTF-8 first") from error
     except arrow_errors() as error:
         at = f", from row {position + 1} on ({stripe})"
         raise Problem(position, at, f"cannot be read as ORC, is it damaged? {error}") from error
