@@ -68,7 +68,9 @@ def read_stripe(piece: Slice, limits: FileLimits = DEFAULT_LIMITS) -> Iterator[R
             _refuse_unreadable_time(piece, limits, error)
             raise
     except NotUtf8Error as error:
-        raise Problem(position, f", row {position + 1} ({stripe})", f"{error}. Convert the file to UTF-8 first") from error
+        raise Problem(
+            position, f", row {position + 1} ({stripe})", f"{error}. Convert the file to UTF-8 first"
+        ) from error
     except arrow_errors() as error:
         at = f", from row {position + 1} on ({stripe})"
         raise Problem(position, at, f"cannot be read as ORC, is it damaged? {error}") from error

@@ -58,7 +58,9 @@ def read_row_group(piece: Slice, limits: FileLimits = DEFAULT_LIMITS) -> Iterato
                 yield Record(position, f", row {position + 1} ({group})", values)
                 position += 1
     except NotUtf8Error as error:
-        raise Problem(position, f", row {position + 1} ({group})", f"{error}. Convert the file to UTF-8 first") from error
+        raise Problem(
+            position, f", row {position + 1} ({group})", f"{error}. Convert the file to UTF-8 first"
+        ) from error
     except arrow_errors() as error:
         at = f", from row {position + 1} on ({group})"
         raise Problem(position, at, f"cannot be read as Parquet, is it damaged? {error}") from error

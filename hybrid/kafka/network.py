@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kafka.errors import SaslAuthenticationFailedError, UnsupportedSaslMechanismError
+from kafka.errors import CorruptRecordError, SaslAuthenticationFailedError, UnsupportedSaslMechanismError
 from kafka.net.compat import KafkaNetClient
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
@@ -26,8 +26,22 @@ def network_client(**settings: Any) -> KafkaNetClient:
 
 def refusal(error: Exception) -> str | None:
     """The broker's words for refusing the user or its mechanism; None for any other error."""
-    if not isinstance(error, _REFUSALS):
+    return _words(error) if isinstance(error, _REFUSALS) else None
+
+
+def unreadable(error: Exception) -> str | None:
+    """What is wrong with a message that kafka-python cannot read; None for any other error.
+
+    Kafka's own client reads some of them, such as one with the name of a header that is not UTF-8.
+    """
+    if not isinstance(error, CorruptRecordError):
         return None
+    words = _words(error)
+    # Of a message only the names of its headers are decoded there.
+    return "the name of a header is not UTF-8" if UnicodeDecodeError.__name__ in words else words
+
+
+def _words(error: Any) -> str:
     words = str(error.args[0]) if error.args else str(error.description)
     return words.removeprefix(f"{type(error).__name__}: ").rstrip(".")
 

@@ -214,14 +214,16 @@ def _verb(topics: Collection[str], one: str, several: str) -> str:
 
 
 def unreachable(brokers: str, error: Exception) -> StreamError:
-    """The error for a cluster that does not answer, or that refuses the stream's user."""
-    from hybrid.kafka.network import refusal
+    """The error for a cluster that does not answer, that refuses the stream's user, or whose messages are damaged."""
+    from hybrid.kafka.network import refusal, unreadable
 
     if (words := refusal(error)) is not None:
         return StreamError(
             f"Kafka at {brokers} refuses the stream's user: {words}.",
             hint="Correct the mechanism, user and password in the stream's config, or what its reference names",
         )
+    if (words := unreadable(error)) is not None:
+        return StreamError(f"A message at {brokers} cannot be read: {words}.")
     return StreamError(
         f"Kafka at {brokers} does not answer ({type(error).__name__}).",
         hint="hybrid kafka start (a local broker), or give your cluster's address: --kafka HOST:PORT on table create. "

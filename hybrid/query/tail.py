@@ -343,8 +343,10 @@ def _unreachable(brokers: str) -> str:
 
 
 def _failed(brokers: str, error: Exception) -> str:
-    from hybrid.kafka.network import refusal
+    from hybrid.kafka.network import refusal, unreadable
 
+    if (words := unreadable(error)) is not None:
+        return f"A message at {brokers} cannot be read: {words}. Answered from committed rows only."
     if refusal(error) is None:
         return _unreachable(brokers)
     return f"Kafka at {brokers} refuses the stream's user: answered from committed rows only."

@@ -61,6 +61,7 @@ def test_little_of_a_long_text_is_shown() -> None:
 def test_a_parquet_file(tmp_path: Path, name: str) -> None:
     pq.write_table(pa.table({"id": [1, 2, 3], name: COLUMNS[name]}), tmp_path / "a.parquet")
     records, problem = read(tmp_path / "a.parquet", DataFormat.PARQUET)
+    assert [record["id"] for record in records] == [1]
     assert (problem.position, problem.at) == (1, ", row 2 (row group 0)")
     assert problem.reason == f"column '{name}' {WORDS}. Convert the file to UTF-8 first"
 

@@ -13,7 +13,8 @@ from tests.unchecked_texts import LATIN1, nested_texts
 
 SQL = """CREATE STREAMING TABLE t;
 CREATE FLOW f AS INSERT INTO t BY NAME
-SELECT *, if(id = 9, CAST(unhex('e9') AS STRING), 'x') AS made FROM STREAM read_files('{folder}', format => 'parquet')"""
+SELECT *, if(id = 9, CAST(unhex('e9') AS STRING), 'x') AS made
+FROM STREAM read_files('{folder}', format => 'parquet')"""
 GOOD = [b"a", b"\xc3\xa9"]
 
 
