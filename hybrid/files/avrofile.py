@@ -8,10 +8,10 @@ from functools import cache
 from typing import Any
 from uuid import UUID
 
-from hybrid.files.arrow_rows import bad_byte
 from hybrid.files.avro_codecs import bound_codecs, codec_errors
 from hybrid.files.records import Record, Slice, open_plain
 from hybrid.formats.avro_messages import avro_library
+from hybrid.runtime.arrow_rows import bad_byte
 from hybrid.schema.problem import Problem
 
 

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hybrid.files.arrow_rows import NotUtf8Error, rows_of
 from hybrid.files.limits import DEFAULT_LIMITS, FileLimits
 from hybrid.files.orc_layout import read_layout
 from hybrid.files.records import Record, Shape, Slice, arrow_errors
+from hybrid.runtime.arrow_rows import NotUtf8Error, rows_of
 from hybrid.schema.problem import Problem
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hybrid.files.arrow_rows import NotUtf8Error, rows_of
 from hybrid.files.limits import DEFAULT_LIMITS, FileLimits
 from hybrid.files.records import Record, Shape, Slice, arrow_errors
+from hybrid.runtime.arrow_rows import NotUtf8Error, rows_of
 from hybrid.schema.problem import Problem
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hybrid.errors import DataError
-from hybrid.files.arrow_rows import first_bad_text
 from hybrid.runtime import durable
+from hybrid.runtime.arrow_rows import first_bad_text
 from hybrid.table.columns import SEGMENT
 from hybrid.table.names import segment_folder
 

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 from hybrid.config.table_config import Half, MessageFormat, TableSpec
 from hybrid.errors import DataError
-from hybrid.files.arrow_rows import first_bad_text
 from hybrid.flow.connectors.columnar import Columnar
 from hybrid.flow.connectors.source import PIECE, PLACE, SourcePiece, StagedBatch, coordinates, raise_to
 from hybrid.jvm.spark_errors import spark_sentence
@@ -25,6 +24,7 @@ from hybrid.lake.spark_paths import literal_paths
 from hybrid.lake.workers import Worker
 from hybrid.records.decode import Decoder
 from hybrid.records.outcome import Decoded, Filtered, Outcome, Rejected
+from hybrid.runtime.arrow_rows import first_bad_text
 from hybrid.table import columns
 
 if TYPE_CHECKING:

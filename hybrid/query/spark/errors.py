@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from hybrid.errors import EXECUTION, VALIDATION, HybridError, QueryError
-from hybrid.files.arrow_rows import bad_byte
 from hybrid.jvm.spark_errors import is_spark_error, spark_sentence
 from hybrid.lake.workers import worker_fault
+from hybrid.runtime.arrow_rows import bad_byte
 from hybrid.sql.spark_functions import INSTEAD
 
 _CONDITION = re.compile(r"^\[[A-Z0-9_.]+\]\s*")
