@@ -46,12 +46,16 @@ def report_error(cli: Cli, args: Sequence[str], error: BaseException) -> int:
 
 def was_interrupted(error: BaseException) -> bool:
     """Whether Ctrl-C caused an error: clean-up after a cancelled Spark job can fail."""
-    if isinstance(error, KeyboardInterrupt | click.Abort):
-        return True
-    if isinstance(error, RuntimeError) and str(error) == _ENGINE_INTERRUPTED:
-        return True
-    cause = error.__cause__ or error.__context__
-    return cause is not None and was_interrupted(cause)
+    cause: BaseException | None = error
+    seen: set[int] = set()  # an error that is raised again below its own cause makes a circle
+    while cause is not None and id(cause) not in seen:
+        if isinstance(cause, KeyboardInterrupt | click.Abort):
+            return True
+        if isinstance(cause, RuntimeError) and str(cause) == _ENGINE_INTERRUPTED:
+            return True
+        seen.add(id(cause))
+        cause = cause.__cause__ or cause.__context__
+    return False
 
 
 def _unexpected(cli: Cli, args: Sequence[str], error: BaseException) -> int:

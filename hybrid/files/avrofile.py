@@ -11,6 +11,7 @@ from uuid import UUID
 from hybrid.files.avro_codecs import bound_codecs, codec_errors
 from hybrid.files.records import Record, Slice, open_plain
 from hybrid.formats.avro_messages import avro_library
+from hybrid.runtime.arrow_rows import bad_byte
 from hybrid.schema.problem import Problem
 
 
@@ -28,6 +29,9 @@ def read_avro(piece: Slice) -> Iterator[Record]:
                     yield Record(position, f", row {position + 1} (block {block})", _plain(values))
                     position += 1
             file.read(1)  # fastavro takes truncated gzip data for the end of the file
+    except UnicodeDecodeError as error:
+        reason = f"has a text that is not UTF-8: {bad_byte(error)}. Convert the file to UTF-8 first"
+        raise Problem(position, f", row {position + 1} (block {block})", reason) from error
     except _broken() as error:
         at = f", from row {position + 1} on (block {block})" if position else ""
         raise Problem(position, at, f"cannot be read as Avro, is it damaged or cut off? {error}") from error

@@ -1,4 +1,4 @@
-"""The network of kafka-python's clients, which ends an attempt to connect that no repetition can help.
+"""The network of kafka-python's clients, which ends an attempt to connect that no repetition can help, and their errors.
 
 That is when all brokers refuse the user, or have a certificate that this machine does not trust.
 
@@ -14,7 +14,12 @@ from __future__ import annotations
 from ssl import SSLCertVerificationError
 from typing import Any
 
-from kafka.errors import KafkaConnectionError, SaslAuthenticationFailedError, UnsupportedSaslMechanismError
+from kafka.errors import (
+    CorruptRecordError,
+    KafkaConnectionError,
+    SaslAuthenticationFailedError,
+    UnsupportedSaslMechanismError,
+)
 from kafka.net.compat import KafkaNetClient
 from kafka.net.inet import create_connection
 from kafka.net.manager import KafkaConnectionManager
@@ -39,8 +44,22 @@ def network_client(**settings: Any) -> KafkaNetClient:
 
 def refusal(error: Exception) -> str | None:
     """The broker's words for refusing the user or its mechanism; None for any other error."""
-    if not isinstance(error, _REFUSALS):
+    return _words(error) if isinstance(error, _REFUSALS) else None
+
+
+def unreadable(error: Exception) -> str | None:
+    """What is wrong with a message that kafka-python cannot read; None for any other error.
+
+    Kafka's own client reads some of them, such as one with the name of a header that is not UTF-8.
+    """
+    if not isinstance(error, CorruptRecordError):
         return None
+    words = _words(error)
+    # Of a message only the names of its headers are decoded there.
+    return "the name of a header is not UTF-8" if UnicodeDecodeError.__name__ in words else words
+
+
+def _words(error: Any) -> str:
     words = str(error.args[0]) if error.args else str(error.description)
     return words.removeprefix(f"{type(error).__name__}: ").rstrip(".")
 

@@ -214,8 +214,8 @@ def _verb(topics: Collection[str], one: str, several: str) -> str:
 
 
 def unreachable(brokers: str, error: Exception) -> StreamError:
-    """The error for a cluster that does not answer, refuses the stream's user, or has an untrusted certificate."""
-    from hybrid.kafka.network import distrust, refusal
+    """The error for a cluster that does not answer, refuses the user, is not trusted, or has a damaged message."""
+    from hybrid.kafka.network import distrust, refusal, unreadable
 
     if (words := refusal(error)) is not None:
         return StreamError(
@@ -228,6 +228,8 @@ def unreachable(brokers: str, error: Exception) -> StreamError:
             hint="Name the certificates that sign the brokers' in the stream's config (ssl.truststore.location, of a "
             "connector ssl.ca.location), and the brokers by a host that their certificates name",
         )
+    if (words := unreadable(error)) is not None:
+        return StreamError(f"A message at {brokers} cannot be read: {words}.")
     return StreamError(
         f"Kafka at {brokers} does not answer ({type(error).__name__}).",
         hint="hybrid kafka start (a local broker), or give your cluster's address: --kafka HOST:PORT on table create. "

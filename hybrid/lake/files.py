@@ -20,7 +20,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from hybrid.errors import DataError
 from hybrid.runtime import durable
+from hybrid.runtime.arrow_rows import first_bad_text
 from hybrid.table.columns import SEGMENT
 from hybrid.table.names import segment_folder
 
@@ -106,7 +108,13 @@ class RowsFile:
         self._nulls: dict[str, int] = {}
 
     def write(self, rows: pa.RecordBatch) -> None:
-        """Append rows, without their segment column: the file does not hold it."""
+        """Append rows, without their segment column: the file does not hold it.
+
+        DataError for a text that is not UTF-8: no query could read the file.
+        """
+        bad = first_bad_text(rows)
+        if bad is not None:
+            raise DataError(f"Column '{bad.column}' {bad.reason}. Nothing was committed.")
         self._waiting.append(rows)
         self._waiting_rows += rows.num_rows
         self._waiting_bytes += rows.nbytes

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from hybrid.errors import HybridError, MachineError, RegistryError, StoreError
+from hybrid.errors import DataError, HybridError, MachineError, RegistryError, StoreError
 from hybrid.lake.spark_connect import is_remote, remote_parallelism
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Worker = Callable[[Iterable["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]
 # Errors that a worker returns as values, because Spark would turn them into stack traces.
-RETURNED = (RegistryError, StoreError, MachineError)
+RETURNED = (RegistryError, StoreError, MachineError, DataError)
 _MARK = "hybrid-error: "
 _FAULT = re.compile(rf"{_MARK}(\[.*\])\s*$", re.MULTILINE)
 _RETURNED: dict[str, type[HybridError]] = {kind.__name__: kind for kind in RETURNED}

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from hybrid.config.job_spec import AnsweredStatement, JobSpec
 from hybrid.config.table_config import Half
-from hybrid.errors import DataError, UsageError
+from hybrid.errors import DataError, HybridError, UsageError
 from hybrid.expression.path_patterns import is_hidden
 from hybrid.lake.commit_context import new_act_id
 from hybrid.operations.job_rows import ParquetSpool
@@ -103,7 +103,13 @@ def answered(
         result = Queries(home).query(sql, options if tail is None else replace(options, tail=tail))
         spool.close()
         versions = [read.offline for read in result.revision.tables if read.table == table and not is_past]
-        yield path, AnsweredStatement(sql, str(result.revision), versions[0] if versions else None, seen_version)
+        statement = AnsweredStatement(sql, str(result.revision), versions[0] if versions else None, seen_version)
+        try:
+            yield path, statement
+        except DataError as error:
+            if str(path) not in error.words:
+                raise
+            raise _of_answer(error, path) from error
 
 
 @contextmanager
@@ -131,6 +137,15 @@ def _fetched(home: Home, job: JobSpec) -> Iterator[JobSpec]:
 def _is_wanted(job: JobSpec, below: str, address: str) -> bool:
     """Whether an object is input. Markers that writers leave beside their data count only when a pattern names them."""
     return job.matches(below, address) and bool(job.include or not is_hidden(PurePosixPath(below).name))
+
+
+def _of_answer(error: DataError, path: Path) -> HybridError:
+    """The error of rows that were staged at `path`, which the user has never seen."""
+
+    def named(one: HybridError) -> DataError:
+        return DataError(str(one).replace(str(path), "--sql: the answer"), hint="Correct the statement.")
+
+    return named(error).carry(map(named, error.others))
 
 
 def _refuse_folded(table: str, sql: str, names: list[str]) -> None:

@@ -122,6 +122,8 @@ _RULES: list[tuple[re.Pattern[str], Rule]] = [
         (r"^Division by zero", lambda _: "Division by zero: write NULLIF(x, 0) for what is divided by"),
         (r"JSON path error near '(?P<near>.*)'",
          lambda match: f"The JSON path is wrong near '{match['near']}'; it is written like '$.a.b' or '$.list[0]'"),
+        (r"Failure in decode: could not convert blob to UTF8",
+         lambda _: "Bytes that are read as text are not UTF-8. BYTESTOHEX(x) shows any bytes"),
         (r"Malformed JSON", lambda _: "A value that is read as JSON is none"),
         (r"Unknown TimeZone '(?P<zone>.*?)'",
          lambda match: EngineMessage(f"'{match['zone']}' is no time zone. Write it like 'Europe/Berlin'.", VALIDATION)),

@@ -343,8 +343,10 @@ def _unreachable(brokers: str) -> str:
 
 
 def _failed(brokers: str, error: Exception) -> str:
-    from hybrid.kafka.network import distrust, refusal
+    from hybrid.kafka.network import distrust, refusal, unreadable
 
+    if (words := unreadable(error)) is not None:
+        return f"A message at {brokers} cannot be read: {words}. Answered from committed rows only."
     if refusal(error) is not None:
         return f"Kafka at {brokers} refuses the stream's user: answered from committed rows only."
     if distrust(error) is not None:

@@ -34,7 +34,11 @@ class Message(NamedTuple):
 
 
 class MessageFields:
-    """The fields that a message adds to its record, by Pinot's names. Texts are UTF-8; columns of BYTES hold bytes."""
+    """The fields that a message adds to its record, by Pinot's names. Texts are UTF-8; columns of BYTES hold bytes.
+
+    Bytes that are not UTF-8 become unpaired surrogates, which no column stores: a row that needs them is rejected. As
+    replacement characters, two keys would become one.
+    """
 
     def __init__(self, schema: Schema) -> None:
         self._binary = frozenset(field.name for field in schema.fields if field.data_type is DataType.BYTES)
@@ -53,7 +57,7 @@ class MessageFields:
         return fields
 
     def _value(self, name: str, value: bytes | None) -> object:
-        return value if value is None or name in self._binary else value.decode("utf-8", "replace")
+        return value if value is None or name in self._binary else value.decode("utf-8", "surrogateescape")
 
 
 def pack(message: Message) -> bytes | None:

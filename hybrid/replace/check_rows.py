@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 # A column that staged rows may have: the names of watched columns that had no value in the record.
 NULLS = "_hy_nulls"
+# What Spark puts before the words of `raise_error`, which are ours.
+_OUR_OWN = "[USER_RAISED_EXCEPTION] "
 ROWS = f"{columns.OP} <> '{columns.OP_DELETE}'"
 _NUMBER = "_hy_place"
 _TEXT_SHOWN_MAX = 200
@@ -133,7 +135,8 @@ def spark_errors(what: str, hint: str) -> Iterator[None]:
         fault = worker_fault(error)
         if fault is not None:
             raise fault from error
-        raise DataError(f"{what}: {spark_sentence(error)} Nothing was changed.", hint=hint) from error
+        sentence = spark_sentence(error).removeprefix(_OUR_OWN).rstrip(".")
+        raise DataError(f"{what}: {sentence}. Nothing was changed.", hint=hint) from error
 
 
 def _fails(spec: TableSpec, frame: DataFrame, one: Expectation, now_ms: int | None) -> str:

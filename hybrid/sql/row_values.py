@@ -24,12 +24,14 @@ from hybrid.sql.calls import (
     literal_number,
     literal_text,
 )
+from hybrid.sql.infer import type_of
 from hybrid.sql.kinds import DECIMAL, DOUBLE, FLOAT, INT, LONG, kind_of
 from hybrid.sql.numeric_types import NumericType, numeric_type
 from hybrid.sql.row_functions import PASSING
 from hybrid.sql.spark_sql import spark_sql
 from hybrid.sql.spark_text import quoted
 
+_TEXTS = (DataType.STRING, DataType.JSON)
 _FRACTIONS = (FLOAT, DOUBLE, DECIMAL)
 
 
@@ -59,14 +61,24 @@ def assigned(node: exp.Expr, field: FieldSpec, types: ColumnTypes) -> exp.Expr:
             return call("round", node)  # 114.99999999999999 is 1.15 * 100
     if kind is DataType.BYTES and literal_text(node.unnest()) is not None:
         return call("unhex", node)
+    if kind is DataType.STRING and type_of(node, types) is DataType.BYTES:
+        return call("lower", call("hex", node))  # as queries show it
     return node
 
 
 def stored_sql(node: exp.Expr, field: FieldSpec, spec: TableSpec, types: ColumnTypes) -> str:
     """The Spark SQL of an assigned value as it is stored; it raises an error for a null that is not allowed."""
     value = _limited(spark_sql(node, types), node, field, numeric_type(node, types))
+    if field.data_type in _TEXTS and _reads_bytes(node, types):
+        error = f"column '{field.name}' was given bytes that are not UTF-8: CAST(... AS STRING) makes hexadecimal text"
+        value = f"if(NOT is_valid_utf8({value}), raise_error({quoted(error)}), {value})"
     null = _null(field, spec)
     return value if null is None else f"coalesce({value}, {null})"
+
+
+def _reads_bytes(node: exp.Expr, types: ColumnTypes) -> bool:
+    """Whether an expression reads a column of BYTES: Spark takes bytes for text as they are."""
+    return any(types.get(column.name.lower()) is DataType.BYTES for column in node.find_all(exp.Column))
 
 
 def _limited(value: str, node: exp.Expr, field: FieldSpec, given: NumericType | None) -> str:

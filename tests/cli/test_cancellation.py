@@ -132,6 +132,14 @@ def test_what_duckdb_raises_for_an_interrupt_is_one() -> None:
     assert was_interrupted(RuntimeError("Query interrupted")) and not was_interrupted(RuntimeError("other"))
 
 
+def test_an_error_below_itself_is_looked_at_once() -> None:
+    error, other = ValueError("a"), ValueError("b")
+    error.__cause__, other.__cause__ = other, error
+    assert not was_interrupted(error)
+    error.__cause__ = error
+    assert not was_interrupted(error)
+
+
 @pytest.mark.slow
 def test_a_server_stops_the_statement(server: App, monkeypatch: pytest.MonkeyPatch) -> None:
     """By a request: behind some proxies a closed connection stays open."""

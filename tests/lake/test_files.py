@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from hybrid.config.table_config import Half, TableSpec
-from hybrid.errors import ConflictError, OvertakenError
+from hybrid.errors import ConflictError, DataError, OvertakenError
 from hybrid.lake.commit import FileAct, Written, commit_act, commit_files
 from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.create import arrow_schema, create_half, record_batch
@@ -21,9 +21,11 @@ from hybrid.lake.layout import physical_columns, physical_ddl, statistics_column
 from hybrid.lake.log import open_half
 from hybrid.lake.log_entries import read_commit
 from hybrid.lake.worker_files import WorkerFiles
+from hybrid.lake.workers import error_from_json, error_to_json
 from hybrid.table.columns import SEGMENT
 from hybrid.table.state import Act, RealtimeState, next_act
 from tests.every_type import every_type, values
+from tests.unchecked_texts import LATIN1, unchecked
 
 
 def row(offset: int, segment: str = "t__0__0__x", **others: Any) -> tuple[object, ...]:
@@ -59,6 +61,16 @@ def act(half: Path, act_id: str = "ingest-1") -> FileAct:
 
 def files_in(half: Path) -> set[str]:
     return {path.name for path in half.glob("*/*.parquet")}
+
+
+def test_a_text_that_is_not_utf8_is_never_written(tmp_path: Path) -> None:
+    """No query could read the file."""
+    file = RowsFile(tmp_path, "ingest-1", [])
+    file.write(pa.RecordBatch.from_arrays([unchecked([b"a"])], names=["s"]))
+    with pytest.raises(DataError, match="Column 's' has a text that is not UTF-8: byte 0xe9 at place 4") as caught:
+        file.write(pa.RecordBatch.from_arrays([unchecked([b"a", LATIN1])], names=["s"]))
+    told = error_from_json(error_to_json(caught.value))
+    assert isinstance(told, DataError) and str(told) == str(caught.value)
 
 
 @pytest.mark.spark

@@ -13,7 +13,7 @@ from hybrid.api.hybrid import Hybrid, TableDocuments
 from hybrid.clock import wall_clock_ms
 from hybrid.config.job_spec import AnsweredStatement, JobSpec
 from hybrid.config.settings import load_settings
-from hybrid.errors import ConflictError, UsageError
+from hybrid.errors import ConflictError, DataError, UsageError
 from hybrid.lake.commit_context import CommitContext
 from hybrid.operations.job_input import GivenToJob, run_given
 from hybrid.progress import Silent
@@ -65,6 +65,13 @@ def test_the_rows_of_a_statement_are_the_input(tmp_path: Path, workbench: Commit
     assert list((api.context.layout("t").root / "staging").glob("query-*")) == []
     with pytest.raises(UsageError, match="gives column 'id' twice"):
         api.run_job(spec, {}, sql="select id, id from t")
+    with pytest.raises(DataError) as caught:
+        api.run_job(spec, {}, sql="select id, null as ts, amount from t where id < 2")
+    assert [str(error) for error in caught.value.all()] == [
+        "--sql: the answer, row 1 (row group 0): time column 'ts' has no value. Nothing was changed.",
+        "--sql: the answer, row 2 (row group 0): time column 'ts' has no value.",
+    ]
+    assert caught.value.hint == "Correct the statement."
     api.close()
 
 

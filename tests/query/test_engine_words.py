@@ -93,6 +93,7 @@ def refused(ask: Ask, halves: Halves, sql: str) -> QueryError:
         ),
         ("(select order_id from orders)", 200, "gives more than one row"),
         ("frombase64('***')", 200, "The text is no Base64."),
+        ("fromutf8(unhex('e9'))", 200, "Bytes that are read as text are not UTF-8. BYTESTOHEX(x) shows any bytes."),
         ("unhex('zz')", 200, "'z' is no hex digit"),
         ("doc.a", 710, "Column 'doc' has no field 'a'. A field of JSON is read by JSON_EXTRACT_SCALAR(doc, '$.a',"),
         ("orders.customer.x", 710, "Column 'customer' has no field 'x'."),

@@ -11,8 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import TopicPartition
+from kafka.errors import CorruptRecordError
 
+from hybrid.config.kafka_security import KafkaSecurity
 from hybrid.config.table_config import StreamConfig
+from hybrid.errors import StreamError
+from hybrid.kafka.clients import fetching_consumer, producer
+from hybrid.kafka.streams import unreachable
+from hybrid.query.cache.stream import _headers
 from hybrid.query.tail import KafkaTail
 from hybrid.table.boundary import PartitionKey
 from tests.query.halves import Halves, Row, orders_spec
@@ -111,6 +118,36 @@ def test_a_topic_that_is_not_there_yet_is_no_warning(table: Halves, ask: Ask, br
     assert ask(table, SHOW, KafkaTail()).warnings == []
     table.commit_realtime([], topic_ids={"kafka/not-there": "some-id"})
     assert "does not exist any more" in ask(table, SHOW, KafkaTail()).warnings[0]
+
+
+class _Latin1(str):
+    """The name of a header, which kafka-python's producer encodes."""
+
+    def encode(self, *_: object) -> bytes:
+        return b"h\xe9"
+
+
+@pytest.mark.kafka
+def test_a_header_whose_name_is_not_utf8_is_named(table: Halves, ask: Ask, broker: str, topic: str) -> None:
+    """Neither client for Python can read it; Kafka's own, by which Spark ingests, does."""
+    with producer(broker) as client:
+        client.send(topic, value=value(1), headers=[(_Latin1("h"), b"x")]).get(10)
+    found = ask(table, SHOW, KafkaTail())
+    assert found.rows == []
+    words = "the name of a header is not UTF-8"
+    assert found.warnings == [f"A message at {broker} cannot be read: {words}. Answered from committed rows only."]
+    assert str(unreachable(broker, CorruptRecordError("it ends early."))) == (
+        f"A message at {broker} cannot be read: it ends early."
+    )
+    reader = fetching_consumer(broker, KafkaSecurity())
+    try:
+        reader.assign([TopicPartition(topic, 0, 0)])
+        message = reader.poll(10)
+        assert message is not None and message.error() is None
+        with pytest.raises(StreamError, match=f"Message 0 of partition 0 of topic '{topic}' has a header whose name"):
+            _headers(message)
+    finally:
+        reader.close()
 
 
 @pytest.mark.slow

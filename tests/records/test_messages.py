@@ -45,7 +45,7 @@ def test_key_headers_and_coordinates_are_columns():
     made = metadata_table()
     message = Message(
         b'{"id": 1, "ts": 5, "__key": "forged"}',
-        b"k\xff",
+        b"k",
         (("trace", b"a"), ("trace", b"b"), ("raw", b"\xff")),
         3,
         42,
@@ -53,8 +53,21 @@ def test_key_headers_and_coordinates_are_columns():
     )
     found = Decoder(made).decode_batch([message.value], [7], [message])
     row = dict(zip(made.schema.column_names, (column[0] for column in found.columns), strict=True))
-    assert row["__key"] == "k\ufffd" and row["__header$trace"] == "b" and row["__header$raw"] == b"\xff"
+    assert row["__key"] == "k" and row["__header$trace"] == "b" and row["__header$raw"] == b"\xff"
     assert (row["__metadata$offset"], row["__metadata$partition"], row["__metadata$recordTimestamp"]) == (42, 3, 7)
+
+
+def test_a_key_that_is_not_utf8_rejects_the_row_of_a_column_that_needs_it():
+    """With replacement characters two keys would be one, and hide each other's rows."""
+    value = b'{"id": 1, "ts": 5}'
+    texts, message = metadata_table(), Message(value, b"caf\xe9")
+    for outcome in (Decoder(texts).decode(value, 7, message), Decoder(texts).decode(value, 7, unpack(pack(message)))):
+        assert isinstance(outcome, Rejected)
+        assert outcome.reason.startswith("Column '__key': \"caf\\udce9\" does not fit")
+    assert isinstance(Decoder(texts).decode(value, 7, Message(value, b"k", (("other", b"\xe9"),))), Decoded)
+    binary = metadata_table(**{"__key": "BYTES"})
+    found = Decoder(binary).decode(value, 7, message)
+    assert isinstance(found, Decoded) and found.values[binary.schema.column_names.index("__key")] == b"caf\xe9"
 
 
 def test_without_metadata_populate_they_are_fields_like_any_other():

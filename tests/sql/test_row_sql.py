@@ -213,6 +213,8 @@ ASSIGNED = {
     "p = p * 1.2": [Decimal("15"), Decimal("-3.6"), None],
     "b = 'true'": [True, True, True],
     "s = i": ["7", "-7", None],
+    "s = r": ["ff00", "", None],
+    "s = concat(s, cast(r as varchar))": ["Ab,cff00", "", None],
     "r = 'ff'": [b"\xff"] * 3,
 }
 
@@ -226,6 +228,17 @@ def test_what_columns_are_given(workbench: CommitContext) -> None:
     ]
     found = [list(column) for column in zip(*frame.selectExpr(*shown).collect(), strict=True)]
     assert dict(zip(ASSIGNED, found, strict=True)) == ASSIGNED
+
+
+@pytest.mark.spark
+def test_bytes_that_are_no_text_are_given_to_no_column_of_texts(workbench: CommitContext) -> None:
+    """Spark takes them as they are, and no query could read what it would store."""
+    frame = workbench.spark.createDataFrame(rows().slice(1, 1))
+    for name in ("s", "j"):
+        sql = row_assignments(f"{name} = concat(r, 'x')", things(), "--update")[name]
+        assert frame.selectExpr(sql).collect()[0][0] == "x"
+        with pytest.raises(Exception, match=f"column '{name}' was given bytes that are not UTF-8"):
+            workbench.spark.createDataFrame(rows().slice(0, 1)).selectExpr(sql).collect()
 
 
 @pytest.mark.spark

@@ -24,6 +24,7 @@ from hybrid.lake.spark_paths import literal_paths
 from hybrid.lake.workers import Worker
 from hybrid.records.decode import Decoder
 from hybrid.records.outcome import Decoded, Filtered, Outcome, Rejected
+from hybrid.runtime.arrow_rows import first_bad_text
 from hybrid.table import columns
 
 if TYPE_CHECKING:
@@ -130,6 +131,8 @@ class Rows:
         self._decoder = Decoder(spec, Half.OFFLINE, MessageFormat.CHANGE if deletes else message)
         self._coordinates = coordinates(names)
         self._wanted = wanted_columns(spec, names)
+        read = {*(self._coordinates or ()), columns.OP, *(source for source, _ in self._wanted)}
+        self._read = [name for name in names if name in read]
         self._columnar = Columnar(spec, {name: source for source, name in self._wanted})
 
     def __reduce__(self) -> tuple[Callable[..., Rows], tuple[TableSpec, str, list[str], MessageFormat, int]]:
@@ -138,6 +141,14 @@ class Rows:
 
     def convert(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The rows of a batch of records, up to the first record that is no row."""
+        bad = first_bad_text(batch.select(self._read))
+        rows = self._converted(batch if bad is None else batch.slice(0, bad.row))
+        if bad is not None and self.note.problem is None:
+            piece, place = (int(batch.column(name)[bad.row].as_py()) for name in (PIECE, PLACE))
+            self.note.problem = (piece, place, f", row {place + 1}", f"column '{bad.column}' {bad.reason}")
+        return rows
+
+    def _converted(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         dead = self._dead(batch)
         plain = self._columnar.convert(batch) if dead is None and not self._deletes else None
         if plain is not None:

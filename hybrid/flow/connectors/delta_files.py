@@ -69,6 +69,21 @@ def stored_names(schema: Mapping[str, Any]) -> dict[str, str]:
     return {name: str(stored) for name, stored in named.items() if stored is not None}
 
 
+def nullable(kind: Any) -> Any:
+    """A type in a schema's JSON in which every field, element and value may be null.
+
+    What a table says of its rows does not bind who wrote its files: the decoder judges each row, and names it.
+    """
+    if not isinstance(kind, Mapping):
+        return kind
+    changed = {"nullable": True, "containsNull": True, "valueContainsNull": True}
+    changed = {name: value for name, value in changed.items() if name in kind}
+    inner = {name: nullable(kind[name]) for name in ("type", "elementType", "keyType", "valueType") if name in kind}
+    if "fields" in kind:
+        inner["fields"] = [nullable(field) for field in kind["fields"]]
+    return {**kind, **inner, **changed}
+
+
 def holds_struct(kind: object) -> bool:
     """Whether a type in a schema's JSON has fields of its own."""
     if not isinstance(kind, Mapping):

@@ -18,7 +18,7 @@ from hybrid.config.table_config import TableSpec
 from hybrid.errors import DataError, NotFoundError, SpecError
 from hybrid.flow.connectors.convert import Rows, record_worker, stage, staged_ddl, wanted_columns
 from hybrid.flow.connectors.delta_changes import GONE_PIECE, TOLD, TableChanges, actions_of, changes_of, net_changes
-from hybrid.flow.connectors.delta_files import DeltaFile, file_reader, files_of, holds_struct, stored_names
+from hybrid.flow.connectors.delta_files import DeltaFile, file_reader, files_of, holds_struct, nullable, stored_names
 from hybrid.flow.connectors.source import PIECE, PLACE, SourcePiece, StagedBatch, check_columns, coordinates
 from hybrid.jvm.spark_errors import spark_sentence
 from hybrid.lake.workers import Worker, map_in_arrow
@@ -209,7 +209,7 @@ class DeltaSource:
         """
         from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
-        every = StructType.fromJson(self._schema)
+        every = StructType.fromJson(nullable(self._schema))
         unread = set(self._unread)
         named = [field for field in every if (only is None or field.name in only) and field.name not in unread]
         read = StructType([StructField(field.name, field.dataType, field.nullable) for field in named])

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from math import gcd
-from operator import add
+from operator import add, and_
 from typing import TYPE_CHECKING
 
 from hybrid.config.table_config import TableSpec
@@ -109,9 +109,13 @@ def stored_rows(frame: DataFrame, spec: TableSpec) -> DataFrame:
         value, kind = natural[field.name.lower()], kinds[field.name.lower()]
         converted = _converted(value, kind, field)
         values.append(converted.alias(field.name))
-        original = _before(quoted(there[field.name.lower()].name), there[field.name.lower()].dataType, value)
+        given = there[field.name.lower()]
+        original = _before(quoted(given.name), given.dataType, value)
         if converted is not original:
             problems.append(F.when(original.isNotNull() & converted.isNull(), _reason(field, original)))
+        is_utf8 = _is_utf8(quoted(given.name), given.dataType)
+        if is_utf8 is not None:
+            problems.append(F.when(~is_utf8, _not_utf8(field, quoted(given.name))))
     problems += _compared(spec, values)
     raw = F.to_json(F.struct(*(quoted(name) for name in frame.columns))) if frame.columns else F.lit("{}")
     rows = frame.select(*values, _joined(problems).alias(columns.REASON), raw.alias(columns.RAW))
@@ -224,8 +228,43 @@ def _reason(field: FieldSpec, value: Column) -> Column:
     expected = (
         EXPECTED[field.data_type] if field.single_value else f"a list of values, each {EXPECTED[field.data_type]}"
     )
-    shown = F.substring(value.cast("string"), 1, _SHOWN_MAX)
+    shown = F.make_valid_utf8(F.substring(value.cast("string"), 1, _SHOWN_MAX))
     return F.concat(F.lit(f"column '{field.name}': "), F.coalesce(shown, F.lit("?")), F.lit(f" is not {expected}"))
+
+
+def _is_utf8(value: Column, kind: SparkType) -> Column | None:
+    """Whether all texts of a value are UTF-8, which Spark does not check; null or None where it has none."""
+    from pyspark.sql import functions as F
+    from pyspark.sql import types as T
+
+    if isinstance(kind, T.StringType):
+        return F.is_valid_utf8(value)
+    if isinstance(kind, T.ArrayType):
+        return _all_utf8(value, kind.elementType)
+    if isinstance(kind, T.StructType):
+        parts = [_is_utf8(value[field.name], field.dataType) for field in kind.fields]
+    elif isinstance(kind, T.MapType):
+        parts = [_all_utf8(F.map_keys(value), kind.keyType), _all_utf8(F.map_values(value), kind.valueType)]
+    else:
+        return None
+    found = [F.coalesce(part, F.lit(True)) for part in parts if part is not None]
+    return reduce(and_, found) if found else None
+
+
+def _all_utf8(values: Column, kind: SparkType) -> Column | None:
+    from pyspark.sql import functions as F
+
+    if _is_utf8(F.lit(None), kind) is None:
+        return None
+    return F.forall(values, lambda item: F.coalesce(_is_utf8(item, kind), F.lit(True)))  # type: ignore[arg-type]
+
+
+def _not_utf8(field: FieldSpec, value: Column) -> Column:
+    """The reason, with the bytes of a text, because RAW has replacement characters for them."""
+    from pyspark.sql import functions as F
+
+    hexed = F.lower(F.hex(F.substring(value.cast("string").cast("binary"), 1, _SHOWN_MAX)))
+    return F.concat(F.lit(f"column '{field.name}': a text is not UTF-8: hex:"), hexed)
 
 
 def _joined(problems: Sequence[Column]) -> Column:

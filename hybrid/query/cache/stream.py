@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from hybrid.config.table_config import TableSpec
 from hybrid.errors import StreamError
@@ -21,6 +21,11 @@ from hybrid.query.cache.stream_pace import StreamPace
 from hybrid.query.tail import TailMessage
 from hybrid.table.boundary import Offsets, PartitionKey, TopicPartition, current_keys, read_places
 from hybrid.table.state import RealtimeState
+
+if TYPE_CHECKING:
+    from confluent_kafka import Message
+
+    from hybrid.records.messages import Headers
 
 # How often Kafka is asked for its end offsets: while rows arrive or statements ask and the last ones are reached, and
 # otherwise. Rows of a table that nobody asks have to stay fresh too.
@@ -218,7 +223,7 @@ class KafkaStream:
             if offset < positions[key]:
                 continue  # read before, or fetched before the stream was moved
             positions[key] = offset + 1
-            beside = (message.key(), message.headers() or ()) if with_headers else ()
+            beside = (message.key(), _headers(message)) if with_headers else ()
             messages.append(TailMessage(key, offset, message.timestamp()[1], message.value(), *beside))
         for place, end in fetched.ends.items():
             key = self._keys[place]
@@ -346,3 +351,15 @@ class KafkaStream:
         """A topic without which the stream cannot be read: one that was there before, or the last one."""
         gone = [topic for topic, numbers in found_partitions.items() if not numbers]
         return next((topic for topic in gone if topic in self._known_ids or len(gone) == len(found_partitions)), None)
+
+
+def _headers(message: Message) -> Headers:
+    """The headers of a message. StreamError for a name that is not UTF-8, which librdkafka's Python cannot return."""
+    try:
+        headers: Any = message.headers()
+        return headers or ()
+    except (SystemError, UnicodeDecodeError) as error:
+        raise StreamError(
+            f"Message {message.offset()} of partition {message.partition()} of topic '{message.topic()}' has a header "
+            "whose name is not UTF-8. What follows it is shown when it is committed."
+        ) from error

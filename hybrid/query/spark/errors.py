@@ -7,6 +7,7 @@ import re
 from hybrid.errors import EXECUTION, VALIDATION, HybridError, QueryError
 from hybrid.jvm.spark_errors import is_spark_error, spark_sentence
 from hybrid.lake.workers import worker_fault
+from hybrid.runtime.arrow_rows import bad_byte
 from hybrid.sql.spark_functions import INSTEAD
 
 _CONDITION = re.compile(r"^\[[A-Z0-9_.]+\]\s*")
@@ -17,6 +18,8 @@ _NO_FILE = ("FILE_NOT_EXIST", "FileNotFoundException", "PATH_NOT_FOUND", "No suc
 
 def spark_error(error: Exception) -> Exception:
     """The QueryError for an error of Spark; any other error as it is."""
+    if isinstance(error, UnicodeDecodeError):  # Spark passes texts on as bytes that nobody has checked
+        return QueryError(f"A text of the answer is not UTF-8: {bad_byte(error)}.", pinot_code=EXECUTION)
     if isinstance(error, HybridError) or not is_spark_error(error):
         return error
     fault = worker_fault(error)

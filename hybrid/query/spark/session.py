@@ -64,7 +64,10 @@ def stoppable(session: SparkSession, timeout_ms: int | None, started: float | No
     except Exception as error:
         if is_stopped.is_set():
             raise error_of_stop() from error
-        raise spark_error(error) from error
+        mapped = spark_error(error)
+        if mapped is error:
+            raise
+        raise mapped from error
     finally:
         for name in ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel"):
             context.setLocalProperty(name, None)  # type: ignore[arg-type]

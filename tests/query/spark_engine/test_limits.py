@@ -12,6 +12,7 @@ import pytest
 
 from hybrid.errors import MachineError, QueryError
 from hybrid.query.engine import QueryOptions, explain, run
+from hybrid.query.spark.errors import spark_error
 from hybrid.query.tail import NoTail
 from tests.query.halves import KEY, Halves
 from tests.query.spark_engine.both_engines import BothEngines
@@ -21,6 +22,17 @@ from tests.query.test_cases import row
 Make = Callable[..., Halves]
 # Some millions of rows. A task of Spark's looks for its end at each row of a file, so none makes too many of them.
 ENDLESS = "select sum(sqrt(a.id * b.id) + sqrt(c.id * d.id)) from parity a, parity b, parity c, parity d"
+
+
+def test_a_text_that_spark_has_not_checked_is_an_error_of_the_statement() -> None:
+    """Spark hands bytes over as they are; whoever makes a text of them fails."""
+    with pytest.raises(UnicodeDecodeError) as caught:
+        b"caf\xe9".decode()
+    found = spark_error(caught.value)
+    assert isinstance(found, QueryError)
+    assert str(found).startswith("A text of the answer is not UTF-8: byte 0xe9 at place 4, near 'caf")
+    other = ValueError("x")
+    assert spark_error(other) is other
 
 
 def no_spark() -> Any:
