@@ -1,4 +1,4 @@
-"""The network of kafka-python's clients, which ends an attempt to connect that no repetition can help, and their errors.
+"""The network of kafka-python's clients: it ends attempts that no repetition can help, and has words for their errors.
 
 That is when all brokers refuse the user, or have a certificate that this machine does not trust.
 
