@@ -41,8 +41,7 @@ _SESSION = {
     "spark.driver.memory": "2g",
     "spark.buffer.pageSize": "1m",
 }
-# Of all JVMs it alone lives long enough for compiling well: see `_java_options`.
-_SESSION_JVM = "-Xms2g -XX:TieredStopAtLevel=4"
+_SESSION_JVM = "-Xms2g"
 _product_configuration = lake_spark._configuration
 
 
