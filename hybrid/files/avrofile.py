@@ -30,7 +30,7 @@ def read_avro(piece: Slice) -> Iterator[Record]:
                     position += 1
             file.read(1)  # fastavro takes truncated gzip data for the end of the file
     except UnicodeDecodeError as error:
-        reason = f"has a text that is not UTF-8: {bad_byte(error)}. Convert the file to UTF-8 first"
+        reason = f"cannot be read as Avro, is it damaged or cut off? A text is not UTF-8: {bad_byte(error)}"
         raise Problem(position, f", row {position + 1} (block {block})", reason) from error
     except _broken() as error:
         at = f", from row {position + 1} on (block {block})" if position else ""

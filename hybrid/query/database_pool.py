@@ -44,6 +44,11 @@ class _Database(NamedTuple):
     until: float
 
 
+def _spills(folder: Path | None) -> bool:
+    """Whether a database of this process has had files in the folder: DuckDB keeps one, empty, until it is closed."""
+    return folder is not None and any(folder.glob(f"duckdb_temp_{os.getpid()}_*"))
+
+
 class DatabasePool:
     """Lends databases to statements, from any thread. At most `idle_max` wait for one, those that did so last.
 
@@ -99,6 +104,9 @@ class DatabasePool:
         return None
 
     def _leave(self, database: _Database) -> None:
+        if _spills(database.terms.spill):
+            database.connection.close()  # also for the memory: this was a large statement
+            return
         now = self._clock()
         with self._changing:
             self._idle.append(database)

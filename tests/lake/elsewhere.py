@@ -146,7 +146,15 @@ def holding(text: str, *folders: Path) -> list[Path]:
     """The files below some folders that have a text: event logs, logs, and what workers leave on their disks."""
     paths = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
     assert any("events" in str(path.parent) for path in paths), "there is an event log"
-    return [path for path in paths if text.encode() in path.read_bytes()]
+    return [path for path in paths if text.encode() in _bytes_of(path)]
+
+
+def _bytes_of(path: Path) -> bytes:
+    """None of a file that has gone: what ends deletes its files."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return b""
 
 
 def once_writing(process: subprocess.Popen[str], writers: Callable[[], Sequence[T]]) -> Sequence[T]:
