@@ -52,21 +52,8 @@ def first_bad_text(batch: RecordBatch) -> BadText | None:
     return min(found, key=lambda bad: bad.row, default=None)
 
 
-def are_utf8(column: Array) -> bool:
-    """Whether all texts of a column are UTF-8, those in its lists, records and maps too."""
-    import pyarrow as pa
-
-    if not _holds_text(column.type):
-        return True
-    try:
-        column.validate(full=True)
-    except pa.ArrowInvalid:
-        return _first_row(column) is None  # something else may be wrong with it
-    return True
-
-
 def _bad(name: str, column: Array) -> BadText | None:
-    found = None if are_utf8(column) else _first_row(column)
+    found = _first_row(column)
     if found is None:
         return None
     row, error = found
@@ -81,6 +68,19 @@ def bad_byte(error: UnicodeDecodeError) -> str:
 
 
 def _first_row(column: Array) -> tuple[int, UnicodeDecodeError] | None:
+    """The first row with a text that is not UTF-8, those in its lists, records and maps too."""
+    import pyarrow as pa
+
+    if not _holds_text(column.type):
+        return None
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid:  # of a text, or of something else
+        return _first_undecodable(column)
+    return None
+
+
+def _first_undecodable(column: Array) -> tuple[int, UnicodeDecodeError] | None:
     for row in range(len(column)):
         try:
             column[row].as_py()
