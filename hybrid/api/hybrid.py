@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from hybrid.operations.tables.drop import DroppedTable
     from hybrid.operations.tables.status import TableStatus
     from hybrid.query.cache.follower import StreamStatus
-    from hybrid.query.engine import Explanation, QueryOptions, QueryResult
+    from hybrid.query.engine import QueryOptions, QueryResult
+    from hybrid.query.explain import Explanation
     from hybrid.replace.report import JobReport
     from hybrid.sql.parameters import Parameters
 

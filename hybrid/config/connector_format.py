@@ -12,11 +12,11 @@ from hybrid.config.connectors import (
     AvroFormat,
     ConnectorCsvFormat,
     Format,
-    JsonFlavor,
     JsonFormat,
     ParquetFormat,
     UpdateFormat,
 )
+from hybrid.config.json_flavor import JsonFlavor
 from hybrid.config.stream_decoder import registry_urls
 from hybrid.formats.avro_messages import AvroMessages, avro_texts
 from hybrid.formats.registry_messages import RegistryMessages

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from hybrid.config.json_flavor import JsonFlavor
 from hybrid.config.kafka_security import PLAINTEXT, KafkaSecurity
 from hybrid.errors import DataError
 from hybrid.formats.registry_messages import RegistryMessages
@@ -203,14 +204,6 @@ class UpdateFormat(StrEnum):
     RAW = "raw"
     INSERT_DELETE = "insert_delete"
     DEBEZIUM = "debezium"
-
-
-class JsonFlavor(StrEnum):
-    """How a record encodes values for which JSON has no type."""
-
-    DEFAULT = "default"
-    DEBEZIUM_MYSQL = "debezium_mysql"
-    DEBEZIUM_POSTGRES = "debezium_postgres"
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from hybrid.config.connectors import Connector
 from hybrid.config.table_config import ARRIVED, MessageFormat, StreamConfig, UpsertConfig
 from hybrid.config.ttl import METADATA_TTL, metadata_warning, read_ttl
 from hybrid.schema.document import Section
 from hybrid.schema.named_column import column
 from hybrid.schema.schema import Schema
+
+if TYPE_CHECKING:
+    from hybrid.config.connectors import Connector
 
 DEDUP = "dedupConfig"
 _TIME = "dedupTimeColumn"

@@ -15,15 +15,8 @@ from hybrid.config.schema_json import default_null
 from hybrid.errors import SpecError
 from hybrid.schema.schema import FieldKind, FieldSpec, Schema
 from hybrid.schema.sqltypes import SqlType, parse_sql_type
-from hybrid.schema.types import DataType
+from hybrid.schema.types import WIDER, DataType
 
-# Every value of the key is exactly a value of the wider types. LONG does not fit DOUBLE, nor INT FLOAT (whole numbers
-# fit up to 2^53 and 2^24), nor FLOAT BIG_DECIMAL. STRING is no wider type, because it sorts as text.
-WIDER: Mapping[DataType, frozenset[DataType]] = {
-    DataType.INT: frozenset({DataType.LONG, DataType.DOUBLE, DataType.BIG_DECIMAL}),
-    DataType.LONG: frozenset({DataType.BIG_DECIMAL}),
-    DataType.FLOAT: frozenset({DataType.DOUBLE}),
-}
 _NUMBERS = {DataType.INT, DataType.LONG, DataType.FLOAT, DataType.DOUBLE, DataType.BIG_DECIMAL}
 # The SQL types of a DDL that are not in WIDER, because one data type stores both.
 _SQL_WIDER: Mapping[str, frozenset[str]] = {

@@ -16,13 +16,13 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import NoReturn
 
+from hybrid.config.table_keys import EXPECTATIONS
 from hybrid.errors import Gathered, SpecError, UsageError, suggestion
 from hybrid.schema.document import Section, shown
 from hybrid.schema.schema import FieldSpec, Schema
 from hybrid.schema.types import DataType
 from hybrid.schema.values import CONVERTERS, EXPECTED
 
-EXPECTATIONS = "hybrid.expectations"
 OPTION = "--expect"
 _NAME_MAX = 60
 _SHORT = re.compile(r"\s*(?:(warn|drop|fail)\s*:)?\s*(.*)", re.DOTALL | re.IGNORECASE)

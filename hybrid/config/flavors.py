@@ -10,7 +10,7 @@ import base64
 from collections.abc import Callable
 from datetime import timedelta
 
-from hybrid.config.connectors import JsonFlavor
+from hybrid.config.json_flavor import JsonFlavor
 from hybrid.schema.schema import FieldSpec
 from hybrid.schema.sqltypes import parse_sql_type
 from hybrid.schema.types import DataType

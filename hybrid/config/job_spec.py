@@ -8,13 +8,13 @@ from functools import cached_property
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from hybrid.config.expectations import EXPECTATIONS
 from hybrid.config.input_files import check_each, files_below
 from hybrid.config.input_rules import InputRules
 from hybrid.config.job_document import job_document, read_job_file
 from hybrid.config.job_names import NameParts, name_parts, name_type, name_warnings
 from hybrid.config.job_reader import data_format, reader_configs, reader_warnings
 from hybrid.config.job_store import ObjectStore, is_on_store, parse_store, store_warnings
+from hybrid.config.table_keys import EXPECTATIONS
 from hybrid.config.templates import built_in_dates, fill, names_in
 from hybrid.errors import Gathered, NotFoundError, SpecError
 from hybrid.expression.path_patterns import PatternError, compile_path_pattern

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
-from hybrid.config.connectors import KafkaStart, StartKind
 from hybrid.errors import UsageError
 from hybrid.schema.moment import parse_time
+
+if TYPE_CHECKING:
+    from hybrid.config.connectors import KafkaStart
 
 _WORDS = {"smallest": "smallest", "earliest": "smallest", "largest": "largest", "latest": "largest"}
 _OFFSETS = re.compile(r"[0-9]{1,9}:[0-9]{1,18}(?:,[0-9]{1,9}:[0-9]{1,18})*")
@@ -25,6 +28,8 @@ def place_time_ms(text: str, now_ms: int) -> int | None:
 
 def parse_place(text: str, topic: str, now_ms: int, option: str) -> KafkaStart:
     """The position that `text` names in `topic`. UsageError, naming `option`, when it names none."""
+    from hybrid.config.connectors import KafkaStart, StartKind
+
     word, time_ms = place_word(text), place_time_ms(text, now_ms)
     if word is not None:
         return KafkaStart(StartKind.EARLIEST if word == "smallest" else StartKind.LATEST)

@@ -11,12 +11,15 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from hybrid.config.pinning import Pinning, parse_pinning
 from hybrid.config.setting_keys import EXPECTED, KEYS, SHARED_FILES, Key, Value
 from hybrid.config.settings_file import read_settings_file
 from hybrid.errors import NotFoundError, SpecError
 from hybrid.runtime.sentence_repr import shown_as
+
+if TYPE_CHECKING:
+    from hybrid.config.pinning import Pinning
 
 HOME_NAME = ".hybrid"
 FILE_NAME = "hybrid.toml"
@@ -77,6 +80,8 @@ class Settings:
     @property
     def pinning(self) -> Pinning | None:
         """Which query servers hold which tables; None: each has all. SpecError when `[pinning]` cannot be honoured."""
+        from hybrid.config.pinning import parse_pinning
+
         return parse_pinning(
             self._text("pinning.servers"),
             self._text("pinning.self"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from urllib.parse import urlsplit
 
 from hybrid.config.job_reader import READER_KEYS, check_csv
+from hybrid.config.table_keys import DECODER
 from hybrid.formats.avro_messages import AvroMessages, avro_texts
 from hybrid.formats.csv_format import CsvFormat, multi_value_columns, text_columns
 from hybrid.formats.registry_messages import RegistryFormat, RegistryMessages
@@ -12,7 +13,6 @@ from hybrid.schema.document import Section, shown
 from hybrid.schema.references import check_references
 from hybrid.schema.schema import Schema
 
-DECODER = "stream.kafka.decoder.class.name"
 _PROPS = "stream.kafka.decoder.prop."
 _CSV_KEYS = READER_KEYS["csv"]
 _AVRO_KEYS = {"schema"}

@@ -5,16 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from hybrid.config.broker_list import plain_brokers
 from hybrid.config.kafka_security import java_keys, of_java
 from hybrid.config.offset_place import place_time_ms, place_word
-from hybrid.config.stream_decoder import DECODER, codec_of, decoder_keys
 from hybrid.config.table_config import StreamConfig
+from hybrid.config.table_keys import DECODER
 from hybrid.errors import SpecError
 from hybrid.schema.document import Section, shown
 from hybrid.schema.period import parse_period
 from hybrid.schema.schema import Schema
+
+if TYPE_CHECKING:
+    from hybrid.formats.avro_messages import AvroMessages
+    from hybrid.formats.csv_format import CsvFormat
+    from hybrid.formats.registry_messages import RegistryMessages
 
 _BROKERS = "stream.kafka.broker.list"
 _TOPIC = "stream.kafka.topic.name"
@@ -105,7 +111,7 @@ def _parse(section: Section, schema: Schema, brokers: str | None) -> StreamConfi
         flush_rows=_rows(section) or default.flush_rows,
         flush_bytes=_bytes(section) or default.flush_bytes,
         flush_ms=_millis(section) or default.flush_ms,
-        codec=codec_of(section, schema),
+        codec=_codec(section, schema),
         metadata=_metadata(section),
         security=of_java(section),
     )
@@ -113,7 +119,29 @@ def _parse(section: Section, schema: Schema, brokers: str | None) -> StreamConfi
 
 def stream_warnings(section: Section) -> Iterator[str]:
     """One warning for each key that has no effect."""
-    return section.unknown(_USED | _QUIET | _AUTO_RESET_LIMITS | decoder_keys(section) | java_keys(section))
+    return section.unknown(_USED | _QUIET | _AUTO_RESET_LIMITS | _decoder_keys(section) | java_keys(section))
+
+
+def _codec(section: Section, schema: Schema) -> CsvFormat | AvroMessages | RegistryMessages | None:
+    if _is_json(section):
+        return None
+    from hybrid.config.stream_decoder import codec_of
+
+    return codec_of(section, schema)
+
+
+def _decoder_keys(section: Section) -> set[str]:
+    if _is_json(section):
+        return set()
+    from hybrid.config.stream_decoder import decoder_keys
+
+    return decoder_keys(section)
+
+
+def _is_json(section: Section) -> bool:
+    """Whether messages are JSON, as of most streams: other formats are imported only where they are read."""
+    name = str(section.doc.get(DECODER) or "JSONMessageDecoder")
+    return name.endswith("JSONMessageDecoder") and "Confluent" not in name
 
 
 def _given(section: Section, keys: tuple[str, ...]) -> str | None:

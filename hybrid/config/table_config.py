@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from hybrid.config.batch_ingestion import BatchIngestion
-from hybrid.config.connectors import Connector, JsonFlavor
 from hybrid.config.cron import Cron
-from hybrid.config.expectations import Expectation
+from hybrid.config.json_flavor import JsonFlavor
 from hybrid.config.kafka_security import PLAINTEXT, KafkaSecurity
-from hybrid.formats.avro_messages import AvroMessages
-from hybrid.formats.csv_format import CsvFormat
-from hybrid.formats.registry_messages import RegistryMessages
 from hybrid.runtime.sentence_repr import shown_as
 from hybrid.schema.ingestion import IngestionConfig
 from hybrid.schema.schema import FieldSpec, Schema
+
+if TYPE_CHECKING:
+    from hybrid.config.connectors import Connector
+    from hybrid.config.expectations import Expectation
+    from hybrid.formats.avro_messages import AvroMessages
+    from hybrid.formats.csv_format import CsvFormat
+    from hybrid.formats.registry_messages import RegistryMessages
 
 
 class Half(StrEnum):
@@ -120,6 +124,15 @@ class StreamConfig:
         """The topics as part of a sentence, for messages."""
         names = [f"'{topic}'" for topic in self.topics]
         return f"topic {names[0]}" if len(names) == 1 else f"topics {', '.join(names[:-1])} and {names[-1]}"
+
+    @property
+    def holds_several(self) -> bool:
+        """Whether one message may become several rows."""
+        if self.records is not Records.ONE or self.codec is None:
+            return self.records is not Records.ONE
+        from hybrid.formats.csv_format import CsvFormat
+
+        return isinstance(self.codec, CsvFormat)
 
     def group(self, topic: str, partition: int) -> int:
         """The number of a topic's partition among all partitions of the table, as names of segments contain it."""
@@ -342,8 +355,7 @@ class TableSpec:
         """Whether one message of the stream, or one record of the OFFLINE half's input, may become several rows."""
         config, stream = self.ingestion.get(half), self.stream if half is Half.REALTIME else None
         is_unnested = config is not None and config.complex_types is not None and bool(config.complex_types.unnest)
-        of_stream = stream is not None and (stream.records is not Records.ONE or isinstance(stream.codec, CsvFormat))
-        return is_unnested or of_stream
+        return is_unnested or (stream is not None and stream.holds_several)
 
     @property
     def column_order(self) -> tuple[str, ...]:

@@ -9,17 +9,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import TYPE_CHECKING
 
 from hybrid.config.batch_ingestion import BatchIngestion, parse_batch_ingestion
 from hybrid.config.bucket_json import TableRows, parse_move
 from hybrid.config.column_roles import index_columns, sort_columns, time_column_of
 from hybrid.config.compaction_json import parse_compaction
-from hybrid.config.connector_datagen import check_datagen
-from hybrid.config.connector_stream import stream_of
-from hybrid.config.connectors import Connector, Datagen
-from hybrid.config.connectors_json import parse_connectors
 from hybrid.config.dedup_json import DEDUP, parse_dedup, refuse_not_first
-from hybrid.config.expectations import Expectation, named_apart, parse_expectations
 from hybrid.config.ingestion_json import parse_ingestion
 from hybrid.config.kept_rows import check_all_kept, check_arrivals_kept
 from hybrid.config.merge_json import parse_merge_schedule, parse_merges
@@ -38,7 +34,7 @@ from hybrid.config.table_config import (
     UpsertConfig,
 )
 from hybrid.config.table_halves import Halves, halves_of, refuse_hidden, refuse_swapped, table_name
-from hybrid.config.table_keys import BOUNDARY, COLUMNS, DDL, FLOWS, REVERT_WINDOW, must_be_empty
+from hybrid.config.table_keys import BOUNDARY, COLUMNS, DDL, EXPECTATIONS, FLOWS, REVERT_WINDOW, must_be_empty
 from hybrid.config.table_warnings import table_warnings
 from hybrid.config.task_schedules import (
     OPTIMIZE_DEFAULT,
@@ -52,6 +48,10 @@ from hybrid.errors import Gathered, SpecError
 from hybrid.schema.document import Section
 from hybrid.schema.period import parse_period
 from hybrid.schema.schema import Schema
+
+if TYPE_CHECKING:
+    from hybrid.config.connectors import Connector
+    from hybrid.config.expectations import Expectation
 
 _REVERT_WINDOW_MS, _HOUR_MS = 30 * 86_400_000, 3_600_000
 _LAG_HOURLY_MS, _LAG_DAILY_MS = 3_600_000, 86_400_000  # of mode `pinot`, by ingestion frequency
@@ -103,7 +103,7 @@ def _find_errors(
         partial(parse_merge_schedule, offline),
     ]
     if realtime:
-        readers.append(partial(parse_connectors, realtime, brokers=brokers))
+        readers.append(partial(_connectors, realtime, brokers))
         readers.append(partial(parse_upkeep_schedule, halves, OPTIMIZE_SCHEDULE, OPTIMIZE_DEFAULT))
     readers += [partial(parse_batch_ingestion, offline)] if offline else []
     if schema is not None:
@@ -153,7 +153,7 @@ def _parse_table(
     null_handling = _null_handling(halves, schema)
     upsert = _upsert(halves, schema, time_column, null_handling)
     realtime, offline = halves.get(Half.REALTIME), halves.get(Half.OFFLINE)
-    connectors = parse_connectors(realtime, brokers=brokers) if realtime else ()
+    connectors = _connectors(realtime, brokers) if realtime else ()
     if offline and offline.has("connectors"):
         offline.fail("connectors", "stand in the REALTIME config, those that bring history too.")
     task = tasks_of(realtime) if realtime else None
@@ -201,7 +201,7 @@ def _parse_table(
     if upsert is not None and upsert.first_wins:
         top = next(top for top in halves.values() if top.has(DEDUP))
         refuse_not_first(top.section(DEDUP), stream, connectors, by_flows=spec.by_flows)
-    if realtime:
+    if realtime and connectors:
         _check_datagens(realtime, spec)
     return spec
 
@@ -240,11 +240,21 @@ def _null_handling(halves: Halves, schema: Schema) -> bool:
     return schema.null_handling or True in by_value
 
 
+def _connectors(realtime: Section, brokers: str | None) -> tuple[Connector, ...]:
+    if realtime.doc.get("connectors") is None:
+        return ()  # most tables have none, and each command reads its table's config
+    from hybrid.config.connectors_json import parse_connectors
+
+    return parse_connectors(realtime, brokers=brokers)
+
+
 def _stream(
     realtime: Section, schema: Schema, connectors: tuple[Connector, ...], halves: Halves, brokers: str | None
 ) -> StreamConfig | None:
     """The stream of a REALTIME config; None for a table that flows fill, or a DDL without a Kafka connector."""
     if connectors:
+        from hybrid.config.connector_stream import stream_of
+
         return stream_of(realtime, schema, _ddl_columns(realtime) or schema.column_names, connectors, halves.keys())
     if _by_flows(realtime) or _custom(realtime).boolean(DDL):
         return None
@@ -252,6 +262,9 @@ def _stream(
 
 
 def _check_datagens(realtime: Section, spec: TableSpec) -> None:
+    from hybrid.config.connector_datagen import check_datagen
+    from hybrid.config.connectors import Datagen
+
     for section, connector in zip(realtime.sections("connectors"), spec.connectors, strict=True):
         if isinstance(connector.transport, Datagen):
             check_datagen(section.section("transport").section("config"), connector.transport, spec)
@@ -264,6 +277,10 @@ def _ddl_columns(realtime: Section) -> tuple[str, ...]:
 
 def _expectations(halves: Halves, schema: Schema) -> tuple[Expectation, ...]:
     """The expectations of both configs, which hold for the whole table."""
+    if not any(EXPECTATIONS in _custom(top).doc for top in halves.values()):
+        return ()
+    from hybrid.config.expectations import named_apart, parse_expectations
+
     return named_apart(
         expectation for top in halves.values() for expectation in parse_expectations(_custom(top), schema)
     )

@@ -11,6 +11,9 @@ from hybrid.schema.document import Section, shown
 # Keys of `metadata.customConfigs` that are ours.
 BOUNDARY, FLOWS, DDL = "hybrid.boundary", "hybrid.flows", "hybrid.ddl"
 COLUMNS, REVERT_WINDOW = "hybrid.columns", "hybrid.revertWindow"
+EXPECTATIONS = "hybrid.expectations"
+# The key of streamConfigs that names the decoder of messages.
+DECODER = "stream.kafka.decoder.class.name"
 
 # Task types of Pinot that a config may name; a warning says that they do not run.
 TASKS = (

@@ -6,15 +6,13 @@ from collections.abc import Iterator, Mapping
 
 from hybrid.config.bucket_json import move_warnings
 from hybrid.config.compaction_json import COMPACTION_TASK, compaction_warnings
-from hybrid.config.connectors_json import connector_warnings
 from hybrid.config.dedup_json import DEDUP, dedup_warnings
-from hybrid.config.expectations import EXPECTATIONS
 from hybrid.config.ingestion_json import ingestion_warnings
 from hybrid.config.merge_json import MERGE_TASK, merge_warnings
 from hybrid.config.retention_json import RETENTION_SCHEDULE, retention_warnings
 from hybrid.config.stream_json import find_streams, stream_warnings
 from hybrid.config.table_config import Half
-from hybrid.config.table_keys import BOUNDARY, COLUMNS, DDL, FLOWS, KEYS, REVERT_WINDOW, TASKS
+from hybrid.config.table_keys import BOUNDARY, COLUMNS, DDL, EXPECTATIONS, FLOWS, KEYS, REVERT_WINDOW, TASKS
 from hybrid.config.task_schedules import OPTIMIZE_SCHEDULE, VACUUM_SCHEDULE
 from hybrid.config.upsert_json import MOVE_TASK, tasks_of, upsert_warnings
 from hybrid.schema.document import Section
@@ -39,7 +37,10 @@ def table_warnings(halves: Mapping[Half, Section], time_column: str | None, *, h
         yield from upsert_warnings(top.section("upsertConfig"))
         yield from dedup_warnings(top.section(DEDUP))
         yield from _task_warnings(tasks_of(top), half)
-        yield from connector_warnings(top)
+        if top.has("connectors"):
+            from hybrid.config.connectors_json import connector_warnings
+
+            yield from connector_warnings(top)
         if half is Half.REALTIME and has_stream:
             for section in find_streams(top):
                 yield from stream_warnings(section)

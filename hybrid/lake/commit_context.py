@@ -16,9 +16,7 @@ from hybrid.errors import OvertakenError, SpecError
 from hybrid.lake.delta_errors import is_missing_file
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.lock import half_lock
-from hybrid.lake.spark_connect import make_columns
 from hybrid.lake.staging import staging_folder
-from hybrid.lake.workers import worker_fault
 from hybrid.progress import Progress
 from hybrid.runtime.json_values import stamp
 from hybrid.store.mirror import mirror_at
@@ -69,6 +67,8 @@ class CommitContext:
 
         On a Spark Connect server each use asks whether the session is still there.
         """
+        from hybrid.lake.spark_connect import make_columns
+
         make_columns(for_server=not self.has_jvm)  # before a start, too: PySpark would look for a server
         return self._session_of_jvm if self.has_jvm else self.start_spark()
 
@@ -143,6 +143,8 @@ class CommitContext:
             except OvertakenError:
                 self.progress.say(f"Another operation on OFFLINE of '{table}' came first; planning again.")
             except Exception as error:  # pyspark raises one class for everything that fails in a task
+                from hybrid.lake.workers import worker_fault
+
                 fault = worker_fault(error)
                 if fault is not None:
                     raise fault from error

@@ -6,12 +6,10 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from hybrid.errors import DataError, HybridError, MachineError, RegistryError, StoreError
-from hybrid.lake.spark_connect import is_remote, remote_parallelism
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -79,6 +77,8 @@ def parallelism(spark: SparkSession | None) -> int:
     """How many tasks of `run_numbered` run at once."""
     if spark is None:
         return os.cpu_count() or 1
+    from hybrid.lake.spark_connect import is_remote, remote_parallelism
+
     return remote_parallelism(spark) if is_remote(spark) else spark.sparkContext.defaultParallelism
 
 
@@ -101,6 +101,8 @@ def run_numbered(spark: SparkSession | None, count: int, work: Callable[[int], I
     Without a session they run in threads of this process: DuckDB and Arrow take a core each all the same.
     """
     if spark is None:
+        from concurrent.futures import ThreadPoolExecutor
+
         with ThreadPoolExecutor(parallelism(None)) as pool:
             return [text for texts in pool.map(lambda number: list(work(number)), range(count)) for text in texts]
 

@@ -73,7 +73,7 @@ def answered(
     `tail` is the source of rows beyond the last commit (None: Kafka).
     """
     from hybrid.query.engine import QueryOptions
-    from hybrid.query.time_travel import AS_OF_OPTION
+    from hybrid.query.options import AS_OF_OPTION
     from hybrid.sql.statement import parse_statement
 
     home.bench.progress.say("Answering the statement.")

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from hybrid.home.table_ref import TableRef
     from hybrid.query.cache.cache_reader import CachedAnswers
     from hybrid.query.cache.follower import StreamStatus
-    from hybrid.query.engine import Explanation, QueryOptions, QueryResult
+    from hybrid.query.engine import QueryOptions, QueryResult
+    from hybrid.query.explain import Explanation
     from hybrid.query.result import QueryStats
     from hybrid.query.revision import Revision
     from hybrid.query.views.view import TableView

@@ -15,18 +15,14 @@ from hybrid.query.ast_allow_list import check_statement
 from hybrid.query.column_hints import with_place
 from hybrid.query.connection import load_duckdb
 from hybrid.query.database_pool import databases
-from hybrid.query.error_mapping import is_evolution, is_missing_file
 from hybrid.query.execution import Attempt, Fetched, Limits, fetch, parsed, timeout_by, timeout_of, to_result
-from hybrid.query.explain import Explanation, explain_plan, explanation_rows
 from hybrid.query.memory_budget import MemoryBudget
-from hybrid.query.options import Engine, engine_of
+from hybrid.query.options import AS_OF_OPTION, Engine, engine_of
 from hybrid.query.plan import PinnedTable, QueryPlan, plan_query
 from hybrid.query.query_table import QueryTable, TableSource
 from hybrid.query.result import QueryResult, QueryStats
-from hybrid.query.spark.errors import is_missing_file_of_spark
 from hybrid.query.spool import BatchSink, pass_rows, spool
 from hybrid.query.tail import KafkaTail, TailSource
-from hybrid.query.time_travel import AS_OF_OPTION
 from hybrid.runtime.json_values import epoch_ms
 from hybrid.sql.parameters import BoundValues, Parameters, bind
 from hybrid.sql.shape import has_default_limit, set_limit
@@ -37,9 +33,10 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
     from hybrid.query.cache.cache_reader import CachedAnswers
+    from hybrid.query.explain import Explanation
     from hybrid.query.spark.run import SparkSource
 
-__all__ = ["Explanation", "QueryOptions", "QueryResult", "QueryTable", "TableSource", "explain", "run"]
+__all__ = ["QueryOptions", "QueryResult", "QueryTable", "TableSource", "explain", "run"]
 
 
 _ROWS_ALL = 2**62
@@ -114,6 +111,9 @@ def _run(sql: str, tables: TableSource, options: QueryOptions | None) -> QueryRe
     except QueryError as error:
         # A purge may have deleted the files of the planned versions. A new plan reads the newest versions, or, for time
         # travel, reports which files are missing.
+        from hybrid.query.error_mapping import is_missing_file
+        from hybrid.query.spark.errors import is_missing_file_of_spark
+
         if not (is_missing_file(error.__cause__) or is_missing_file_of_spark(error.__cause__)):
             raise
     return _from_files(sql, bound, tables, options, started, now_ms)
@@ -206,6 +206,8 @@ def _without_default_limit(statement: Statement) -> Statement:
 
 
 def _explain(plan: QueryPlan, options: QueryOptions, bound: BoundValues | None, now_ms: int) -> Explanation:
+    from hybrid.query.explain import explain_plan
+
     explanation = explain_plan(plan) if options.cache is None else explain_plan(plan, options.cache.stream_words)
     if engine_of(plan.rewritten.statement.options) is Engine.DUCKDB:
         return explanation
@@ -216,6 +218,8 @@ def _explain(plan: QueryPlan, options: QueryOptions, bound: BoundValues | None, 
 
 
 def _explained(plan: QueryPlan, options: QueryOptions, bound: BoundValues | None, now_ms: int) -> QueryResult:
+    from hybrid.query.explain import explanation_rows
+
     names, rows = explanation_rows(_explain(plan, options, bound, now_ms))
     result = QueryResult(names, ["STRING"] * len(names), rows, plan.revision, list(plan.warnings))
     if options.sink is None:
@@ -254,6 +258,8 @@ def _fetch(connection: DuckDBPyConnection, plan: QueryPlan, options: QueryOption
     except duckdb.Error as error:
         # Older files may lack columns that were added later. Reading by name costs the footer of every file, so it is
         # a second attempt.
+        from hybrid.query.error_mapping import is_evolution
+
         if not is_evolution(str(error), plan.rewritten.columns()):
             raise
     return take(plan.full_sql(evolved=True))

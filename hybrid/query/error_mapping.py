@@ -1,10 +1,12 @@
-"""Maps DuckDB's errors to QueryErrors: Pinot's code, and a sentence without positions in the rewritten SQL."""
+"""Maps DuckDB's errors to QueryErrors: Pinot's code, and a sentence without positions in the rewritten SQL.
+
+It is imported when there is an error: its patterns take longer to compile than a small statement takes.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable
 
 from hybrid.errors import CANCELLED, EXECUTION, NO_SUCH_COLUMN, TIMEOUT, VALIDATION, QueryError, suggestion
 from hybrid.query.engine_words import kind_of, said_of, without_inner_words
@@ -59,17 +61,6 @@ def query_error(error: Exception, columns: Iterable[str], timeout_ms: int | None
     if words is not None:
         return QueryError(words.text, pinot_code=words.code, place=words.place)
     return QueryError(f"{without_inner_words(plain).rstrip('.')}.", pinot_code=EXECUTION)
-
-
-@contextmanager
-def values_checked() -> Iterator[None]:
-    """Maps errors of Python's own computations with a statement's values to QueryErrors, while it is rewritten."""
-    try:
-        yield
-    except (ValueError, ArithmeticError, RecursionError) as error:
-        # For example a number with more digits than Python reads, or one beyond any position or time.
-        reason = str(error)[:100] or type(error).__name__
-        raise QueryError(f"A value in the statement cannot be used: {reason}.", pinot_code=VALIDATION) from error
 
 
 def stopped(timeout_ms: int | None) -> QueryError:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hybrid.errors import EXECUTION, PARSE_ERROR, VALIDATION, QueryError
 from hybrid.query.deadline import deadline
-from hybrid.query.error_mapping import query_error, stopped
 from hybrid.query.options import apply_options
 from hybrid.query.result import QueryResult, QueryStats
 from hybrid.query.result_warning import limit_note
@@ -174,6 +173,8 @@ class Attempt:
     def __enter__(self) -> Callable[[], None]:
         """Returns a function that interrupts the statement, from any thread, even before it begins."""
         if self._until is not None and time.monotonic() >= self._until:
+            from hybrid.query.error_mapping import stopped
+
             raise stopped(self._timeout_ms)
         return self._deadline.__enter__()
 
@@ -182,6 +183,8 @@ class Attempt:
 
         self._deadline.__exit__(kind, error, trace)
         if isinstance(error, duckdb.Error):
+            from hybrid.query.error_mapping import query_error
+
             raise query_error(error, self._rewritten.columns(), self._timeout_ms) from error
 
 

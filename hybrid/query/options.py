@@ -15,6 +15,7 @@ from hybrid.errors import VALIDATION, QueryError, suggestion
 from hybrid.query.result import QueryResult
 
 ENGINE_OPTION = "engine"
+AS_OF_OPTION = "asof"  # answers at a revision or a moment; see `hybrid.query.time_travel`
 DROP_RESULTS, NULLS, SKIP_UPSERT = "dropResults", "enableNullHandling", "skipUpsert"
 _WHOLE = "no group, row or segment is left out of an answer"
 _BOUNDS = "the server's own bounds count: query_rows_max, query_result_bytes_max"

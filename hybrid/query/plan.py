@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hybrid.config.table_config import Half
 from hybrid.errors import NO_SUCH_TABLE, VALIDATION, QueryError, StreamError
@@ -14,15 +15,15 @@ from hybrid.kafka.clients import import_clients
 from hybrid.lake.log import HalfSnapshot
 from hybrid.lake.log_entries import DataFile
 from hybrid.lake.plans import rows_folder
+from hybrid.query.options import AS_OF_OPTION
 from hybrid.query.plan_preview import as_planned, find_staged
 from hybrid.query.prune import FileChoice, choose_offline, choose_realtime, prunable_columns
 from hybrid.query.query_table import QueryTable, TableSource
-from hybrid.query.revision import PinnedHalves, Revision, TableRevision, all_grown, pin_halves
+from hybrid.query.revision import LaterRows, PinnedHalves, Revision, TableRevision, all_grown, pin_halves
 from hybrid.query.rewrite import Relation, Resolved, Rewritten, resolve, rewrite
 from hybrid.query.scan import Scan, relation_sql
 from hybrid.query.tail import Tail, TailSource
 from hybrid.query.tailrows import TailRows, tail_decoder, tail_rows
-from hybrid.query.time_travel import AS_OF_OPTION, LaterRows, PastTable, QueriedMoment, refuse_missing
 from hybrid.sql.predicates import Comparison, comparisons_on
 from hybrid.sql.statement import Statement
 from hybrid.sql.tables import RESERVED, TableMention
@@ -31,6 +32,9 @@ from hybrid.table.columns import bookkeeping
 from hybrid.table.effective import EffectiveBoundary
 from hybrid.table.plans import Plan
 from hybrid.table.state import RealtimeState
+
+if TYPE_CHECKING:
+    from hybrid.query.time_travel import QueriedMoment
 
 # `SET plan='ID'` shows a table as it will be when the plan of a backfill has run.
 PLAN_OPTION = "plan"
@@ -209,6 +213,8 @@ def plan_query(
     plans = [_plan_ref(ref, pinned[ref.table]) for ref in resolved.refs]
     warnings = [*(warning for table in pinned.values() for warning in table.tail.warnings), *rewritten.statement.notes]
     if target_moment is not None:
+        from hybrid.query.time_travel import refuse_missing
+
         for plan in plans:
             refuse_missing(plan.ref.table, (*plan.offline.read, *plan.realtime.read, *plan.later.read))
     return QueryPlan(rewritten, list(pinned.values()), plans, warnings, target_moment)
@@ -222,6 +228,8 @@ def _wanted(resolved: Resolved, as_of: str | None, now_ms: int) -> QueriedMoment
     if PLAN_OPTION in options:
         message = "asOf: a backfill's plan stands on the table as it is now; SET plan and asOf do not go together."
         raise QueryError(message, pinot_code=VALIDATION)
+    from hybrid.query.time_travel import QueriedMoment
+
     moment = QueriedMoment.parse(text, now_ms)
     moment.refuse_others(resolved.tables)
     return moment
@@ -260,6 +268,8 @@ class _Pinning:
         own = [ref for ref in refs if ref.table == table.spec.name]
         reads_realtime = any(ref.half is not Half.OFFLINE for ref in own)
         if as_of is not None:
+            from hybrid.query.time_travel import PastTable
+
             past = PastTable(table.spec, table.layout, table.brokers).pin(as_of, source, with_tail=reads_realtime)
             _refuse_halves_to_come(own, past.halves)
             self._halves, self._tail, self._later, self._state = past.halves, past.tail, past.later, past.state

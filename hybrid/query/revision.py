@@ -15,9 +15,9 @@ from hybrid.config.table_config import BoundaryMode, Half, TableSpec
 from hybrid.errors import ConflictError
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import HalfSnapshot, open_half
-from hybrid.lake.log_entries import newest_version
+from hybrid.lake.log_entries import DataFile, newest_version
 from hybrid.runtime.json_values import utc
-from hybrid.table.boundary import INFINITE, Boundary, PartitionKey
+from hybrid.table.boundary import INFINITE, Boundary, Offsets, PartitionKey
 from hybrid.table.effective import EffectiveBoundary
 
 _ROUNDS_MAX = 1000
@@ -56,6 +56,21 @@ class PinnedHalves:
     def grown(self) -> frozenset[str] | None:
         """The columns that rows may lack; None when all files hold all columns, each in one type."""
         return all_grown(half.grown for half in (self.offline, self.realtime) if half is not None)
+
+
+@dataclass(frozen=True)
+class LaterRows:
+    """The tail's rows as later commits brought them: the rows of `files` below the offsets `ends`.
+
+    `version` is the last of these commits, and `deletes` counts delete markers up to it. `grown` is
+    `PinnedHalves.grown` of the newest version.
+    """
+
+    files: tuple[DataFile, ...] = ()
+    ends: Offsets = field(default_factory=dict)
+    deletes: int = 0
+    version: int | None = None
+    grown: frozenset[str] | None = None
 
 
 def all_grown(found: Iterable[frozenset[str] | None]) -> frozenset[str] | None:

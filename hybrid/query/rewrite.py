@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from sqlglot import exp
 
 from hybrid.config.table_config import TableSpec
-from hybrid.query.error_mapping import values_checked
+from hybrid.errors import VALIDATION, QueryError
 from hybrid.query.query_table import QueryTable, TableSource
 from hybrid.query.references import join_dotted, refuse_missing_halves
 from hybrid.schema.schema import FieldSpec
@@ -91,6 +92,17 @@ def resolve(statement: Statement, source: TableSource) -> Resolved:
     opened = {name: source.open(name) for name in dict.fromkeys(ref.table for ref in refs)}
     refuse_missing_halves(refs, opened)
     return Resolved(statement, refs, opened, all(ref.written in written for ref in refs))
+
+
+@contextmanager
+def values_checked() -> Iterator[None]:
+    """Maps errors of Python's own computations with a statement's values to QueryErrors, while it is rewritten."""
+    try:
+        yield
+    except (ValueError, ArithmeticError, RecursionError) as error:
+        # For example a number with more digits than Python reads, or one beyond any position or time.
+        reason = str(error)[:100] or type(error).__name__
+        raise QueryError(f"A value in the statement cannot be used: {reason}.", pinot_code=VALIDATION) from error
 
 
 @values_checked()

@@ -14,15 +14,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from hybrid.config.evolution import WIDER
 from hybrid.config.table_config import Half, TableSpec
 from hybrid.lake.log_entries import DataFile
 from hybrid.lake.parquet_paths import paths_sql
 from hybrid.query.connection import identifier, quoted
-from hybrid.query.partial_upsert import folded_sql
 from hybrid.query.types import HIDDEN_TYPES, duckdb_type
 from hybrid.schema.schema import FieldSpec
-from hybrid.schema.types import DataType
+from hybrid.schema.types import WIDER, DataType
 from hybrid.table.boundary import Offsets
 from hybrid.table.columns import ARRIVAL, OFFSET, OP, OP_DELETE, PARTITION, SEGMENT
 from hybrid.table.coverage_sql import below_sql, visible_offline_sql, visible_realtime_sql
@@ -89,6 +87,8 @@ def relation_sql(scan: Scan) -> str:
     extra = "".join(f", {identifier(name)}" for name in sorted(scan.virtual))
     # Winners before every filter (R5): the window is inside, so only filters on the key can be applied before it.
     if scan.spec.folds:
+        from hybrid.query.partial_upsert import folded_sql
+
         names = [identifier(name) for name in sorted(scan.virtual)]
         return (
             f"SELECT {columns}{extra} FROM ({folded_sql(scan.spec, f'(SELECT *{virtual} FROM ({rows}))', last=names)})"

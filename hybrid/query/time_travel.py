@@ -20,15 +20,13 @@ from hybrid.lake.history import BroughtRows, brought_after, committed_ms, relied
 from hybrid.lake.layout import TableLayout
 from hybrid.lake.log import HalfSnapshot, open_half
 from hybrid.lake.log_entries import DataFile
-from hybrid.query.revision import PinnedHalves, TableRevision
+from hybrid.query.revision import LaterRows, PinnedHalves, TableRevision
 from hybrid.query.tail import Tail, TailMessage, TailSource
 from hybrid.runtime.json_values import utc
 from hybrid.schema.moment import MOMENT_FORMS, parse_time
 from hybrid.table.boundary import Offsets, PartitionKey
 from hybrid.table.state import RealtimeState
 
-# `SET asOf = '...'` answers at a revision or a moment.
-AS_OF_OPTION = "asof"
 _WAIT_S, _POLL_S = 3.0, 0.05
 _PART = re.compile(r"([A-Za-z0-9_]+)\[([^\[\]]*)\]\s*")
 _POSITION = re.compile(r"[^/].*/[^/]+/[0-9]{1,9}/[0-9]{1,9}@[0-9]{1,18}")
@@ -79,21 +77,6 @@ class QueriedMoment:
             if table not in names:
                 names_text = ", ".join(f"'{name}'" for name in sorted(names))
                 raise _wrong(f"asOf: the revision is of {names_text}; the statement reads table '{table}' too.", _LIKE)
-
-
-@dataclass(frozen=True)
-class LaterRows:
-    """The tail's rows as later commits brought them: the rows of `files` below the offsets `ends`.
-
-    `version` is the last of these commits, and `deletes` counts delete markers up to it. `grown` is
-    `PinnedHalves.grown` of the newest version.
-    """
-
-    files: tuple[DataFile, ...] = ()
-    ends: Offsets = field(default_factory=dict)
-    deletes: int = 0
-    version: int | None = None
-    grown: frozenset[str] | None = None
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import TYPE_CHECKING
 
-from hybrid.config.connectors import JsonFlavor
+from hybrid.config.json_flavor import JsonFlavor
 from hybrid.config.table_config import Half, MessageFormat, Records, TableSpec
 from hybrid.errors import DataError
 from hybrid.expression.unnest import Unnester

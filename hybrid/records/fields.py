@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from datetime import date
 from typing import NamedTuple
 
-from hybrid.config.connectors import JsonFlavor
 from hybrid.config.flavors import flavored
+from hybrid.config.json_flavor import JsonFlavor
 from hybrid.config.table_config import TableSpec
 from hybrid.errors import DataError
 from hybrid.records.outcome import shown

@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from hybrid.operations.tables.creation import Creation
     from hybrid.operations.tables.export import TableExport
     from hybrid.operations.tables.status import TableStatus
-    from hybrid.query.engine import Explanation, QueryResult
+    from hybrid.query.engine import QueryResult
+    from hybrid.query.explain import Explanation
     from hybrid.query.revision import TableRevision
     from hybrid.query.views.view import TableView
 

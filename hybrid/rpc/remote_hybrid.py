@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from hybrid.operations.inference.inferred_table import InferredTable
     from hybrid.operations.queries import AsOfText
     from hybrid.operations.schedules import Schedule
-    from hybrid.query.engine import Explanation, QueryOptions, QueryResult
+    from hybrid.query.engine import QueryOptions, QueryResult
+    from hybrid.query.explain import Explanation
     from hybrid.replace.report import JobReport
     from hybrid.sql.parameters import Parameters
     from hybrid.table.effective import EffectiveBoundary

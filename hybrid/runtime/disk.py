@@ -5,12 +5,15 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hybrid.errors import MachineError
 from hybrid.runtime.folder_setting import FolderSetting
+
+if TYPE_CHECKING:
+    import sqlite3
 
 FREE_MIN = 1024**3  # free space for operations and their staged rows, which no statement may use; see `reserve_bytes`
 _MIB = 1024**2
@@ -18,8 +21,6 @@ _BLOCK_BYTES = 512  # of `st_blocks`, whatever the file system's own blocks are
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 # Of the system, of SQLite, and of DuckDB for the space that its settings leave it.
 _SAID = ("No space left on device", "Disk quota exceeded", "database or disk is full", "max_temp_directory_size")
-_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-_REFUSED = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_AUTH)
 _RESERVED = FolderSetting(FREE_MIN)
 
 
@@ -71,6 +72,8 @@ def full_disk(path: Path) -> MachineError:
 
 def machine_error(error: BaseException, home: Path) -> MachineError | None:
     """The machine error behind an exception, including Spark's and SQLite's wordings; None for any other exception."""
+    import sqlite3
+
     if isinstance(error, sqlite3.Error):
         return sqlite_error(error, home / "catalog.db")
     if isinstance(error, OSError) and error.errno in _FULL:
@@ -81,6 +84,8 @@ def machine_error(error: BaseException, home: Path) -> MachineError | None:
 
 def sqlite_error(error: sqlite3.Error, path: Path) -> MachineError | None:
     """The machine error behind an SQLite error of the file `path`; None for an error of the statement."""
+    import sqlite3
+
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code == sqlite3.SQLITE_FULL:
         return full_disk(path)
@@ -88,8 +93,8 @@ def sqlite_error(error: sqlite3.Error, path: Path) -> MachineError | None:
         if free_bytes(path) < _MIB:
             return full_disk(path)
         return MachineError(f"The disk of {path} does not read or write it: {error}.", hint="hybrid doctor")
-    if code in _DAMAGED:
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return MachineError(f"The catalog {path} is damaged: {error}.", hint="hybrid doctor --repair")
-    if code in _REFUSED:
+    if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_AUTH):
         return MachineError(f"The catalog {path} cannot be opened or written: {error}.", hint=f"ls -l {path.parent}")
     return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -57,4 +58,12 @@ _SPARK = {
     DataType.STRING: "string",
     DataType.JSON: "string",
     DataType.BYTES: "binary",
+}
+
+# Every value of the key is exactly a value of the wider types. LONG does not fit DOUBLE, nor INT FLOAT (whole numbers
+# fit up to 2^53 and 2^24), nor FLOAT BIG_DECIMAL. STRING is no wider type, because it sorts as text.
+WIDER: Mapping[DataType, frozenset[DataType]] = {
+    DataType.INT: frozenset({DataType.LONG, DataType.DOUBLE, DataType.BIG_DECIMAL}),
+    DataType.LONG: frozenset({DataType.BIG_DECIMAL}),
+    DataType.FLOAT: frozenset({DataType.DOUBLE}),
 }

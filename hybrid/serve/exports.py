@@ -25,7 +25,7 @@ from hybrid.home.accounts import Right
 from hybrid.operations.exports import EXPORT_MEMORY_BYTES
 from hybrid.progress import Silent
 from hybrid.query.engine import QueryOptions
-from hybrid.query.time_travel import AS_OF_OPTION
+from hybrid.query.options import AS_OF_OPTION
 from hybrid.serve.authentication import who_asks
 from hybrid.serve.authorization import needs
 from hybrid.serve.byte_channel import ByteChannel, ReaderGone

@@ -17,8 +17,7 @@ from hybrid.errors import CANCELLED, HybridError, NotFoundError, QueryError
 from hybrid.home.accounts import Right
 from hybrid.operations.query_list import LIMIT, LIMIT_MAX, QueryFilter, list_queries
 from hybrid.query.engine import QueryOptions, QueryResult
-from hybrid.query.options import apply_options
-from hybrid.query.time_travel import AS_OF_OPTION
+from hybrid.query.options import AS_OF_OPTION, apply_options
 from hybrid.rpc.json_views import logged_query_view
 from hybrid.serve.authentication import may_operate, who_asks
 from hybrid.serve.authorization import needs

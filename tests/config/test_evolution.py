@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from hybrid.config.evolution import WIDER, column_change, with_kept_defaults
+from hybrid.config.evolution import column_change, with_kept_defaults
 from hybrid.config.schema_json import parse_schema
 from hybrid.errors import SpecError
-from hybrid.schema.types import DataType
+from hybrid.schema.types import WIDER, DataType
 
 TIME = {"name": "ts", "dataType": "LONG", "format": "1:MILLISECONDS:EPOCH", "granularity": "1:MILLISECONDS"}
 

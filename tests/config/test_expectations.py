@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from hybrid.config.expectations import (
-    EXPECTATIONS,
     Expectation,
     ExpectationKind,
     OnFailure,
@@ -19,6 +18,7 @@ from hybrid.config.expectations import (
 from hybrid.config.job_spec import parse_job_spec
 from hybrid.config.schema_json import parse_schema
 from hybrid.config.table_json import parse_table
+from hybrid.config.table_keys import EXPECTATIONS
 from hybrid.errors import SpecError, UsageError
 from hybrid.schema.document import Section
 

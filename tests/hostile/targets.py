@@ -36,7 +36,7 @@ from hybrid.formats.csv_cells import Dialect
 from hybrid.formats.csv_format import CsvFormat
 from hybrid.logs import read_logs
 from hybrid.progress import Silent
-from hybrid.query.error_mapping import values_checked
+from hybrid.query.rewrite import values_checked
 from hybrid.records.decode import Decoder
 from hybrid.records.outcome import Decoded, Filtered, Rejected
 from hybrid.schema.problem import Problem

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from hybrid.config.connectors import JsonFlavor
+from hybrid.config.json_flavor import JsonFlavor
 from hybrid.config.table_config import BoundaryMode, Half, MessageFormat, MoveConfig, StreamConfig, UpsertConfig
 from hybrid.errors import ConflictError, QueryError, SpecError
 from hybrid.lake.commit_context import CommitContext

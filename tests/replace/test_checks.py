@@ -9,7 +9,8 @@ from dataclasses import replace
 import pytest
 from pyspark.sql import DataFrame
 
-from hybrid.config.expectations import EXPECTATIONS, Expectation, parse_expect, parse_expectations
+from hybrid.config.expectations import Expectation, parse_expect, parse_expectations
+from hybrid.config.table_keys import EXPECTATIONS
 from hybrid.errors import DataError, HybridError, SpecError, UsageError
 from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.table_context import TableContext

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hybrid.config.stream_decoder import DECODER
 from hybrid.config.table_config import Half, StreamConfig
 from hybrid.config.table_json import parse_table
+from hybrid.config.table_keys import DECODER
 from hybrid.errors import DataError, NotFoundError, UsageError, suggestion
 from hybrid.kafka.sampling import SampleLimits, sample_messages
 from hybrid.kafka.streams import StreamView, view_stream

@@ -20,14 +20,13 @@ from hybrid.query.cache.read_view import ReadView
 from hybrid.query.cache.relations import BoundStatement, BufferNotFlushed
 from hybrid.query.cache.template import Template, Templates
 from hybrid.query.execution import Attempt, Fetched, Limits, fetch, timeout_of, to_result
-from hybrid.query.options import ENGINE_OPTION, Engine
+from hybrid.query.options import AS_OF_OPTION, ENGINE_OPTION, Engine
 from hybrid.query.plan import PLAN_OPTION
 from hybrid.query.query_table import QueryTable
 from hybrid.query.result import QueryResult, QueryStats
 from hybrid.query.revision import Revision
 from hybrid.query.rewrite import Rewritten, resolve, rewrite
 from hybrid.query.tail import TailLimit
-from hybrid.query.time_travel import AS_OF_OPTION
 from hybrid.sql.parameters import BoundValues
 from hybrid.sql.statement import parse_statement
 from hybrid.table.boundary import PartitionKey

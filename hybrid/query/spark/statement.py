@@ -9,10 +9,10 @@ from sqlglot import exp
 
 from hybrid.query.ast_allow_list import check_statement
 from hybrid.query.database_pool import databases
-from hybrid.query.error_mapping import query_error, values_checked
+from hybrid.query.error_mapping import query_error
 from hybrid.query.plan import QueryPlan
 from hybrid.query.query_table import QueryTable
-from hybrid.query.rewrite import Resolved, fields_by_name, resolve
+from hybrid.query.rewrite import Resolved, fields_by_name, resolve, values_checked
 from hybrid.query.spark.bound_types import BoundTypes, create_empty, described
 from hybrid.query.spark.relations import SparkRelation, spark_relation
 from hybrid.sql.coerce import coerce_timestamps

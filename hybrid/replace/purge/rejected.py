@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from hybrid.config.connectors import JsonFlavor
+from hybrid.config.json_flavor import JsonFlavor
 from hybrid.config.table_config import Half, TableSpec
 from hybrid.errors import DataError
 from hybrid.lake.exact_decimals import with_exact_decimals
