@@ -161,11 +161,13 @@ def main() -> None:
     parser.add_argument("--systems", default="product,pinot")
     parser.add_argument("--watched", action="store_true")
     asked = parser.parse_args()
+    kinds: dict[str, type[Product] | type[Pinot]] = {"product": Product, "pinot": Pinot}
     names = asked.systems.split(",")
+    if unknown := [name for name in names if name not in kinds]:
+        parser.error(f"--systems: no system {', '.join(unknown)}; there are {', '.join(kinds)}")
     if "pinot" in names and (why := pinot.missing()):
         _say(f"Pinot is left out: {why}")
         names.remove("pinot")
-    kinds: dict[str, type[Product] | type[Pinot]] = {"product": Product, "pinot": Pinot}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         with running_broker(folder / "kafka") as brokers:

@@ -45,7 +45,8 @@ ENGINES = {
     "pyspark": {"ingest", "move", "replace", "flow", "lake", "query.spark"},
     "delta": {"ingest", "move", "replace", "flow", "lake"},
     "duckdb": {"query", "move", "lake.worker_daemon"},
-    "kafka": {"kafka", "ingest", "query", "jvm"},
+    "kafka": {"kafka", "query"},
+    "confluent_kafka": {"kafka", "query", "formats"},
 }
 PURE = ("schema", "formats", "expression", "config", "table", "records", "sql")
 AT_THE_ROOT = {"__init__", "errors", "clock", "progress", "logs", "flows"}
