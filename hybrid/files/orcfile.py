@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from hybrid.files.limits import DEFAULT_LIMITS, FileLimits
 from hybrid.files.orc_layout import read_layout
 from hybrid.files.records import Record, Shape, Slice, arrow_errors
-from hybrid.runtime.arrow_rows import NotUtf8Error, rows_of
+from hybrid.runtime.arrow_rows import UnreadableValueError, rows_of
 from hybrid.schema.problem import Problem
 
 if TYPE_CHECKING:
@@ -67,10 +67,8 @@ def read_stripe(piece: Slice, limits: FileLimits = DEFAULT_LIMITS) -> Iterator[R
         except ArrowException as error:
             _refuse_unreadable_time(piece, limits, error)
             raise
-    except NotUtf8Error as error:
-        raise Problem(
-            position, f", row {position + 1} ({stripe})", f"{error}. Convert the file to UTF-8 first"
-        ) from error
+    except UnreadableValueError as error:
+        raise Problem(position, f", row {position + 1} ({stripe})", str(error)) from error
     except arrow_errors() as error:
         at = f", from row {position + 1} on ({stripe})"
         raise Problem(position, at, f"cannot be read as ORC, is it damaged? {error}") from error

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from hybrid.files.limits import DEFAULT_LIMITS, FileLimits
 from hybrid.files.records import Record, Shape, Slice, arrow_errors
-from hybrid.runtime.arrow_rows import NotUtf8Error, rows_of
+from hybrid.runtime.arrow_rows import UnreadableValueError, rows_of
 from hybrid.schema.problem import Problem
 
 if TYPE_CHECKING:
@@ -57,10 +57,8 @@ def read_row_group(piece: Slice, limits: FileLimits = DEFAULT_LIMITS) -> Iterato
             for values in rows_of(batch):
                 yield Record(position, f", row {position + 1} ({group})", values)
                 position += 1
-    except NotUtf8Error as error:
-        raise Problem(
-            position, f", row {position + 1} ({group})", f"{error}. Convert the file to UTF-8 first"
-        ) from error
+    except UnreadableValueError as error:
+        raise Problem(position, f", row {position + 1} ({group})", str(error)) from error
     except arrow_errors() as error:
         at = f", from row {position + 1} on ({group})"
         raise Problem(position, at, f"cannot be read as Parquet, is it damaged? {error}") from error

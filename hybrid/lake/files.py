@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 from hybrid.errors import DataError
 from hybrid.runtime import durable
-from hybrid.runtime.arrow_rows import first_bad_text
+from hybrid.runtime.arrow_rows import first_bad_value
 from hybrid.table.columns import SEGMENT
 from hybrid.table.names import segment_folder
 
@@ -112,7 +112,7 @@ class RowsFile:
 
         DataError for a text that is not UTF-8: no query could read the file.
         """
-        bad = first_bad_text(rows)
+        bad = first_bad_value(rows)
         if bad is not None:
             raise DataError(f"Column '{bad.column}' {bad.reason}. Nothing was committed.")
         self._waiting.append(rows)

@@ -64,10 +64,15 @@ def compact(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, dict):
-        return "{" + ",".join([f"{encode_basestring(str(key))}:{compact(item)}" for key, item in value.items()]) + "}"
+        return "{" + ",".join([f"{encode_basestring(_key(key))}:{compact(item)}" for key, item in value.items()]) + "}"
     if isinstance(value, (list, tuple)):
         return "[" + ",".join([compact(item) for item in value]) + "]"
     return _scalar(value)
+
+
+def _key(key: object) -> str:
+    """A key of a map: a text as it is, any other value as its JSON text would be without quotes."""
+    return key if isinstance(key, str) else compact(key).strip('"')
 
 
 def _scalar(value: object) -> str:

@@ -47,6 +47,17 @@ def test_an_orc_file(tmp_path: Path) -> None:
     assert problem.reason == f"column 'text' {WORDS}. Convert the file to UTF-8 first"
 
 
+@pytest.mark.parametrize(("form", "at"), [(DataFormat.PARQUET, "row group 0"), (DataFormat.ORC, "stripe 0")])
+def test_a_map_with_one_key_twice(tmp_path: Path, form: DataFormat, at: str) -> None:
+    pairs = pa.array([[("a", "1")], [("a", "1"), ("a", "2")]], pa.map_(pa.string(), pa.string()))
+    write = pq.write_table if form is DataFormat.PARQUET else orc.write_table
+    write(pa.table({"m": pairs}), tmp_path / "a")
+    records, problem = read(tmp_path / "a", form)
+    assert records == [{"m": {"a": "1"}}] if form is DataFormat.PARQUET else True
+    assert (problem.position, problem.at) == (1, f", row 2 ({at})")
+    assert problem.reason == "column 'm' has a map with one key twice. Give each key of a map one value"
+
+
 def test_an_avro_file(tmp_path: Path) -> None:
     sink = io.BytesIO()
     schema = {"type": "record", "name": "r", "fields": [{"name": "t", "type": "string"}]}

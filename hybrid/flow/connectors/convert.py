@@ -24,7 +24,7 @@ from hybrid.lake.spark_paths import literal_paths
 from hybrid.lake.workers import Worker
 from hybrid.records.decode import Decoder
 from hybrid.records.outcome import Decoded, Filtered, Outcome, Rejected
-from hybrid.runtime.arrow_rows import first_bad_text
+from hybrid.runtime.arrow_rows import first_bad_value, values_of
 from hybrid.table import columns
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ class Rows:
 
     def convert(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The rows of a batch of records, up to the first record that is no row."""
-        bad = first_bad_text(batch.select(self._read))
+        bad = first_bad_value(batch.select(self._read))
         rows = self._converted(batch if bad is None else batch.slice(0, bad.row))
         if bad is not None and self.note.problem is None:
             piece, place = (int(batch.column(name)[bad.row].as_py()) for name in (PIECE, PLACE))
@@ -156,7 +156,7 @@ class Rows:
             self._note_offsets(batch)
             return self._laid(batch, *plain)
         pieces, places = batch.column(PIECE).to_pylist(), batch.column(PLACE).to_pylist()
-        named = {name: batch.column(source).to_pylist() for source, name in self._wanted}
+        named = {name: values_of(batch.column(source)) for source, name in self._wanted}
         keys, rows = list(named), []
         records = zip(*named.values(), strict=True) if named else ((),) * batch.num_rows
         for at, (piece, place, values) in enumerate(zip(pieces, places, records, strict=True)):

@@ -23,14 +23,16 @@ NESTED = pa.schema(
         pa.field("l", pa.list_(pa.field("element", pa.int64(), nullable=False)), nullable=False),
         pa.field("ls", pa.list_(pa.field("element", ITEM, nullable=False)), nullable=False),
         pa.field("who", pa.string(), nullable=False),
+        pa.field("m", pa.map_(pa.string(), pa.int64())),
     ]
 )
-DDL = """CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, s VARIANT, l BIGINT ARRAY, ls VARIANT, who VARCHAR)
+DDL = """CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, s VARIANT, l BIGINT ARRAY, ls VARIANT, who VARCHAR, m VARIANT)
 WITH ('connectors' = '[{"name": "old", "transport": {"name": "delta_table_input", "config": CONFIG}}]');"""
 
 
 def row(number, **others):
-    return {"id": number, "s": {"x": number, "y": "a"}, "l": [number], "ls": [{"x": 1, "y": "b"}], "who": "w", **others}
+    nested = {"s": {"x": number, "y": "a"}, "l": [number], "ls": [{"x": 1, "y": "b"}], "m": [("k", number)]}
+    return {"id": number, **nested, "who": "w", **others}
 
 
 def test_the_first_text_that_is_not_utf8_ends_the_batch():
@@ -88,10 +90,10 @@ def test_files_of_a_delta_table(tmp_path, capsys):
     write(rows, [b"a", None, b"c"])
     home.run("connector", "start", "t", "old")
     home.run("ingest", "t")
-    assert home.rows("select s, l, ls, who from t order by id") == [
-        {"s": '{"x":1,"y":"a"}', "l": [1], "ls": '[{"x":1,"y":"b"}]', "who": "a"},
-        {"s": '{"x":null,"y":null}', "l": None, "ls": '[{"x":1,"y":"b"}]', "who": None},
-        {"s": '{"x":3,"y":"a"}', "l": [3], "ls": '[null,{"x":null,"y":"b"}]', "who": "c"},
+    assert home.rows("select s, l, ls, who, m from t order by id") == [
+        {"s": '{"x":1,"y":"a"}', "l": [1], "ls": '[{"x":1,"y":"b"}]', "who": "a", "m": '{"k":1}'},
+        {"s": '{"x":null,"y":null}', "l": None, "ls": '[{"x":1,"y":"b"}]', "who": None, "m": '{"k":2}'},
+        {"s": '{"x":3,"y":"a"}', "l": [3], "ls": '[null,{"x":null,"y":"b"}]', "who": "c", "m": '{"k":3}'},
     ]
 
 
