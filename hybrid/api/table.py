@@ -61,7 +61,7 @@ class Table:
         """The columns, and for two halves the drawing of the boundary in effect."""
         spec = self.spec
         return self._html(
-            [(field.name, field.type_name) for field in spec.schema.fields], spec.time_column, spec.primary_key
+            [(field.name, field.type_name) for field in spec.schema.fields], spec.time_column, spec.schema.primary_key
         )
 
     def _html(self, columns: Sequence[tuple[str, str]], time_column: str | None, primary_key: Sequence[str]) -> str:

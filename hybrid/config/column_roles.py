@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import NoReturn
+
 from hybrid.config.table_config import Half
 from hybrid.config.table_halves import Halves
 from hybrid.schema.document import Section
@@ -21,11 +24,18 @@ def time_column_of(halves: Halves, schema: Schema) -> str | None:
         sections[_own_time_column(section, schema)] = section
     first, *others = sections
     if others:
-        other = sections[others[0]]
-        other.fail(
-            "timeColumnName", f"{others[0]!r} is not {first!r}, as in {sections[first].source}: both halves agree."
-        )
+        _refuse_other(sections, *sorted((first, others[0]), key=lambda name: name is not None))
     return first
+
+
+def _refuse_other(sections: Mapping[str | None, Section], other: str | None, name: str | None) -> NoReturn:
+    """Raises SpecError for the time column of a config that is not `name`, the one of the other config."""
+    section, key = sections[other], "timeColumnName"
+    if other is None:
+        message = f"is missing, and in {sections[name].source} it is '{name}'.{section.misspelling(key)}"
+    else:
+        message = f"'{other}' is not '{name}', as in {sections[name].source}: both halves agree."
+    section.fail(key, message)
 
 
 def _own_time_column(section: Section, schema: Schema) -> str | None:

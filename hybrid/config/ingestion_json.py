@@ -14,6 +14,7 @@ from hybrid.errors import suggestion
 from hybrid.schema.document import Section
 from hybrid.schema.ingestion import ComplexTypes, IngestionConfig, ListsToJson, Transform
 from hybrid.schema.schema import Schema
+from hybrid.schema.types import DataType
 
 _FUNCTION = "transformFunction"
 _FILTER = "filterFunction"
@@ -84,8 +85,28 @@ def _other_name(column: str) -> str:
     """How a transform comes to read the field that has its column's name, as a hint."""
     return (
         f'In the REALTIME config "complexTypeConfig": {{"prefixesToRename": {{"{column}": "{column}_sent"}}}} renames '
-        f"the field of the messages, and the transform reads {column}_sent. In a file the field needs another name."
+        f"the field of the messages, and the transform reads {column}_sent. It flattens objects, too: a JSON column "
+        "that takes one would be null. In a file the field needs another name."
     )
+
+
+def flattening_warnings(top: Section, schema: Schema, config: IngestionConfig) -> Iterator[str]:
+    """A warning where complexTypeConfig, which flattens objects as in Pinot, leaves nothing for JSON columns."""
+    if config.complex_types is None:
+        return
+    filled = {transform.column for transform in config.transforms}
+    columns = [f"'{name}'" for name in schema.column_names if _takes_json(schema, name) and name not in filled]
+    if columns:
+        word, verb = ("columns", "are") if len(columns) > 1 else ("column", "is")
+        yield (
+            f"{top.source}: ingestionConfig.{_COMPLEX}: it flattens objects: JSON {word} {', '.join(columns)} {verb} "
+            "null where a message has an object."
+        )
+
+
+def _takes_json(schema: Schema, name: str) -> bool:
+    field = schema.find(name)
+    return field is not None and field.data_type is DataType.JSON
 
 
 _TIME_CHECKS = {

@@ -7,7 +7,7 @@ file asks for. Keys of hosts, tenants, replicas and indexes are ignored.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from hybrid.config.bucket_json import TableRows, parse_move
 from hybrid.config.column_roles import index_columns, sort_columns, time_column_of
 from hybrid.config.compaction_json import parse_compaction
 from hybrid.config.dedup_json import DEDUP, parse_dedup, refuse_not_first
-from hybrid.config.ingestion_json import parse_ingestion
+from hybrid.config.ingestion_json import flattening_warnings, parse_ingestion
 from hybrid.config.kept_rows import check_all_kept, check_arrivals_kept
 from hybrid.config.merge_json import parse_merge_schedule, parse_merges
 from hybrid.config.partition_json import parse_partitions, partition_warnings
@@ -43,9 +43,10 @@ from hybrid.config.task_schedules import (
     VACUUM_SCHEDULE,
     parse_upkeep_schedule,
 )
-from hybrid.config.upsert_json import MOVE_TASK, parse_upsert, tasks_of
+from hybrid.config.upsert_json import MOVE_TASK, parse_upsert, refuse_other_upsert, tasks_of
 from hybrid.errors import Gathered, SpecError
 from hybrid.schema.document import Section
+from hybrid.schema.ingestion import IngestionConfig
 from hybrid.schema.period import parse_period
 from hybrid.schema.schema import Schema
 
@@ -162,6 +163,7 @@ def _parse_table(
     stream = _stream(realtime, schema, connectors, halves, brokers) if realtime else None
     batch = parse_batch_ingestion(offline) if offline else BatchIngestion()
     retention = parse_retention(halves, time_column)
+    ingestion = {half: parse_ingestion(top, schema, half) for half, top in halves.items()}
     spec = TableSpec(
         name=table_name(halves),
         schema=schema,
@@ -173,7 +175,7 @@ def _parse_table(
         sort_columns=sort_columns(halves, schema),
         index_columns=index_columns(halves, schema),
         null_handling=null_handling,
-        ingestion={half: parse_ingestion(top, schema, half) for half, top in halves.items()},
+        ingestion=ingestion,
         boundary_mode=_boundary_mode(halves),
         revert_window_ms=_revert_window_ms(halves),
         retention=retention,
@@ -194,7 +196,7 @@ def _parse_table(
         schema_doc=schema_doc,
         realtime_doc=realtime.doc if realtime else None,
         offline_doc=offline.doc if offline else None,
-        warnings=(*schema.warnings, *_warnings(halves, time_column), *partition_warnings(offline, schema)),
+        warnings=tuple(_warnings(halves, schema, time_column, ingestion)),
     )
     check_all_kept(spec, halves)
     check_arrivals_kept(spec, halves)
@@ -213,7 +215,7 @@ def _upsert(halves: Halves, schema: Schema, time_column: str | None, null_handli
             section = halves[half].section("upsertConfig")
             configs.append((section, parse_upsert(section, schema, time_column, null_handling)))
     if len(configs) == 2 and configs[0][1] != configs[1][1]:
-        configs[1][0].fail("mode", f"differs from {configs[0][0].source}: upsert holds over both halves alike.")
+        refuse_other_upsert(configs[0][0], configs[1][0])
     dedup = _dedup(halves, schema)
     if dedup is None:
         return configs[0][1] if configs else None
@@ -328,6 +330,12 @@ def _check_honoured(halves: Halves) -> None:
         must_be_empty(top)
 
 
-def _warnings(halves: Halves, time_column: str | None) -> Iterator[str]:
+def _warnings(
+    halves: Halves, schema: Schema, time_column: str | None, ingestion: Mapping[Half, IngestionConfig]
+) -> Iterator[str]:
     realtime = halves.get(Half.REALTIME)
-    return table_warnings(halves, time_column, has_stream=realtime is not None and _has_stream_configs(realtime))
+    yield from schema.warnings
+    yield from table_warnings(halves, time_column, has_stream=realtime is not None and _has_stream_configs(realtime))
+    for half, top in halves.items():
+        yield from flattening_warnings(top, schema, ingestion[half])
+    yield from partition_warnings(halves.get(Half.OFFLINE), schema)

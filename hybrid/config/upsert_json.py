@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NoReturn
 
 from hybrid.config.cron import Cron
 from hybrid.config.partial_json import (
@@ -14,7 +15,7 @@ from hybrid.config.partial_json import (
 )
 from hybrid.config.table_config import ARRIVED, UpsertConfig
 from hybrid.config.ttl import METADATA_TTL, metadata_warning, read_ttl
-from hybrid.schema.document import Section
+from hybrid.schema.document import Section, shown
 from hybrid.schema.named_column import column
 from hybrid.schema.schema import Schema
 from hybrid.schema.types import DataType
@@ -29,6 +30,11 @@ _UPSERT_KEYS = {
     "upsertViewRefreshIntervalMs", "newSegmentTrackingTimeMs",
     "enableDeletedKeysCompactionConsistency", STRATEGIES, DEFAULT_STRATEGY,
 }  # fmt: skip
+
+# The keys on which answers depend, beside the mode.
+_MEANT = (
+    "comparisonColumn", "comparisonColumns", "deleteRecordColumn", DELETED_TTL, STRATEGIES, DEFAULT_STRATEGY,
+)  # fmt: skip
 
 # The types of columns by which a TTL can be measured: two values have a difference.
 _MEASURABLE = COMPARABLE - {DataType.STRING}
@@ -52,6 +58,14 @@ def parse_upsert(section: Section, schema: Schema, time_column: str | None, null
         partial = parse_partial(section, schema, (first, *others), null_handling)
     ttl = _deleted_ttl(section, schema, (first, *others))
     return UpsertConfig(first, _delete_column(section, schema), tuple(others), partial, deleted_keys_ttl=ttl)
+
+
+def refuse_other_upsert(realtime: Section, offline: Section) -> NoReturn:
+    """Raises SpecError, at the first key that differs, for two upsertConfigs that are not the same."""
+    key = next((key for key in (*_MEANT, "mode") if realtime.doc.get(key) != offline.doc.get(key)), "mode")
+    values = [shown(section.doc[key]) if key in section.doc else "missing" for section in (offline, realtime)]
+    message = f"{values[0]} here, and {values[1]} in {realtime.source}: upsert holds over both halves alike."
+    offline.fail(key, message)
 
 
 def upsert_warnings(section: Section) -> Iterator[str]:

@@ -39,7 +39,7 @@ def answer_from_definitions(home: Home, sql: str) -> QueryResult | None:
         ("column", "type", "role"),
         ("STRING", "STRING", "STRING"),
         [
-            (field.name, field.type_name, column_role(field.name, spec.primary_key, spec.time_column))
+            (field.name, field.type_name, column_role(field.name, spec.schema.primary_key, spec.time_column))
             for field in spec.schema.fields
         ],
     )

@@ -52,7 +52,7 @@ def table_view(spec: TableSpec) -> Json:
         "name": spec.name,
         "halves": spec.half_names,
         "time_column": spec.time_column,
-        "primary_key": list(spec.primary_key),
+        "primary_key": list(spec.schema.primary_key),
         "topic": ",".join(spec.stream.topics) if spec.stream else None,
         "brokers": spec.stream.brokers if spec.stream else None,
     }
@@ -66,8 +66,15 @@ def table_details(spec: TableSpec) -> Json:
     window = {"revert_window_ms": spec.revert_window_ms if Half.OFFLINE in spec.halves else None}
     retention = {half.value: spec.retention[half] for half in sorted(spec.retention)}
     levels = [{"level": level.name, **_bucket_view(level)} for level in spec.merge_levels]
-    more = {**window, "retention_ms": retention, "merge_levels": levels}
+    more = {"upsert": _upsert_mode(spec), **window, "retention_ms": retention, "merge_levels": levels}
     return {**table_view(spec), "columns": columns, "move": task, **more}
+
+
+def _upsert_mode(spec: TableSpec) -> str | None:
+    """The mode of a table's upsertConfig, or `DEDUP`; None: all rows of a key are shown."""
+    if spec.upsert is None:
+        return None
+    return "DEDUP" if spec.upsert.first_wins else "FULL" if spec.upsert.partial is None else "PARTIAL"
 
 
 def _bucket_view(config: BucketConfig) -> Json:

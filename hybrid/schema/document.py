@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NoReturn
 
 from hybrid.errors import SpecError, suggestion
@@ -27,6 +28,8 @@ class Section:
     doc: dict[str, object]
     source: str
     path: str = ""
+    # The section that this one is part of, and its key there.
+    _within: tuple[Section, str] | None = field(default=None, repr=False, compare=False)
 
     def at(self, key: str) -> str:
         """The path of `key` in this section."""
@@ -47,7 +50,7 @@ class Section:
             value = {}
         if not isinstance(value, dict):
             self.fail(key, f"{self._shown(key, value)} is not an object: write {{...}}.")
-        return Section(value, self.source, self.at(key))
+        return Section(value, self.source, self.at(key), (self, key))
 
     def sections(self, key: str) -> Iterator[Section]:
         """The objects in the list at `key`; none when it is missing or null."""
@@ -66,7 +69,7 @@ class Section:
         if value is None and default is not None:
             return default
         if value is None:
-            self.fail(key, "is missing.")
+            self.fail(key, f"is missing.{self.misspelling(key)}")
         if not isinstance(value, str) or not value.strip():
             self.fail(key, f"{self._shown(key, value)} is not a text.")
         return value.strip()
@@ -115,6 +118,14 @@ class Section:
                 # Keys of YAML need not be texts.
                 near = "" if key in _OF_PINOT else suggestion(str(key), known, _CLOSE)
                 yield f"{self.source}: {self.at(key)}: this key is not implemented and has no effect.{near}"
+
+    def misspelling(self, key: str) -> str:
+        """` Is 'moed' meant?` for a missing key that another one is close to, here or where this section is missing."""
+        if not self.doc and self._within is not None:
+            section, key = self._within
+            return section.misspelling(key)
+        close = difflib.get_close_matches(key, [name for name in map(str, self.doc) if name != key], 1, _CLOSE)
+        return f" Is '{Section.at(self, close[0])}' meant?" if close else ""
 
     def _shown(self, key: str, value: object) -> str:
         """A value for a message, with its secrets hidden."""

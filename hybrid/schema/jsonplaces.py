@@ -35,12 +35,13 @@ class PlacedSection(Section):
 
     def section(self, key: str) -> Section:
         """The object at `key`, with positions."""
-        return PlacedSection(Section.section(self, key).doc, self.source, Section.at(self, key), self.places)
+        path = Section.at(self, key)
+        return PlacedSection(Section.section(self, key).doc, self.source, path, (self, key), self.places)
 
     def sections(self, key: str) -> Iterator[Section]:
         """The objects in the list at `key`, with positions."""
         for position, item in enumerate(Section.sections(self, key)):
-            yield PlacedSection(item.doc, self.source, Section.at(self, f"{key}[{position}]"), self.places)
+            yield PlacedSection(item.doc, self.source, Section.at(self, f"{key}[{position}]"), places=self.places)
 
 
 def parse_placed(text: str, path: str, fail: Fail) -> tuple[object, dict[str, int]]:

@@ -281,7 +281,7 @@ def test_a_table_without_a_time_column(parse: Parse) -> None:
         (lambda s, r, o: r["segmentsConfig"].update(timeColumnName="tss"),
          ["r.json: segmentsConfig.timeColumnName: 'tss'", "Did you mean 'ts'?", "Columns are: order_id, order_status"]),
         (lambda s, r, o: r["segmentsConfig"].update(timeColumnName="amount"), ["'amount' is a metric field", "(ts)"]),
-        (lambda s, r, o: o["segmentsConfig"].pop("timeColumnName"), ["o.json: segmentsConfig.timeColumnName: None"]),
+        (lambda s, r, o: o["segmentsConfig"].pop("timeColumnName"), ["o.json: segmentsConfig.timeColumnName: is miss"]),
         (lambda s, r, o: o["segmentsConfig"].update(schemaName="people"), ["schemaName: 'people'", "'orders'"]),
         (lambda s, r, o: o.update(tableName="people"), ["o.json: tableName: 'people' is not 'orders', as in r.json"]),
         (lambda s, r, o: o.update(tableName="orders_REALTIME"), ["o.json: tableName", "Write 'orders'"]),
@@ -346,7 +346,7 @@ def test_a_table_without_a_time_column(parse: Parse) -> None:
         (lambda s, r, o: r.update(upsertConfig={"mode": "FULL", "comparisonColumn": "labels"}), ["has no order"]),
         (lambda s, r, o: r.update(upsertConfig={"mode": "FULL", "deleteRecordColumn": "amount"}), ["BOOLEAN"]),
         (lambda s, r, o: (r.update(upsertConfig={"mode": "FULL"}), o.update(upsertConfig={"mode": "NONE"})),
-         ["o.json: upsertConfig.mode: differs from r.json"]),
+         ["o.json: upsertConfig.mode: 'NONE' here, and 'FULL' in r.json"]),
         (lambda s, r, o: (s.pop("primaryKeyColumns"), r.update(dedupConfig={"dedupEnabled": True})),
          ["r.json: dedupConfig.dedupEnabled: dedup needs a primary key"]),
         (lambda s, r, o: r.update(dedupConfig={"hashFunction": "NONE"}, upsertConfig={"mode": "FULL"}),
@@ -424,3 +424,51 @@ def test_what_is_off_is_no_error_and_no_warning(parse: Parse) -> None:
 
     spec = parse(change)
     assert spec.upsert is None and spec.warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (
+            lambda s, r, o: (r.update(upsertConfig={"mode": "FULL", "comparisonColumn": "amount"}),
+                             o.update(upsertConfig={"mode": "full"})),
+            "o.json: upsertConfig.comparisonColumn: missing here, and 'amount' in r.json: upsert holds over both",
+        ),
+        (
+            lambda s, r, o: (r.update(upsertConfig={"mode": "FULL"}), o.update(upsertConfig={"mode": "NONE"})),
+            "o.json: upsertConfig.mode: 'NONE' here, and 'FULL' in r.json",
+        ),
+        (
+            lambda s, r, o: o["segmentsConfig"].update(timeColumName=o["segmentsConfig"].pop("timeColumnName")),
+            "o.json: segmentsConfig.timeColumnName: is missing, and in r.json it is 'ts'. "
+            "Is 'segmentsConfig.timeColumName' meant?",
+        ),
+        (
+            lambda s, r, o: r["segmentsConfig"].pop("timeColumnName"),
+            "r.json: segmentsConfig.timeColumnName: is missing, and in o.json it is 'ts'.",
+        ),
+        (
+            lambda s, r, o: stream(r).update({"stream.kafka.topic.nam": stream(r).pop("stream.kafka.topic.name")}),
+            "streamConfigs.stream.kafka.topic.name: is missing. "
+            "Is 'tableIndexConfig.streamConfigs.stream.kafka.topic.nam' meant?",
+        ),
+    ],
+)  # fmt: skip
+def test_the_config_and_the_key_that_is_wrong_are_named(parse: Parse, change: Change, words: str) -> None:
+    with pytest.raises(SpecError) as error:
+        parse(change)
+    assert words in str(error.value)
+
+
+def test_json_columns_that_complex_types_leave_nothing_for_are_named(parse: Parse) -> None:
+    def change(schema: dict[str, Any], realtime: dict[str, Any], offline: dict[str, Any]) -> None:
+        schema["dimensionFieldSpecs"] += [{"name": name, "dataType": "JSON"} for name in ("device", "extra", "made")]
+        realtime["ingestionConfig"] = {
+            "complexTypeConfig": {"prefixesToRename": {"amount": "sent"}},
+            "transformConfigs": [{"columnName": "made", "transformFunction": "jsonFormat(other)"}],
+        }
+
+    assert parse(change).warnings == (
+        "r.json: ingestionConfig.complexTypeConfig: it flattens objects: JSON columns 'device', 'extra' are null where "
+        "a message has an object.",
+    )
