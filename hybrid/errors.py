@@ -207,6 +207,12 @@ def suggestion(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
     return f" Did you mean '{close[0]}'?" if close else ""
 
 
+def meant(name: str, given: Iterable[str], cutoff: float = 0.6) -> str:
+    """` Is 'evnts' meant?` when a given name is close to `name`, which is missing, else an empty string."""
+    close = difflib.get_close_matches(name, list(given), n=1, cutoff=cutoff)
+    return f" Is '{close[0]}' meant?" if close else ""
+
+
 def known_kinds() -> dict[str, type[HybridError]]:
     """The tree's classes by their `code`, for raising errors again that arrived over a wire."""
     kinds: dict[str, type[HybridError]] = {}

@@ -82,7 +82,8 @@ def plan(
             cli.say(f"{check['state']}: {check['sentence']}")
         place = str(output) if output is not None else report["id"]
         cli.say(f"Look at it:  hybrid query \"SET plan='{report['id']}'; SELECT ... FROM {report['table']}\"")
-        cli.say(f"Swap it in:  hybrid backfill run {place}")
+        if any(bucket["swap"] is not None for bucket in report["buckets"]):
+            cli.say(f"Swap it in:  hybrid backfill run {place}")
     return _FINDINGS if report["failed_checks"] else 0
 
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 
-from hybrid.errors import SpecError, suggestion
+from hybrid.errors import SpecError, meant
 
 _TOKEN = re.compile(
     r"""(?P<dollar>\\\$)
@@ -75,7 +75,7 @@ def _filler(variables: Mapping[str, str], source: str, path: str) -> Callable[[r
             return match["default"][1:-1]
         if name not in variables:
             hint = f"hybrid job run SPEC.yml --var {name}=VALUE; a dollar sign that is meant is written \\$."
-            raise SpecError.at(source, path, f"{match[0]} is not set.{suggestion(name, variables)}", hint=hint)
+            raise SpecError.at(source, path, f"{match[0]} is not set.{meant(name, variables)}", hint=hint)
         return variables[name]
 
     return value

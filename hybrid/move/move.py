@@ -209,7 +209,7 @@ def _stage_and_commit(
     half, token = table.layout.half(Half.OFFLINE), new_act_id("move")
     read = plan.rows + plan.late_rows
     with table.staging(act_id) as staging:
-        table.bench.progress.say(f"Merging {read} rows of '{table.name}' ({config.merge_type.value}).")
+        table.bench.progress.say(f"Merging {counted(read, 'row')} of '{table.name}' ({config.merge_type.value}).")
         result = _write(table, config, plan, to_move, staging)
         parts = task_splits_of(result.files, config.bucket_ms, config.max_records_per_segment)
         written = sum(part.rows for part in parts)

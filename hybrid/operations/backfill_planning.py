@@ -132,13 +132,18 @@ class BackfillPlanning:
         from hybrid.sql.row_sql import row_assignments, row_condition
 
         spec, change = self._table.spec, self._change
-        rows = (change.input is not None, change.sql is not None, change.from_rejected, change.from_kafka)
-        if (change.update is not None, change.delete, *rows).count(True) != 1:
-            raise UsageError(
-                "What is to be corrected? Give one of --update, --delete, --input, --sql, --from-rejected and "
-                "--from-kafka."
-            )
-        if any(rows) and change.where is not None:
+        rows = {
+            "--input": change.input is not None,
+            "--sql": change.sql is not None,
+            "--from-rejected": change.from_rejected,
+            "--from-kafka": change.from_kafka,
+        }
+        corrections = {"--update": change.update is not None, "--delete": change.delete, **rows}
+        given = [option for option, is_given in corrections.items() if is_given]
+        if len(given) != 1:
+            found = f"given are {' and '.join(given)}" if given else "none is given"
+            raise UsageError(f"What is to be corrected? Give one of {', '.join(corrections)}; {found}.")
+        if any(rows.values()) and change.where is not None:
             raise UsageError("--where goes with --update and --delete; the others bring the rows themselves.")
         if change.from_rejected and Half.REALTIME not in spec.halves:
             raise SpecError(f"Table '{spec.name}' has no REALTIME half, which alone rejects rows.")

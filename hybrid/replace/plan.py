@@ -138,7 +138,7 @@ def _going(
     """ConflictError when segments of the same times would exist beside the job's rows. It reads no rows."""
     covered = covered_names(spec, stretch, half.files, {target.name for target in targets})
     if not append:
-        refuse_overlap(targets, half.files, going=covered, step_ms=rounded_to(spec, half.offline.boundary))
+        refuse_overlap(spec, targets, half.files, going=covered, step_ms=rounded_to(spec, half.offline.boundary))
     return _Going((*replaced_names(targets, half.files), *covered), covered)
 
 

@@ -10,10 +10,11 @@ from hybrid.config.job_spec import JobSpec
 from hybrid.config.table_config import TableSpec
 from hybrid.errors import ConflictError, DataError, SpecError
 from hybrid.lake.log_entries import DataFile
+from hybrid.progress import counted
 from hybrid.replace.naming import segment_names
 from hybrid.replace.stage import StagedFile, StagedRows
 from hybrid.schema.rounding import rounded_down
-from hybrid.table.names import time_value, times_in_name, why_no_segment_name
+from hybrid.table.names import time_value, time_words, times_in_name, why_no_segment_name
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,11 @@ def replaced_names(targets: Sequence[Target], existing: Iterable[DataFile]) -> t
 
 
 def refuse_overlap(
-    targets: Sequence[Target], existing: Sequence[DataFile], going: Collection[str] = (), step_ms: int = 1
+    spec: TableSpec,
+    targets: Sequence[Target],
+    existing: Sequence[DataFile],
+    going: Collection[str] = (),
+    step_ms: int = 1,
 ) -> None:
     """ConflictError when a new segment's times overlap a remaining segment: a misspelt name would duplicate its rows.
 
@@ -76,8 +81,9 @@ def refuse_overlap(
         )
         if beside:
             raise ConflictError(
-                f"Segment '{target.name}' does not exist, and its times [{target.low}, {target.high}] overlap "
-                f"{len(beside)} segment{'s' * (len(beside) > 1)}, e.g. '{beside[0]}'. Nothing was changed.",
+                f"Segment '{target.name}' does not exist, and its times "
+                f"[{time_words(spec, target.low)}, {time_words(spec, target.high)}] "
+                f"overlap {counted(len(beside), 'segment')}, e.g. '{beside[0]}'. Nothing was changed.",
                 hint="To correct a segment, name it: hybrid job run SPEC.yml --var segmentName=... To add rows "
                 "beside them: --append",
             )

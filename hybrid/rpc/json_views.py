@@ -319,7 +319,7 @@ def erasure_readings(erasure_id: str, preview: ErasurePreview) -> Json:
     unknown = [name for reading in found if reading["matching"] is None for name in reading["by"]]
     sentence = f"{counted(matching, 'stored row')} in {counted(places, 'place')} match."
     if staged:
-        sentence += f" It cancels {', '.join(staged)}, which have staged such rows."
+        sentence += f" It cancels {', '.join(staged)}, which {'has' if len(staged) == 1 else 'have'} staged such rows."
     if copies:
         sentence += f" Dropped copies have such rows: {', '.join(copies)}."
     if unknown:

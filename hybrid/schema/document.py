@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from hybrid.errors import SpecError, suggestion
+from hybrid.errors import SpecError, meant, suggestion
 from hybrid.schema.secrets import HIDDEN, value_without_secrets
 
 _HALVES = ("REALTIME", "OFFLINE", "realtime", "offline")
@@ -124,8 +123,7 @@ class Section:
         if not self.doc and self._within is not None:
             section, key = self._within
             return section.misspelling(key)
-        close = difflib.get_close_matches(key, [name for name in map(str, self.doc) if name != key], 1, _CLOSE)
-        return f" Is '{Section.at(self, close[0])}' meant?" if close else ""
+        return meant(key, [name for name in map(str, self.doc) if name != key], _CLOSE)
 
     def _shown(self, key: str, value: object) -> str:
         """A value for a message, with its secrets hidden."""

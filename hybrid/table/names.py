@@ -19,6 +19,7 @@ from itertools import pairwise
 
 from hybrid.config.table_config import GROUPS_PER_TOPIC, StreamConfig, TableSpec
 from hybrid.errors import DataError
+from hybrid.runtime.json_values import utc
 from hybrid.table.columns import SEGMENT
 
 _REALTIME = re.compile(r".+__(?:replay)?([0-9]{1,9})__[0-9]+__[^_]+", re.ASCII)
@@ -91,6 +92,12 @@ def time_value(spec: TableSpec, time_ms: int | None) -> object:
     """A time in the format of the time column, as names of segments have it."""
     form = spec.time_field.time_format if spec.time_field else None
     return time_ms if time_ms is None or form is None else form.from_millis(time_ms)
+
+
+def time_words(spec: TableSpec, time_ms: int) -> str:
+    """A time for messages: as its column has it, and of a TIMESTAMP as UTC ISO 8601."""
+    value = time_value(spec, time_ms)
+    return utc(time_ms) if isinstance(value, datetime) else str(value)
 
 
 def exact_time(spec: TableSpec, time_ms: int | None, stored: object) -> object:

@@ -56,7 +56,7 @@ def test_an_unset_variable_counts_only_where_it_is_used(tmp_path: Path) -> None:
     with pytest.raises(SpecError) as caught:
         load(tmp_path, RECIPE, segmentname="s")
     message = str(caught.value)
-    assert "segmentNameGeneratorSpec.configs.segment.name: ${segmentName} is not set. Did you mean" in message
+    assert "segmentNameGeneratorSpec.configs.segment.name: ${segmentName} is not set. Is '" in message
     assert str(caught.value.hint).startswith("hybrid job run SPEC.yml --var segmentName=VALUE")
     in_folder = RECIPE.replace("'/data'", "'${folder}'")
     assert load(tmp_path, in_folder, input_dir="x", segmentName="s").input_dir == tmp_path / "x"

@@ -441,7 +441,7 @@ def test_what_is_off_is_no_error_and_no_warning(parse: Parse) -> None:
         (
             lambda s, r, o: o["segmentsConfig"].update(timeColumName=o["segmentsConfig"].pop("timeColumnName")),
             "o.json: segmentsConfig.timeColumnName: is missing, and in r.json it is 'ts'. "
-            "Is 'segmentsConfig.timeColumName' meant?",
+            "Is 'timeColumName' meant?",
         ),
         (
             lambda s, r, o: r["segmentsConfig"].pop("timeColumnName"),
@@ -450,7 +450,7 @@ def test_what_is_off_is_no_error_and_no_warning(parse: Parse) -> None:
         (
             lambda s, r, o: stream(r).update({"stream.kafka.topic.nam": stream(r).pop("stream.kafka.topic.name")}),
             "streamConfigs.stream.kafka.topic.name: is missing. "
-            "Is 'tableIndexConfig.streamConfigs.stream.kafka.topic.nam' meant?",
+            "Is 'stream.kafka.topic.nam' meant?",
         ),
     ],
 )  # fmt: skip

@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from hybrid.errors import SpecError, UsageError, suggestion
+from hybrid.errors import SpecError, UsageError, meant, suggestion
 from hybrid.flow.declared.inference import InferredColumns
 from hybrid.flow.declared.model import Declaration
 from hybrid.flow.declared.options import DeclaredFileSource
@@ -103,7 +103,7 @@ def variable(name: str, default: str | None, spelling: str) -> str:
     if value is None:
         value = default
     if value is None:
-        near = suggestion(name, session.variables)
+        near = meant(name, session.variables)
         message = f"{session.declaration.source}: {spelling}('{name}'): no --var of that name was given.{near}"
         raise SpecError(message, hint=f"hybrid flow run FILE --var {name}=VALUE")
     return value

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hybrid.errors import SpecError, suggestion
+from hybrid.errors import SpecError, meant
 from hybrid.flow.declared.model import Flow, FlowTable
 from hybrid.flow.declared.options import DeclaredFileSource, parse_source
 from hybrid.flow.declared.session import FlowSession
@@ -59,7 +59,7 @@ def _filled(text: str, session: FlowSession) -> str:
 def _value(name: str, session: FlowSession) -> str:
     value = session.variable(name)
     if value is None:
-        near = suggestion(name, session.variables)
+        near = meant(name, session.variables)
         message = f"{session.declaration.source}: ${{{name}}}: no --var of that name was given.{near}"
         raise SpecError(message, hint=f"hybrid flow run FILE --var {name}=VALUE")
     return value

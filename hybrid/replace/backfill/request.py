@@ -13,6 +13,7 @@ from hybrid.errors import SpecError, UsageError
 from hybrid.files.inputs import InputFile
 from hybrid.formats.csv_format import CsvFormat
 from hybrid.lake.refetched_rows import RefetchedRows
+from hybrid.runtime.json_values import utc
 from hybrid.table.boundary import Boundary
 from hybrid.table.buckets import bucket_of
 from hybrid.table.correction_window import CorrectionWindow, refuse_divided, rounded_to
@@ -65,7 +66,7 @@ def window_of(spec: TableSpec, boundary: Boundary, start: int | None, end: int |
         return None
     assert start is not None and end is not None, "the whole table is `whole_window`"
     if start >= end:
-        raise UsageError(f"--from {start} does not lie before --to {end} (epoch milliseconds).")
+        raise UsageError(f"--from {utc(start)} does not lie before --to {utc(end)}.")
     step_ms = rounded_to(spec, boundary)
     refuse_divided(spec, step_ms, "--from, --to", start, end)
     window = CorrectionWindow(start, end, lcm(spec.move.bucket_ms if spec.move else _DAY_MS, step_ms))

@@ -31,7 +31,7 @@ from hybrid.replace.plan import stage_markers
 from hybrid.replace.stage import StagedRows
 from hybrid.replace.stale_rows import compared, ignored_warnings
 from hybrid.table import columns
-from hybrid.table.names import exact_time, offline_segment, time_text, time_value
+from hybrid.table.names import exact_time, offline_segment, time_words
 from hybrid.table.plans import Counts
 from hybrid.table.upsert_order import REPLACEMENT_CONNECTOR, first_wins, replacement_topic
 
@@ -252,9 +252,8 @@ def _refuse_outside(base: Base, request: Request, staged: StagedRows) -> None:
     row = first.select(columns.OFFSET, columns.TIME).first()
     if row is not None:
         place = place_in_files(request.files, request.csv_format, row[0])
-        time = time_text(time_value(base.spec, row[1]))
         raise DataError(
-            f"{place}: its time {time} is outside of --from and --to. Nothing was changed.",
+            f"{place}: its time {time_words(base.spec, row[1])} is outside of --from and --to. Nothing was changed.",
             hint="Widen the window, or leave the row out.",
         )
 

@@ -81,7 +81,7 @@ def test_variables(flow_home):
         f"--var roots: {session.declaration.source} does not use it. Did you mean 'root'?"
     ]
     for text, name in ((OURS, "f.py"), (LAKEFLOW.format(lake="dlt", imported="import dlt"), "f.py"), (SQL, "f.sql")):
-        with pytest.raises(SpecError, match=r"no --var of that name was given\. Did you mean 'rot'"):
+        with pytest.raises(SpecError, match=r"no --var of that name was given\. Is 'rot' meant"):
             flow_home.load(text, name, rot="/data")
     assert flow_home.load("from hybrid import flows\nassert flows.conf('a', 'b') == 'b'\n" + OURS, root="x")
 
