@@ -187,7 +187,14 @@ def _comparable(one: object, other: object) -> _Pair:
         return one, to_boolean(other) if _is_truth(other) else exact(other)
     if isinstance(other, bool) and _is_text(one):
         return to_boolean(one) if _is_truth(one) else exact(one), other
-    return together(exact(one), exact(other))
+    return together(_compared(one, other), _compared(other, one))
+
+
+def _compared(value: object, other: object) -> Number:
+    try:
+        return exact(value)
+    except ValueError as error:
+        raise ValueError(f"{shown(value)}, which is compared with {shown(other)}, is not a number") from error
 
 
 def together(first: Number, second: Number) -> tuple[Number, Number]:

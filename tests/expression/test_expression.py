@@ -247,7 +247,7 @@ def accepts(name: str, count: int) -> bool:
     [
         ("s + 1", '"Hello" is not a number'), ("o * 2", "is not a number"),
         ("a AND yes", "7 is neither true nor false"),
-        ("NOT s", '"Hello" is neither true nor false'), ("s > 5", '"Hello" is not a number'),
+        ("NOT s", '"Hello" is neither true nor false'), ("s > 5", '"Hello", which is compared with 5, is not a number'),
         ("o < o", "is not a number"),
         ("toEpochDays('soon')", '"soon" is not a whole number'), ("intDiv(a, 0)", "it divides by zero"),
         ("toEpochDays(1 / 0)", "Infinity is not a whole number"), ("md5(s)", "toUtf8(text)"),

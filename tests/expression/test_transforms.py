@@ -148,7 +148,7 @@ def test_a_filter_sees_what_transforms_made_but_not_what_conversion_makes() -> N
 
 def test_a_failing_filter_rejects_the_row_or_keeps_it() -> None:
     assert reason(decode(spec(where="name > 5"), name="Ada")) == (
-        "The filter 'name > 5' failed: \"Ada\" is not a number."
+        "The filter 'name > 5' failed: \"Ada\", which is compared with 5, is not a number."
     )
     assert row(decode(spec(where="name > 5", lenient=True), name="Ada"))["name"] == "Ada"
 
