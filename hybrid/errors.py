@@ -49,12 +49,17 @@ class HybridError(Exception):
         super().__init__(_SUGGESTED.sub(r"\1", message))  # a sentence that ends in a suggestion is complete
         self.hint = hint
         self.others: tuple[HybridError, ...] = ()
+        self._note()
 
     def carry(self, others: Iterable[HybridError]) -> HybridError:
         """Takes up further errors, which Python's tracebacks show below this one."""
         self.others = tuple(others)
-        self.__notes__ = [str(other) for other in self.others]
+        self._note()
         return self
+
+    def _note(self) -> None:
+        """Give Python's tracebacks, also those of notebooks, what they show below the message."""
+        self.__notes__ = [*([f"hint: {self.hint}"] if self.hint else []), *map(str, self.others)]
 
     def all(self) -> list[HybridError]:
         """This error and the others, in the order of the document."""

@@ -166,7 +166,7 @@ def test_what_is_gathered_and_what_is_not() -> None:
         raise UsageError("not this")
     with pytest.raises(SpecError, match="one") as raised:
         errors.raise_all()
-    assert raised.value.__notes__ == ["two", "three"]
+    assert raised.value.__notes__ == ["hint: do it", "two", "three"]
 
 
 def test_the_list_crosses_to_a_client_and_back() -> None:
