@@ -26,6 +26,7 @@ class NoteWriter:
         self._sample = sample
         self._document, self._types = ("schema", {}) if ddl_types is None else ("statement", ddl_types)
         self.notes: list[str] = [f"Read {sample.counted} of {sample.source}."]
+        self._unread()
         self._malformed()
         self._envelopes()
 
@@ -33,16 +34,24 @@ class NoteWriter:
         """Adds a note, in which text of the sample is UTF-8."""
         self.notes.append(note.encode("utf-8", "replace").decode())
 
+    def _unread(self) -> None:
+        unread = self._sample.unread
+        if unread is not None:
+            self.add(
+                f"The sample ended early, at its limit of {unread.limit}. Not read: {_first(unread.ranges)}. Columns "
+                "that only these messages have are missing: try again, or with a smaller --sample."
+            )
+
     def _malformed(self) -> None:
         malformed = self._sample.malformed
         if malformed:
-            shown = "; ".join(f"{record.place}: {record.reason}" for record in malformed[:_SHOWN])
-            more = f"; and {len(malformed) - _SHOWN:,} more" if len(malformed) > _SHOWN else ""
-            what = "message is" if len(malformed) == 1 else "messages are"
+            shown = _first([f"{record.place}: {record.reason}" for record in malformed])
             if self._sample.half is Half.OFFLINE:
-                self.add(f"The file cannot be read on from here, and a job stops there: {shown}")
+                self.add(f"The file cannot be read from here on, and a job stops there: {shown}")
+            elif len(malformed) == 1:
+                self.add(f"1 message is no record and becomes a rejected row: {shown}")
             else:
-                self.add(f"{len(malformed):,} {what} no record and become rejected rows: {shown}{more}")
+                self.add(f"{len(malformed):,} messages are no records and become rejected rows: {shown}")
 
     def _envelopes(self) -> None:
         if all(record.values.keys() >= _DEBEZIUM for record in self._sample.records):
@@ -157,6 +166,12 @@ class NoteWriter:
             shown = "; ".join(f"{record.place}: {record.reason}" for record in records[:_SHOWN])
             stops = " A job stops at the first of them." if self._sample.half is Half.OFFLINE else ""
             self.add(f"{len(records):,} of the {len(self._sample.records):,} records would be rejected: {shown}{stops}")
+
+
+def _first(texts: Sequence[str]) -> str:
+    """The first texts, and how many more there are."""
+    more = [f"and {len(texts) - _SHOWN:,} more"] if len(texts) > _SHOWN else []
+    return "; ".join([*texts[:_SHOWN], *more])
 
 
 def _may_be_key(column: PlannedColumn, sample: ColumnSample) -> bool:
