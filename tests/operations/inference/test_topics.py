@@ -93,8 +93,20 @@ def test_what_took_too_long_to_read_is_named(hy: Hybrid, hold: Any) -> None:
 def test_conflicts_name_their_message(hy: Hybrid, hold: Any) -> None:
     hold(*encoded({**RIDE, "fare": 1.5}, {**RIDE, "fare": "free"}, {**RIDE, "fare": 2.5}))
     found = hy.infer_table("rides", kafka=BROKERS)
-    assert "'fare' holds a number with a fraction in 2 and a text in 1 records." in " ".join(found.notes)
+    assert "'fare' holds a number with a fraction in 2 records and a text in 1." in " ".join(found.notes)
     assert 'A text is "free" at partition 0, offset 1.' in " ".join(found.notes)
+
+
+def test_a_message_whose_time_is_none_is_named_and_becomes_a_rejected_row(hy: Hybrid, hold: Any) -> None:
+    hold(*encoded(*[{"id": 1, "at": "2025-11-24T10:00:00Z"}] * 30, {"id": 2, "at": "yesterday"}))
+    words = "'at': 30 of 31 values are ISO 8601; \"yesterday\" at partition 0, offset 30 is not."
+    with pytest.raises(DataError) as error:
+        hy.infer_table("rides", kafka=BROKERS)
+    assert str(error.value) == f"No column of topic 'rides' has a time in every record. {words}"
+    assert "--time at takes it, and messages without a time become rejected rows" in str(error.value.hint)
+    found = hy.infer_table("rides", kafka=BROKERS, time_column="at")
+    assert f"{words} Such messages become rejected rows." in found.notes
+    assert (found.time_column, found.rejected) == ("at", 1)
 
 
 def test_a_statement_with_the_topic(hy: Hybrid, hold: Any) -> None:
