@@ -46,8 +46,8 @@ _BEST_NAMES = frozenset({"ts", "timestamp", "time", "datetime", "eventtime", "ev
 _NAMED = re.compile(r"(?:^|[_.\s-])(?:ts|dt|day|at|when)(?:$|[_.\s-])|time|date|stamp|created", re.IGNORECASE)
 _CAMEL = re.compile(r"[a-z](?:At|Ts|Day)$")
 _LATER = re.compile(r"updated|modified|deleted|expir|valid|until|_to$", re.IGNORECASE)
-
-
+# A form that fits none of about so many values is not tried on the others: most forms fit none at all.
+_PROBED = 20
 _NUMBERS = frozenset({DataType.INT, DataType.LONG})
 
 
@@ -199,22 +199,26 @@ def _is_date_or_text(value: object) -> bool:
 
 
 def _tried(column: ColumnSample, form: TimeNotation, misfits_max: int) -> TimeChoice | None:
-    """A column read by a form; None when more than `misfits_max` values, or all, do not fit it."""
+    """A column read by a form; None when more than `misfits_max` values do not fit it.
+
+    Also None when no value of a probe, spread over the sample, fits it.
+    """
     try:
         time_format = TimeFormat.parse(form.format, "", "format", form.data_type)
     except SpecError:
         return None
+    probe = column.values[:: max(1, len(column.values) // _PROBED)]
+    if all(_time_ms(time_format, form, value.raw) is None for value in probe):
+        return None
     times_ms, misfits = list[int](), list[SampledValue]()
     for value in column.values:
-        time_ms = _read(time_format, form.data_type, value.raw) if form.matches(value.raw) else None
-        if time_ms is None or not _is_within(time_ms, form.years_ms):
-            misfits.append(value)
-            if len(misfits) > misfits_max:
-                return None
-        else:
+        time_ms = _time_ms(time_format, form, value.raw)
+        if time_ms is not None:
             times_ms.append(time_ms)
-    if not times_ms:
-        return None
+        elif len(misfits) < misfits_max:
+            misfits.append(value)
+        else:
+            return None
     return TimeChoice(
         column.field,
         form.data_type,
@@ -240,5 +244,10 @@ def _read(time_format: TimeFormat, data_type: DataType, value: object) -> int | 
         return None
 
 
-def _is_within(time_ms: int, years_ms: tuple[int, int] | None) -> bool:
-    return years_ms is None or years_ms[0] <= time_ms < years_ms[1]
+def _time_ms(time_format: TimeFormat, form: TimeNotation, value: object) -> int | None:
+    """The time of a value that is written by a form; None for other values, also where the decoder reads them."""
+    time_ms = _read(time_format, form.data_type, value) if form.matches(value) else None
+    if time_ms is None or form.years_ms is None:
+        return time_ms
+    first_ms, end_ms = form.years_ms
+    return time_ms if first_ms <= time_ms < end_ms else None
