@@ -33,7 +33,7 @@ from hybrid.errors import (
     UsageError,
 )
 from hybrid.home.accounts import Accounts, Right
-from hybrid.kafka.sampling import SampledMessage
+from hybrid.kafka.sampling import MessageSample, SampledMessage
 from hybrid.operations.erasure import Erasure
 from hybrid.operations.inference import topic_sample
 from hybrid.rpc import remote_values
@@ -225,7 +225,7 @@ def test_a_table_is_created_changed_dropped_and_restored(
 def test_documents_are_inferred(both: tuple[Hybrid, Hybrid], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     message = SampledMessage(TopicPartition("rides", 0), 3, b'{"id": 1, "ts": 1764045855732, "tags": ["a"]}')
     monkeypatch.setattr(topic_sample, "view_stream", lambda stream: seen("rides", "id", {0: 3}, {0: 4}))
-    monkeypatch.setattr(topic_sample, "sample_messages", lambda *_: [message])
+    monkeypatch.setattr(topic_sample, "sample_messages", lambda *_: MessageSample([message]))
     (tmp_path / "rides.json").write_bytes(message.value or b"")
     for source, options in (("rides", {"kafka": "127.0.0.1:9", "key": ["id"]}), (tmp_path / "rides.json", {})):
         local, remote = (hy.infer_table(source, ddl=True, **options) for hy in both)

@@ -249,8 +249,10 @@ def _conflict(column: ColumnSample, first: dict[ValueKind, SampledValue], chosen
         counts[kind_of(value.meant)] += 1
     ordered = sorted(counts, key=lambda kind: -counts[kind])
     rare, example = ordered[-1], first[ordered[-1]]
-    parts = " and ".join(f"{kind} in {counts[kind]:,}" for kind in ordered)
-    return f"holds {parts} records. {rare[0].upper()}{rare[1:]} is {shown(example.raw)} at {example.place}."
+    records = "record" if counts[ordered[0]] == 1 else "records"
+    most, *others = [f"{kind} in {counts[kind]:,}" for kind in ordered]
+    parts = " and ".join([f"{most} {records}", *others])
+    return f"holds {parts}. {rare[0].upper()}{rare[1:]} is {shown(example.raw)} at {example.place}."
 
 
 def _too_large(first: dict[ValueKind, SampledValue], chosen: DataType) -> str | None:

@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +13,10 @@ from hybrid.config.ddl import parse_ddl
 from hybrid.config.schema_json import COLUMNS_MAX
 from hybrid.config.table_config import Half, TableSpec
 from hybrid.config.table_json import parse_table
-from hybrid.errors import DataError, UsageError, suggestion
+from hybrid.errors import DataError, UsageError
 from hybrid.formats.csv_format import CsvFormat, multi_value_columns, text_columns
 from hybrid.operations.inference import inferred_ddl as ddl
-from hybrid.operations.inference.column_sample import ColumnSample, TypeChoice, choose_type, columns_of
+from hybrid.operations.inference.column_sample import ColumnSample, choose_type, columns_of
 from hybrid.operations.inference.file_sample import SUFFIXES, file_format, read_file
 from hybrid.operations.inference.infer_options import InferOptions, table_name
 from hybrid.operations.inference.inference_notes import NoteWriter
@@ -26,11 +25,13 @@ from hybrid.operations.inference.inferred_documents import (
     TablePlan,
     config_document,
     job_text,
+    named_column,
     schema_document,
 )
 from hybrid.operations.inference.inferred_table import InferredColumn, InferredTable
 from hybrid.operations.inference.record_sample import MalformedRecord, RecordSample
-from hybrid.operations.inference.time_column import TimeChoice, find_time
+from hybrid.operations.inference.time_column import TimeChoice
+from hybrid.operations.inference.time_selection import choose_time_column, times_of
 from hybrid.operations.inference.topic_sample import read_topic, stream_configs
 from hybrid.query.connection import identifier
 from hybrid.records.decode import Decoder
@@ -134,7 +135,7 @@ def _planned(
         )
     choices = {column.field: choose_type(column, sample.declared.get(column.field)) for column in fields}
     names = _names([column.field for column in fields], {name for name, choice in choices.items() if choice})
-    times = _times(fields, choices, names, options)
+    times = times_of(fields, choices, names, options)
     planned = [
         PlannedColumn(names[column.field], column.field, choice, times.get(column.field), _seen(column))
         for column in fields
@@ -142,7 +143,7 @@ def _planned(
     ]
     if not planned:
         raise DataError(f"Nothing can be inferred from {sample.source}: no type stores a value of its fields.")
-    time = _time_column(planned, sample, options, notes)
+    time = choose_time_column(planned, {column.field: column for column in fields}, sample, options, notes)
     key = _key(planned, options)
     plan = TablePlan(options.name or table_name(source_name), planned, time, key, options.bucket)
     notes.columns(fields, choices, names, times)
@@ -192,74 +193,9 @@ def _safe_name(field: str) -> str:
     return name[:_NAME_MAX] or "column"
 
 
-def _times(
-    fields: Sequence[ColumnSample],
-    choices: Mapping[str, TypeChoice | None],
-    names: Mapping[str, str],
-    options: InferOptions,
-) -> dict[str, TimeChoice]:
-    """How fields hold times, by field."""
-    found: dict[str, TimeChoice] = {}
-    for column in fields:
-        choice = choices[column.field]
-        is_meant = options.time_column in {column.field, names.get(column.field)}
-        time = find_time(column, choice, is_meant=is_meant) if choice is not None else None
-        if time is not None:
-            found[column.field] = time
-    return found
-
-
-def _time_column(
-    planned: Sequence[PlannedColumn], sample: RecordSample, options: InferOptions, notes: NoteWriter
-) -> PlannedColumn | None:
-    """The table's time column. UsageError or DataError where there is none and nobody says that there is none."""
-    if options.without_time:
-        return None
-    candidates = [column for column in planned if column.time is not None]
-    if options.time_column is not None:
-        named = _named(planned, options.time_column, "--time")
-        if named.time is None:
-            raise UsageError(
-                f"'{named.name}' is {named.type_name}, and not all of its values are times of one format.",
-                hint="Times are epoch seconds to nanoseconds of the years 1975 to 2199, ISO 8601, or dates. "
-                "hybrid table init SOURCE --no-time makes a table without a time column.",
-            )
-        return named
-    plain = [(column.time.rank, column) for column in candidates if column.time is not None and column.time.nulls == 0]
-    if plain:
-        _, best = min(plain, key=itemgetter(0))
-        notes.other_times(best, [column for column in candidates if column is not best])
-        return best
-    if candidates:
-        nulls = ", ".join(f"'{column.name}' (null in {column.time.nulls:,})" for column in candidates if column.time)
-        raise DataError(
-            f"No column of {sample.source} has a time in every record: {nulls}.",
-            hint=f"hybrid table init SOURCE --time {candidates[0].name} takes it, and records without a time "
-            "become rejected rows; --no-time makes a table without a time column.",
-        )
-    names = ", ".join(column.name for column in planned[:20])
-    raise DataError(
-        f"No column of {sample.source} looks like a time. Columns are: {names}.",
-        hint="hybrid table init SOURCE --time COLUMN names one whose values are times; --no-time makes a "
-        "table without, which moves by offsets.",
-    )
-
-
-def _named(planned: Sequence[PlannedColumn], name: str, option: str) -> PlannedColumn:
-    """The column of a name, or of a field's. UsageError for an unknown one."""
-    found = next((column for column in planned if name in {column.name, column.field}), None)
-    if found is None:
-        names = [column.name for column in planned]
-        raise UsageError(
-            f"{option}: the sample has no column '{name}'.{suggestion(name, names)} Columns are: "
-            f"{', '.join(names[:50])}."
-        )
-    return found
-
-
 def _key(planned: Sequence[PlannedColumn], options: InferOptions) -> list[str]:
     names = [options.key] if isinstance(options.key, str) else options.key
-    columns = [_named(planned, name, "--key") for name in names]
+    columns = [named_column(planned, name, "--key") for name in names]
     for column in columns:
         if column.choice.is_list or column.choice.data_type in _NO_KEY:
             raise UsageError(f"--key: '{column.name}' is {column.type_name}, which cannot be part of a primary key.")

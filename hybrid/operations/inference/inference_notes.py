@@ -9,6 +9,7 @@ from hybrid.config.table_config import Half
 from hybrid.operations.inference.column_sample import ColumnSample, TypeChoice, ValueKind, kind_of, type_in_texts
 from hybrid.operations.inference.inferred_documents import PlannedColumn, TablePlan
 from hybrid.operations.inference.record_sample import MalformedRecord, RecordSample
+from hybrid.operations.inference.time_column import TimeChoice
 from hybrid.schema.types import DataType
 
 _SHOWN = 3
@@ -26,6 +27,7 @@ class NoteWriter:
         self._sample = sample
         self._document, self._types = ("schema", {}) if ddl_types is None else ("statement", ddl_types)
         self.notes: list[str] = [f"Read {sample.counted} of {sample.source}."]
+        self._unread()
         self._malformed()
         self._envelopes()
 
@@ -33,16 +35,24 @@ class NoteWriter:
         """Adds a note, in which text of the sample is UTF-8."""
         self.notes.append(note.encode("utf-8", "replace").decode())
 
+    def _unread(self) -> None:
+        unread = self._sample.unread
+        if unread is not None:
+            self.add(
+                f"The sample ended early, at its limit of {unread.limit}. Not read: {_first(unread.ranges)}. Columns "
+                "that only these messages have are missing: try again, or with a smaller --sample."
+            )
+
     def _malformed(self) -> None:
         malformed = self._sample.malformed
         if malformed:
-            shown = "; ".join(f"{record.place}: {record.reason}" for record in malformed[:_SHOWN])
-            more = f"; and {len(malformed) - _SHOWN:,} more" if len(malformed) > _SHOWN else ""
-            what = "message is" if len(malformed) == 1 else "messages are"
+            shown = _first([f"{record.place}: {record.reason}" for record in malformed])
             if self._sample.half is Half.OFFLINE:
-                self.add(f"The file cannot be read on from here, and a job stops there: {shown}")
+                self.add(f"The file cannot be read from here on, and a job stops there: {shown}")
+            elif len(malformed) == 1:
+                self.add(f"1 message is no record and becomes a rejected row: {shown}")
             else:
-                self.add(f"{len(malformed):,} {what} no record and become rejected rows: {shown}{more}")
+                self.add(f"{len(malformed):,} messages are no records and become rejected rows: {shown}")
 
     def _envelopes(self) -> None:
         if all(record.values.keys() >= _DEBEZIUM for record in self._sample.records):
@@ -67,11 +77,13 @@ class NoteWriter:
                 self.add(f"'{column.field}' is left out: no transform can read a field of this name.")
             elif name != column.field:
                 self.add(f"'{column.field}' fills column '{name}': names of columns cannot have all characters.")
-            if choice is not None and choice.note is not None:
+            if choice is None or column.field in times:  # a time has another type
+                continue
+            if choice.note is not None:
                 self.add(f"'{column.field}' {choice.note}")
-            if choice is not None and choice.data_type is DataType.STRING:
+            if choice.data_type is DataType.STRING:
                 self._numbers_in_text(column)
-                if name is not None and column.field not in times:
+                if name is not None:
                     self._all_in_text(column)
 
     def _all_in_text(self, column: ColumnSample) -> None:
@@ -104,6 +116,13 @@ class NoteWriter:
             names = ", ".join(f"'{column.name}'" for column in others)
             self.add(f"The time column is '{best.name}'. Times are also in {names}: --time chooses another.")
 
+    def likelier_time(self, best: PlannedColumn, likelier: PlannedColumn, time: TimeChoice) -> None:
+        """A note on a column that would be the time column, were all of its values times."""
+        self.add(
+            f"'{likelier.name}' is a likelier time column than '{best.name}', and not all of its values are times: "
+            f"--time {likelier.name} takes it. {time.misfit_sentence(likelier.name)}"
+        )
+
     def times(self, plan: TablePlan, *, writes_bucket: bool) -> None:
         """Notes on the time column and on its bucket, where the documents have one."""
         if plan.time is None or plan.time.time is None:
@@ -114,13 +133,23 @@ class NoteWriter:
             pattern = time.format.partition("SIMPLE_DATE_FORMAT:")[2]
             self.add(f"The times of '{plan.time.name}' fit the pattern {pattern} and also {time.other}: check it.")
         if time.nulls:
-            self.add(f"'{plan.time.name}' is null in {time.nulls:,} records: a row without a time is rejected.")
+            self.add(f"'{plan.time.name}' is null in {_records(time.nulls)}: a row without a time is rejected.")
+        if time.misfits:
+            self.add(f"{time.misfit_sentence(plan.time.name)} {self._of_misfits(time)}")
         if plan.bucket is None and writes_bucket:
             hours = (time.last_ms - time.first_ms) / 3_600_000
             span = f"{hours / 24:,.1f} days" if hours >= 48 else f"{hours:,.1f} hours"
             self.add(
                 f"Buckets are {plan.bucket_period} long, as the sample spans {span}: --bucket sets another length."
             )
+
+    def _of_misfits(self, time: TimeChoice) -> str:
+        """What becomes of values that are no times."""
+        if not time.are_unreadable:
+            return "Values that the decoder can read as times all the same become rows of these times."
+        if self._sample.half is Half.OFFLINE:
+            return "A job stops at such a record."
+        return "Such messages become rejected rows."
 
     def keys(self, plan: TablePlan, fields: Sequence[ColumnSample]) -> None:
         """A note on columns that could be a primary key, or on the key's values in the sample."""
@@ -129,7 +158,8 @@ class NoteWriter:
             for column in plan.columns:
                 nulls = by_field[column.field].nulls
                 if column.name in plan.key and nulls:
-                    self.add(f"'{column.name}' of the key is null in {nulls:,} records, which are rejected.")
+                    which = "which is rejected" if nulls == 1 else "which are rejected"
+                    self.add(f"'{column.name}' of the key is null in {_records(nulls)}, {which}.")
             return
         unique = [column.name for column in plan.columns if _may_be_key(column, by_field[column.field])]
         unique.sort(key=lambda name: _KEY_NAME.search(name) is None)
@@ -157,6 +187,17 @@ class NoteWriter:
             shown = "; ".join(f"{record.place}: {record.reason}" for record in records[:_SHOWN])
             stops = " A job stops at the first of them." if self._sample.half is Half.OFFLINE else ""
             self.add(f"{len(records):,} of the {len(self._sample.records):,} records would be rejected: {shown}{stops}")
+
+
+def _first(texts: Sequence[str]) -> str:
+    """The first texts, and how many more there are."""
+    more = [f"and {len(texts) - _SHOWN:,} more"] if len(texts) > _SHOWN else []
+    return "; ".join([*texts[:_SHOWN], *more])
+
+
+def _records(count: int) -> str:
+    """`1 record`, `1,200 records`."""
+    return f"{count:,} record{'' if count == 1 else 's'}"
 
 
 def _may_be_key(column: PlannedColumn, sample: ColumnSample) -> bool:

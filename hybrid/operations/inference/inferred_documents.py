@@ -14,6 +14,7 @@ from typing import Any
 from hybrid.config.table_config import ARRIVED
 from hybrid.config.task_schedules import MOVE_HOURLY
 from hybrid.config.upsert_json import MOVE_TASK
+from hybrid.errors import UsageError, suggestion
 from hybrid.operations.inference.column_sample import TypeChoice
 from hybrid.operations.inference.time_column import TimeChoice, bucket_of
 from hybrid.query.connection import identifier
@@ -41,6 +42,18 @@ class PlannedColumn:
     def type_name(self) -> str:
         """The type as users see it: `STRING`, or `STRING[]` for several values."""
         return f"{self.data_type}{'[]' if self.choice.is_list else ''}"
+
+
+def named_column(columns: Sequence[PlannedColumn], name: str, option: str) -> PlannedColumn:
+    """The column of a name, or of a field's. UsageError for an unknown one."""
+    found = next((column for column in columns if name in {column.name, column.field}), None)
+    if found is None:
+        names = [column.name for column in columns]
+        raise UsageError(
+            f"{option}: the sample has no column '{name}'.{suggestion(name, names)} Columns are: "
+            f"{', '.join(names[:50])}."
+        )
+    return found
 
 
 @dataclass(frozen=True)

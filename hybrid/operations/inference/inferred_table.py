@@ -109,7 +109,8 @@ def sentence_of(document: Mapping[str, Any]) -> str:
     columns += len(document["documents"]["schema"].get("dateTimeFieldSpecs", ()))
     malformed = f", {document['malformed']:,} malformed" if document["malformed"] else ""
     records = f"{count:,} record{'' if count == 1 else 's'}{malformed}"
-    return f"Table '{document['table']}': {columns} columns, inferred from {records} of {document['source']}."
+    counted = f"{columns} column{'' if columns == 1 else 's'}"
+    return f"Table '{document['table']}': {counted}, inferred from {records} of {document['source']}."
 
 
 def write_inferred(document: Mapping[str, Any], folder: Path) -> list[Path]:

@@ -31,13 +31,20 @@ class DeclaredType(NamedTuple):
     is_list: bool = False
 
 
+class UnreadPart(NamedTuple):
+    """What a sample lacks because it reached `limit` (`20 s`), as ranges: `partition 0, offset 12 to 99`."""
+
+    limit: str
+    ranges: Sequence[str]
+
+
 @dataclass(frozen=True)
 class RecordSample:
     """A sample. `source` names the topic or file in messages, `half` is the half whose config reads its records.
 
     `available` is the number of messages that there are (None: not known). `declared` are the types that the file
     gives its columns. `csv` are the configs of Pinot's CSV reader, None for other formats. `is_array`: the file is one
-    JSON array.
+    JSON array. `unread` is set when the reading ended early.
     """
 
     source: str
@@ -49,6 +56,7 @@ class RecordSample:
     declared: Mapping[str, DeclaredType] = field(default_factory=dict)
     csv: Mapping[str, str] | None = None
     is_array: bool = False
+    unread: UnreadPart | None = None
 
     @property
     def counted(self) -> str:

@@ -8,12 +8,12 @@ from typing import Any
 from hybrid.config.table_config import Half, StreamConfig
 from hybrid.config.table_json import parse_table
 from hybrid.config.table_keys import DECODER
-from hybrid.errors import DataError, NotFoundError, UsageError, suggestion
-from hybrid.kafka.sampling import SampleLimits, sample_messages
+from hybrid.errors import DataError, NotFoundError, StreamError, UsageError, suggestion
+from hybrid.kafka.sampling import MessageSample, SampleLimits, sample_messages
 from hybrid.kafka.streams import StreamView, view_stream
 from hybrid.kafka.topics import list_topics
 from hybrid.operations.inference.infer_options import InferOptions
-from hybrid.operations.inference.record_sample import MalformedRecord, RecordSample, SampledRecord
+from hybrid.operations.inference.record_sample import MalformedRecord, RecordSample, SampledRecord, UnreadPart
 from hybrid.records.decode import Decoder
 from hybrid.records.messages import Message
 from hybrid.records.outcome import Rejected
@@ -66,7 +66,8 @@ def read_topic(configs: Mapping[str, str], messages_max: int) -> RecordSample:
         raise _missing(stream, topic)
     decoder, records, malformed = Decoder(spec), list[SampledRecord](), list[MalformedRecord]()
     binary = 0
-    for place, offset, value in sample_messages(stream, view, SampleLimits(min(messages_max, _MESSAGES_MAX))):
+    sample = sample_messages(stream, view, SampleLimits(min(messages_max, _MESSAGES_MAX)))
+    for place, offset, value in sample.messages:
         where = f"partition {place.partition}, offset {offset}"
         binary += value is not None and len(value) > _REGISTRY_BYTES and value[0] == 0
         message = Message(value, None, (), place.partition, offset)
@@ -75,9 +76,21 @@ def read_topic(configs: Mapping[str, str], messages_max: int) -> RecordSample:
                 malformed.append(MalformedRecord(where, record.reason))
             else:
                 records.append(SampledRecord(where, record))
-    _require_records(topic, view, records, malformed, binary)
+    unread = _unread_part(sample)
+    _require_records(topic, view, records, malformed, binary, unread)
     available = sum(end - view.starts[place] for place, end in view.ends.items())
-    return RecordSample(f"topic '{topic}'", Half.REALTIME, records, malformed, available)
+    return RecordSample(f"topic '{topic}'", Half.REALTIME, records, malformed, available, unread=unread)
+
+
+def _unread_part(sample: MessageSample) -> UnreadPart | None:
+    """What the limits of a sample have left out, in words."""
+    if not sample.unread:
+        return None
+    ranges = [
+        f"partition {place.partition}, offset {start}" + (f" to {end - 1}" if end - start > 1 else "")
+        for place, start, end in sorted(sample.unread)
+    ]
+    return UnreadPart(" and ".join(sample.limits_reached), ranges)
 
 
 def _missing(stream: StreamConfig, topic: str) -> NotFoundError:
@@ -93,11 +106,25 @@ def _missing(stream: StreamConfig, topic: str) -> NotFoundError:
 
 
 def _require_records(
-    topic: str, view: StreamView, records: list[SampledRecord], malformed: list[MalformedRecord], binary: int
+    topic: str,
+    view: StreamView,
+    records: list[SampledRecord],
+    malformed: list[MalformedRecord],
+    binary: int,
+    unread: UnreadPart | None,
 ) -> None:
-    """DataError where nothing can be inferred: the topic is empty, or none of its messages is a record."""
+    """DataError where nothing can be inferred: the topic is empty, or none of its messages is a record.
+
+    StreamError when Kafka has brought none in time.
+    """
     if records:
         return
+    if not malformed and unread is not None:
+        raise StreamError(
+            f"Topic '{topic}' has messages, and none of them was read within {unread.limit}.",
+            hint="hybrid kafka topic list shows whether the brokers answer. When they do, run hybrid table init TOPIC "
+            "again.",
+        )
     if not malformed:
         starts = sum(view.starts.values())
         held = "Its messages have expired." if starts else "Nothing has been produced to it."
@@ -110,4 +137,6 @@ def _require_records(
     hint = "Messages of CSV or Avro: hybrid table init TOPIC --stream-config stream.kafka.decoder.class.name=..."
     if binary == len(malformed):
         hint = "They begin like those of a schema registry: hybrid table init TOPIC --registry http://HOST:PORT"
-    raise DataError(f"None of the {len(malformed):,} messages of topic '{topic}' is a record: {shown}", hint=hint)
+    none = "The only message" if len(malformed) == 1 else f"None of the {len(malformed):,} messages"
+    verb = "is no record" if len(malformed) == 1 else "is a record"
+    raise DataError(f"{none} of topic '{topic}' {verb}: {shown}", hint=hint)

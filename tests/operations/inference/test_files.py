@@ -166,7 +166,7 @@ def test_what_a_statement_cannot_say_is_refused(tmp_path: Path) -> None:
         ([1, 2.5], "DOUBLE", ""),
         ([2**53 + 1, 0.5], "BIG_DECIMAL", "more digits"),
         ([True, False], "BOOLEAN", ""),
-        ([True, 1, 1], "STRING", "holds a whole number in 2 and true or false in 1 records. True or false is true"),
+        ([True, 1, 1], "STRING", "holds a whole number in 2 records and true or false in 1. True or false is true"),
         ([1, 2, "N/A"], "STRING", 'A text is "N/A" at line 3'),
         (["00123"], "STRING", ""),
         ([[1, 2], []], "LONG[]", ""),
@@ -338,7 +338,7 @@ def test_a_key_is_proposed_and_not_assumed(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot be part of a primary key"):
         of_records(tmp_path, [{"x": {"a": 1}}], key=["x"])
     rejected = of_records(tmp_path, [*records, {"name": "x"}], key=["order_id"])
-    assert "'order_id' of the key is null in 1 records" in notes(rejected) and rejected.rejected == 1
+    assert "'order_id' of the key is null in 1 record, which is rejected." in notes(rejected) and rejected.rejected == 1
 
 
 def test_a_topic_for_the_realtime_half(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,17 @@ import pytest
 
 import hybrid
 from hybrid.api.hybrid import Hybrid
+from hybrid.config.table_config import StreamConfig
 from hybrid.errors import DataError, HybridError, NotFoundError, RegistryError, SpecError, StreamError, UsageError
-from hybrid.kafka.sampling import SampledMessage, SampleLimits, sample_messages, sample_ranges
-from hybrid.kafka.topics import Topic
+from hybrid.kafka.sampling import (
+    MessageSample,
+    SampledMessage,
+    SampleLimits,
+    UnreadRange,
+    sample_messages,
+    sample_ranges,
+)
+from hybrid.kafka.topics import Topic, create_topic, produce
 from hybrid.operations.inference import topic_sample
 from hybrid.rpc.verbs import VERBS
 from hybrid.table.boundary import TopicPartition
@@ -31,13 +40,16 @@ def hy(home: Path) -> Hybrid:
 
 @pytest.fixture
 def hold(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Lets the topic rides hold some messages."""
+    """Lets the topic rides hold some messages. Of `unread` more, reading them took too long."""
 
-    def held(*values: bytes | None, start: int = 0) -> None:
-        view = seen("rides", "id", {0: start}, {0: start + len(values)})
+    def held(*values: bytes | None, start: int = 0, unread: int = 0) -> None:
+        end = start + len(values)
+        view = seen("rides", "id", {0: start}, {0: end + unread})
         monkeypatch.setattr(topic_sample, "view_stream", lambda stream: view)
         messages = [SampledMessage(FIRST, start + number, value) for number, value in enumerate(values)]
-        monkeypatch.setattr(topic_sample, "sample_messages", lambda *_: messages)
+        missing = [UnreadRange(FIRST, end, end + unread)] if unread else []
+        sample = MessageSample(messages, missing, ["20 s"] if unread else [])
+        monkeypatch.setattr(topic_sample, "sample_messages", lambda *_: sample)
 
     return held
 
@@ -61,15 +73,40 @@ def test_malformed_messages_are_counted_and_shown(hy: Hybrid, hold: Any) -> None
     found = hy.infer_table("rides", kafka=BROKERS)
     assert (found.records, found.malformed) == (1, 5)
     note = next(note for note in found.notes if "no record" in note)
-    assert note.startswith("5 messages are no record and become rejected rows: partition 0, offset 7: The message is")
+    assert note.startswith("5 messages are no records and become rejected rows: partition 0, offset 7: The message is")
     assert "partition 0, offset 8: The message has no value" in note and note.endswith("; and 2 more")
+    hold(b"{", *encoded(RIDE))
+    (note,) = [note for note in hy.infer_table("rides", kafka=BROKERS).notes if "no record" in note]
+    assert note.startswith("1 message is no record and becomes a rejected row: partition 0, offset 0: The message is")
+
+
+def test_what_took_too_long_to_read_is_named(hy: Hybrid, hold: Any) -> None:
+    hold(*encoded(RIDE, RIDE), unread=4)
+    first, second, *_ = hy.infer_table("rides", kafka=BROKERS).notes
+    assert first == "Read 2 messages of about 6 of topic 'rides'."
+    assert second.startswith("The sample ended early, at its limit of 20 s. Not read: partition 0, offset 2 to 5. Col")
+    hold(unread=1)
+    with pytest.raises(StreamError, match=r"'rides' has messages, and none of them was read within 20 s\."):
+        hy.infer_table("rides", kafka=BROKERS)
 
 
 def test_conflicts_name_their_message(hy: Hybrid, hold: Any) -> None:
     hold(*encoded({**RIDE, "fare": 1.5}, {**RIDE, "fare": "free"}, {**RIDE, "fare": 2.5}))
     found = hy.infer_table("rides", kafka=BROKERS)
-    assert "'fare' holds a number with a fraction in 2 and a text in 1 records." in " ".join(found.notes)
+    assert "'fare' holds a number with a fraction in 2 records and a text in 1." in " ".join(found.notes)
     assert 'A text is "free" at partition 0, offset 1.' in " ".join(found.notes)
+
+
+def test_a_message_whose_time_is_none_is_named_and_becomes_a_rejected_row(hy: Hybrid, hold: Any) -> None:
+    hold(*encoded(*[{"id": 1, "at": "2025-11-24T10:00:00Z"}] * 30, {"id": 2, "at": "yesterday"}))
+    words = "'at': 30 of 31 values are ISO 8601; \"yesterday\" at partition 0, offset 30 is not."
+    with pytest.raises(DataError) as error:
+        hy.infer_table("rides", kafka=BROKERS)
+    assert str(error.value) == f"No column of topic 'rides' has a time in every record. {words}"
+    assert "--time at takes it, and messages without a time become rejected rows" in str(error.value.hint)
+    found = hy.infer_table("rides", kafka=BROKERS, time_column="at")
+    assert f"{words} Such messages become rejected rows." in found.notes
+    assert (found.time_column, found.rejected) == ("at", 1)
 
 
 def test_a_statement_with_the_topic(hy: Hybrid, hold: Any) -> None:
@@ -105,7 +142,7 @@ def test_registry_and_further_entries_of_the_stream(hy: Hybrid, hold: Any, monke
     [
         ([], "Nothing has been produced to it", "hybrid kafka produce rides"),
         ([b"x", b"y"], "None of the 2 messages of topic 'rides' is a record: partition 0, offset 0", "decoder.class"),
-        ([b"\x00\x00\x00\x00\x01x"], "None of the 1 messages", "--registry"),
+        ([b"\x00\x00\x00\x00\x01x"], "The only message of topic 'rides' is no record: ", "--registry"),
     ],
 )
 def test_nothing_to_infer_from(hy: Hybrid, hold: Any, values: Sequence[bytes], words: str, hint: str) -> None:
@@ -181,7 +218,7 @@ class Consumer:
     """A consumer with a hole in its offsets, as transactions leave them, and no end."""
 
     def __init__(self, size: int = 1) -> None:
-        self.position_, self.polls, self.size, self.is_paused = 0, 0, size, False
+        self.position_, self.polls, self.size = 0, 0, size
 
     def assign(self, parts: Any) -> None:
         self.part = parts[0]
@@ -189,11 +226,7 @@ class Consumer:
     def seek(self, part: Any, offset: int) -> None:
         self.position_ = offset
 
-    def pause(self, part: Any) -> None:
-        self.is_paused = True
-
-    def resume(self, part: Any) -> None:
-        self.is_paused = False
+    def pause(self, part: Any) -> None: ...
 
     def close(self) -> None: ...
 
@@ -202,26 +235,53 @@ class Consumer:
 
     def poll(self, timeout_ms: int) -> dict[Any, list[Any]]:
         self.polls += 1
-        assert not self.is_paused and self.polls < 100
+        assert self.polls < 100
         offsets = [offset for offset in range(self.position_, self.position_ + 4) if offset % 3]
         self.position_ += 4
         records = [type("R", (), {"offset": offset, "value": b"x" * self.size})() for offset in offsets]
         return {self.part: records}
 
 
-def read(monkeypatch: pytest.MonkeyPatch, consumer: Consumer, limits: SampleLimits) -> list[int]:
-    from hybrid.config.table_config import StreamConfig
+def read(monkeypatch: pytest.MonkeyPatch, limits: SampleLimits, size: int = 1) -> MessageSample:
+    monkeypatch.setattr("hybrid.kafka.sampling.consumer", lambda *_, **__: Consumer(size))
+    return sample_messages(StreamConfig(("t",), BROKERS), seen("t", "id", {0: 0}, {0: 100}), limits)
 
-    monkeypatch.setattr("hybrid.kafka.sampling.consumer", lambda *_, **__: consumer)
-    view = seen("t", "id", {0: 0}, {0: 100})
-    return [message.offset for message in sample_messages(StreamConfig(("t",), BROKERS), view, limits)]
+
+def offsets(sample: MessageSample) -> list[int]:
+    return [message.offset for message in sample.messages]
 
 
 def test_a_sample_ends_at_its_offsets(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert read(monkeypatch, Consumer(), SampleLimits(12)) == [1, 2, 4, 5, 94, 95, 97, 98]
+    sample = read(monkeypatch, SampleLimits(12))
+    assert offsets(sample) == [1, 2, 4, 5, 94, 95, 97, 98] and (sample.unread, sample.limits_reached) == ([], [])
 
 
-def test_a_sample_is_bounded_in_bytes_and_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert len(read(monkeypatch, Consumer(size=1000), SampleLimits(100, bytes=2500))) == 3
-    consumer = Consumer()
-    assert read(monkeypatch, consumer, SampleLimits(100, seconds=0)) == [] and consumer.polls == 0
+def test_a_sample_is_bounded_in_bytes_and_says_what_it_leaves_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    sample = read(monkeypatch, SampleLimits(100, bytes=2500), size=1000)
+    assert offsets(sample) == [1, 2, 4]
+    assert sample.unread == [UnreadRange(TopicPartition("t", 0), 5, 100)] and sample.limits_reached == ["2.5 kB"]
+
+
+def test_large_messages_leave_bytes_for_the_ends_of_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
+    sample = read(monkeypatch, SampleLimits(40, bytes=4 * 1024**2), size=1024**2)
+    assert offsets(sample) == [1, 2, 80, 82] and sample.limits_reached == ["4.2 MB"]
+    assert [part[1:] for part in sample.unread] == [(4, 20), (83, 100)]
+
+
+def test_a_sample_is_bounded_in_time_and_says_what_it_leaves_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    sample = read(monkeypatch, SampleLimits(12, seconds=0))
+    assert sample.messages == [] and sample.limits_reached == ["0 s"]
+    assert [part[1:] for part in sample.unread] == [(0, 6), (94, 100)]
+
+
+@pytest.mark.kafka
+def test_both_ends_of_every_partition_are_read(hy: Hybrid, broker: str) -> None:
+    topic = f"t-{uuid.uuid4().hex[:12]}"
+    create_topic(broker, topic, partitions=4)
+    for partition in range(4):
+        records = [RIDE] * 1200 if partition < 3 else [*[RIDE] * 1150, *[{**RIDE, "new": 1}] * 50]
+        produce(broker, topic, encoded(*records), partition=partition)
+    found = hy.infer_table(topic, kafka=broker, sample=2400)
+    assert found.notes[0] == f"Read 2,400 messages of about 4,800 of topic '{topic}'."
+    assert [column.nulls for column in found.columns if column.name == "new"] == [2350]
+    assert "ended early" not in " ".join(found.notes)
