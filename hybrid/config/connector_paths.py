@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 # The key of each transport's config that holds a path or an address.
 _PATH_KEYS = {"file_input": "path", "delta_table_input": "uri"}
-_ADDRESS = re.compile(r"file:|[A-Za-z][A-Za-z0-9+.-]*://")
+# The beginnings of addresses, by key: those that the reader of the key does not take for a path.
+_DELTA_ADDRESS = re.compile(r"file:|[A-Za-z][A-Za-z0-9+.-]*://")
+_ADDRESSES = {"path": re.compile(r".*?://", re.DOTALL), "uri": _DELTA_ADDRESS}
 
 
 class _RelativePath(NamedTuple):
@@ -36,7 +38,7 @@ class _RelativePath(NamedTuple):
 
 def absolute_uri(uri: str) -> str:
     """The address of a Delta table; a relative path of an older definition starts at the working directory."""
-    return uri if _ADDRESS.match(uri) else os.path.join(os.getcwd(), uri)
+    return uri if _DELTA_ADDRESS.match(uri) else os.path.join(os.getcwd(), uri)
 
 
 def folder_of(file: Path) -> Path | None:
@@ -80,10 +82,10 @@ def _relative_paths(config: Mapping[str, object]) -> Iterator[_RelativePath]:
     for position, connector in enumerate(connectors if isinstance(connectors, list) else ()):
         transport = _object(connector, "transport")
         name, holder = transport.get("name"), _object(transport, "config")
-        key = _PATH_KEYS.get(name) if isinstance(name, str) else None
+        key = _PATH_KEYS.get(name.strip()) if isinstance(name, str) else None
         value = holder.get(key) if key is not None else None
         text = value.strip() if isinstance(value, str) else ""
-        if key is not None and text and not _ADDRESS.match(text) and not os.path.isabs(text):
+        if key is not None and text and not _ADDRESSES[key].match(text) and not os.path.isabs(text):
             yield _RelativePath(holder, key, text, f"connectors[{position}].transport.config.{key}")
 
 

@@ -64,6 +64,7 @@ def test_absolute_paths_and_addresses_stay(text: str) -> None:
 @pytest.mark.parametrize("uri", ["s3://b/t", "gs://b/t", "abfss://c@a.dfs.core.windows.net/t", "file:///t", "file:/t"])
 def test_addresses_of_delta_tables_stay(uri: str) -> None:
     assert absolute("delta_table_input", uri) == uri
+    assert absolute("file_input", "file:a") == "/ddl/sub/file:a"
 
 
 def test_a_pattern_stays_a_pattern_and_its_folder_is_none() -> None:
