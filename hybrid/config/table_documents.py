@@ -18,7 +18,8 @@ class TableDocuments:
     """The schema and configs of a table, each with its source, and changes to them.
 
     `kafka` replaces the brokers of the configs. `overrides` are `POINTER=VALUE` texts, as `--set` takes them.
-    `default_kafka` is for a new table only.
+    `default_kafka` is for a new table only. Of what is read from a file, relative paths of connectors start at its
+    folder: they are absolute here.
     """
 
     schema: Document
@@ -37,10 +38,10 @@ class TableDocuments:
         default_kafka: str | None = None,
     ) -> TableDocuments:
         """The documents in a user's files."""
+        from hybrid.config.connector_paths import configs_of_file
         from hybrid.config.overrides import load_json
-        from hybrid.schema.document import configs_in
 
-        documents = [(config, str(path)) for path in configs for config in configs_in(load_json(path))]
+        documents = [config for path in configs for config in configs_of_file(load_json(path), path)]
         return cls((load_json(schema), str(schema)), documents, kafka, overrides, default_kafka)
 
     @classmethod
@@ -48,24 +49,25 @@ class TableDocuments:
         cls, path: Path, kafka: str | None = None, overrides: Sequence[str] = (), default_kafka: str | None = None
     ) -> TableDocuments:
         """The documents in one file, as `hybrid table export` and `GET /tableConfigs/{table}` give them."""
+        from hybrid.config.connector_paths import configs_of_file
         from hybrid.config.overrides import load_json
         from hybrid.errors import SpecError
-        from hybrid.schema.document import configs_in
 
         export = load_json(path)
-        schema, configs = export.get("schema"), configs_in(export)
+        schema, configs = export.get("schema"), configs_of_file(export, path)
         if not isinstance(schema, dict):
             raise SpecError.at(str(path), "schema", "is missing.", hint="hybrid table export TABLE writes such a file.")
-        return cls((schema, f"{path}: schema"), [(doc, str(path)) for doc in configs], kafka, overrides, default_kafka)
+        return cls((schema, f"{path}: schema"), configs, kafka, overrides, default_kafka)
 
     @classmethod
     def from_ddl(
         cls, path: Path, kafka: str | None = None, overrides: Sequence[str] = (), default_kafka: str | None = None
     ) -> list[DdlDocuments]:
         """The documents of every table in a file of CREATE TABLE statements, changed by `overrides`, with warnings."""
+        from hybrid.config.connector_paths import folder_of
         from hybrid.config.overrides import read_text
 
-        return cls.from_statements(read_text(path), str(path), kafka, overrides, default_kafka)
+        return cls.from_statements(read_text(path), str(path), kafka, overrides, default_kafka, folder_of(path))
 
     @classmethod
     def from_statements(
@@ -75,14 +77,20 @@ class TableDocuments:
         kafka: str | None = None,
         overrides: Sequence[str] = (),
         default_kafka: str | None = None,
+        folder: Path | None = None,
     ) -> list[DdlDocuments]:
-        """The documents of every table in CREATE TABLE statements that were read from `source`."""
+        """The documents of every table in CREATE TABLE statements that were read from `source`, a file in `folder`."""
+        from hybrid.config.connector_paths import with_absolute_paths
         from hybrid.config.ddl import parse_ddl
         from hybrid.config.overrides import apply_sets
 
         # A table that exists has brokers already, so that missing brokers are no error yet.
         tables = parse_ddl(text, source, kafka or default_kafka or _ANY_BROKERS)
-        documents = [(config, f"{source}: {table.name}") for table in tables for config in table.configs]
+        documents = [
+            (with_absolute_paths(config, folder), f"{source}: {table.name}")
+            for table in tables
+            for config in table.configs
+        ]
         changed = iter(apply_sets(documents, list(overrides)))
         return [
             DdlDocuments(

@@ -13,13 +13,12 @@ def check_connectors(checkup: Checkup, name: str) -> None:
         error = connector.latest_error or ""
         if any(error in finding.message for finding in checkup.findings if finding.table == name):
             continue  # the check of the stream has reported it
-        message = f"Connector '{connector.name}' failed: {error}"
         hint = f"Correct what it names, then: hybrid connector start {name} {connector.name}"
-        checkup.found(Severity.ERROR, "connector", message, table=name, hint=hint)
+        checkup.found(Severity.ERROR, "connector", connector.failure, table=name, hint=hint)
     names = {connector.name for connector in failed}
     for connector in connectors:
         failed_dependencies = sorted(names.intersection(connector.waits_for))
         if connector.state == "WAITING" and failed_dependencies:
             also = " Nothing is read of Kafka until then." if connector.transport == "kafka_input" else ""
-            message = f"Connector '{connector.name}' waits for '{failed_dependencies[0]}', which failed.{also}"
-            checkup.found(Severity.NOTE, "connector", message, table=name)
+            waits = f"Connector '{connector.name}' waits for '{failed_dependencies[0]}', which failed.{also}"
+            checkup.found(Severity.NOTE, "connector", waits, table=name)

@@ -68,4 +68,4 @@ def _failure(home: Home, table: TableRef) -> str | None:
         return None
     waiting = ", ".join(f"'{it.name}'" for it in statuses if it.state == "WAITING" and failed.name in it.waits_for)
     also = f" Waiting for it: {waiting}." if waiting else ""
-    return f"Connector '{failed.name}' failed: {failed.latest_error}{also}"
+    return failed.failure + also

@@ -52,6 +52,16 @@ def test_a_failed_connector_is_found_with_its_error_and_those_that_wait_for_it(v
 
 
 @pytest.mark.slow
+def test_an_error_that_names_its_connector_is_said_as_it_is(visits: Patient) -> None:
+    error = "Connector 'old' of table 'visits': a.json, line 2: Column 'id' is missing. Nothing was loaded."
+    visits.hybrid().context.catalog.connectors.failed("visits", "old", error)
+    assert visits.examine()[0].message == error
+    assert status(visits) == f"{error} Waiting for it: 'live'."
+    old, live = visits.hybrid().table("visits").connectors.statuses()
+    assert (old.latest_error, live.detail) == (error, error)
+
+
+@pytest.mark.slow
 def test_looking_writes_nothing(visits: Patient) -> None:
     fail(visits)
     visits.examine()

@@ -114,6 +114,19 @@ def test_no_file(home, load):
     assert "There is no file at" in home.run("connector", "list", "visits")[0]["latest_error"]
 
 
+def test_a_relative_path_starts_at_the_folder_of_the_statements(home, tmp_path, monkeypatch):
+    """Also where the folder of a later command has a file of that name."""
+    for folder, number in (("ddl", 1), ("elsewhere", 2)):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "a.json").write_text(lines(visit(number)))
+    statement = DDL.replace("PATH", "a.json").replace("FORMAT", json.dumps(RAW)).replace(" KEY", "")
+    (tmp_path / "ddl" / "visits.sql").write_text(statement.replace("FOLLOW", "").replace("LIVE", ""))
+    monkeypatch.chdir(tmp_path / "ddl")
+    home.run("table", "create", "-f", "visits.sql")
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert ingest(home) == [(1, "ann")]
+
+
 def ingest(home, code=0):
     home.run("ingest", "visits", "--until-caught-up", code=code)
     return of_all(home)

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hybrid.config.connector_paths import absolute_uri
 from hybrid.config.connectors import ChangeFeed, DeltaInput
 from hybrid.config.table_config import TableSpec
 from hybrid.errors import DataError, NotFoundError, SpecError
@@ -234,10 +236,12 @@ def open_delta(config: DeltaInput, pinned: Mapping[str, Any] | None) -> DeltaSou
     """
     first = What.SNAPSHOT if config.reads_snapshot else What.NOTHING
     version, what = (int(pinned["version"]), What(pinned["what"])) if pinned is not None else (None, first)
+    config = replace(config, uri=absolute_uri(config.uri))
     source = _open(config, version, what)
-    if pinned is not None and source.pinned != pinned:
+    before = {**pinned, "uri": absolute_uri(pinned["uri"])} if pinned is not None else source.pinned
+    if source.pinned != before:
         changed = ", ".join(
-            f"{key}: {pinned[key]} -> {now}" for key, now in source.pinned.items() if now != pinned[key]
+            f"{key}: {before[key]} -> {now}" for key, now in source.pinned.items() if now != before[key]
         )
         raise DataError(
             f"The Delta table at {config.address} is not what the load began with ({changed}). "
@@ -256,7 +260,7 @@ def open_delta_after(config: DeltaInput, pinned: Mapping[str, Any], is_counted: 
     from deltalake import DeltaTable
     from deltalake.exceptions import DeltaError
 
-    version = int(pinned["version"]) + 1
+    config, version = replace(config, uri=absolute_uri(config.uri)), int(pinned["version"]) + 1
     if not config.follows or (config.end_version is not None and version > config.end_version):
         return None
     if is_counted and list(pinned["filters"]) != ([config.filter] if config.filter is not None else []):

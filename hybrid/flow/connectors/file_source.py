@@ -147,7 +147,7 @@ def _changed(what: str) -> DataError:
 
 def _listed(config: words.FileInput) -> list[Path]:
     """The existing files. NotFoundError without any; a followed folder or pattern may have none yet."""
-    place = Path(config.path).expanduser()
+    place = Path(config.path).expanduser().absolute()
     if place.is_dir():
         paths = [
             path
@@ -160,10 +160,10 @@ def _listed(config: words.FileInput) -> list[Path]:
         paths = [Path(path) for path in sorted(glob.glob(str(place), recursive=True)) if Path(path).is_file()]
     if not paths and not (config.follow and (place.is_dir() or glob.has_magic(str(place)))):
         raise NotFoundError(
-            f"There is no file at {config.path}.",
+            f"There is no file at {place}.",
             hint="Set another: hybrid table apply ... --set /connectors/NAME/transport/config/path=PATH",
         )
-    return [path.absolute() for path in paths]
+    return paths
 
 
 def _csv_format(form: words.Format | None, spec: TableSpec) -> CsvFormat:

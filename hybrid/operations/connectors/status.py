@@ -55,6 +55,17 @@ class ConnectorStatus:
     lag: int | None
     latest_error: str | None
 
+    @property
+    def failure(self) -> str:
+        """The sentence that names the connector and its latest error."""
+        return failure_sentence(self.name, self.latest_error or "")
+
+
+def failure_sentence(connector: str, error: str) -> str:
+    """The sentence that a connector failed with an error, which may name the connector itself."""
+    name = f"Connector '{connector}'"
+    return error if error.startswith(name) else f"{name} failed: {error}"
+
 
 def configured_status(home: Home, table: TableRef, stream: StreamConfig) -> ConnectorStatus:
     """The status of the stream of a table config, which is paused with its table."""
@@ -129,7 +140,8 @@ class Standing:
             also = f"; it also waits for {_named(waiting)}" if waiting and not view.is_started(one) else ""
             return "PAUSED", f"until: hybrid connector start {self._spec.name} {one.name}{also}"
         if waiting and not view.is_started(one):
-            failed = [f"'{name}' failed: {view.known(name).error}" for name in waiting if view.known(name).error]
+            errors = {name: view.known(name).error for name in waiting}
+            failed = [failure_sentence(name, error) for name, error in errors.items() if error]
             return "WAITING", "; ".join(failed) or f"starts after {_named(waiting)}"
         if record.error is not None:
             return "FAILED", record.error

@@ -49,9 +49,17 @@ _LOCK_TIMEOUT_S = 10.0
 
 
 def validate_documents(home: Home, given: TableDocuments) -> TableSpec:
-    """Check the documents of a table. Nothing is written, and Kafka is not asked."""
+    """Check the documents of a table. Nothing is written, and Kafka is not asked.
+
+    SpecError also for a relative path of a connector that no file made absolute, unless the table has it already.
+    """
     (schema, source), configs = given.schema, apply_sets(list(given.configs), list(given.overrides))
     spec = parse_table(schema, source, configs, brokers_for(home, given, configs))
+    if spec.connectors:
+        from hybrid.config.connector_paths import refuse_relative_paths
+
+        definition = home.definitions.find(spec.name)
+        refuse_relative_paths(configs, definition.realtime_doc if definition is not None else None)
     if spec.expectations:
         from hybrid.sql.expectation_sql import refuse_wrong_conditions
 

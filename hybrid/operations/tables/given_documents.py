@@ -14,6 +14,8 @@ from hybrid.errors import UsageError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from hybrid.config.overrides import Document
+
 # A document as a dictionary, or the path of a JSON file.
 GivenDocument: TypeAlias = "Mapping[str, Any] | str | Path"
 
@@ -31,14 +33,22 @@ def given_documents(
         return given
     if not configs:
         raise UsageError("A table needs a schema and one or two table configs: create_table(schema, config).")
-    from hybrid.schema.document import configs_in
-
-    read = [_document(config, f"config {number}") for number, config in enumerate(configs, 1)]
-    documents = [(config, source) for document, source in read for config in configs_in(document)]
+    documents = [each for number, config in enumerate(configs, 1) for each in _configs(config, f"config {number}")]
     return TableDocuments(_document(given, "schema"), documents, kafka, tuple(overrides))
 
 
-def _document(given: GivenDocument, name: str) -> tuple[dict[str, object], str]:
+def _configs(given: GivenDocument, name: str) -> list[Document]:
+    """The table configs in a document. A relative path of a connector starts at the folder of its file."""
+    from hybrid.config.connector_paths import configs_of_file
+    from hybrid.schema.document import configs_in
+
+    document, source = _document(given, name)
+    if isinstance(given, Mapping):
+        return [(config, source) for config in configs_in(document)]
+    return configs_of_file(document, Path(given))
+
+
+def _document(given: GivenDocument, name: str) -> Document:
     if isinstance(given, Mapping):
         return dict(given), name
     from hybrid.config.overrides import load_json
@@ -85,7 +95,7 @@ def frame_documents(
         **({"dateTimeFieldSpecs": times} if times else {}),
         **({"primaryKeyColumns": list(primary_key)} if primary_key else {}),
     }
-    configs = _configs(name, time_column, topic, is_upsert=bool(primary_key), bucket=bucket)
+    configs = _frame_configs(name, time_column, topic, is_upsert=bool(primary_key), bucket=bucket)
     return TableDocuments(
         (document, f"the columns of {name}"), [(config, f"{name} {config['tableType']}") for config in configs], kafka
     )
@@ -150,7 +160,7 @@ def _time_field(name: str, data_type: str) -> dict[str, object]:
     return {"name": name, "dataType": data_type, "format": unit, "granularity": "1:MILLISECONDS"}
 
 
-def _configs(
+def _frame_configs(
     name: str, time_column: str | None, topic: str | None, *, is_upsert: bool, bucket: str
 ) -> list[dict[str, object]]:
     segments = {"schemaName": name, **({"timeColumnName": time_column} if time_column else {})}

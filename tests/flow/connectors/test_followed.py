@@ -51,6 +51,21 @@ def test_a_version_that_has_left_the_log_is_named(tmp_path: Path) -> None:
         open_delta(DeltaInput(uri=str(tmp_path / "none"), mode=DeltaMode.FOLLOW, version=3), None)
 
 
+def test_a_relative_address_of_an_older_definition(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Errors and the pinned version have the full path, so that a load goes on after the path is made absolute."""
+    monkeypatch.chdir(tmp_path)
+    relative = DeltaInput(uri="lake", mode=DeltaMode.SNAPSHOT)
+    with pytest.raises(NotFoundError, match=f"There is no Delta table at {tmp_path}/lake."):
+        open_delta(relative, None)
+    write_deltalake("lake", pa.table({"id": [1]}))
+    pinned = open_delta(relative, None).pinned
+    assert pinned["uri"] == f"{tmp_path}/lake"
+    for given in (pinned, {**pinned, "uri": "lake"}):
+        assert open_delta(relative, given).pinned == open_delta(replace(relative, uri=pinned["uri"]), given).pinned
+    with pytest.raises(DataError, match=f"not what the load began with .uri: {tmp_path}/other -> {tmp_path}/lake"):
+        open_delta(relative, {**pinned, "uri": "other"})
+
+
 def test_change_data_that_is_required(tmp_path: Path) -> None:
     config = DeltaInput(uri=str(tmp_path / "lake"), mode=DeltaMode.FOLLOW, change_feed=ChangeFeed.REQUIRE)
     write_deltalake(config.uri, pa.table({"id": [1]}))

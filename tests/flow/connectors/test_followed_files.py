@@ -318,6 +318,9 @@ def test_where_there_is_nothing_yet(tmp_path: Path) -> None:
     for path, follow in (("none", True), ("*.json", False)):
         with pytest.raises(NotFoundError, match="There is no file at"):
             opened(path, follow)
+    with pytest.raises(NotFoundError) as raised:  # of an older definition: a relative path
+        open_files(FileInput("none.json"), RAW, spec, None, 10)
+    assert str(raised.value) == f"There is no file at {Path.cwd()}/none.json."
     for folder in ("_temporary/0", ".hidden", "_delta_log"):
         (tmp_path / folder).mkdir(parents=True)
         (tmp_path / folder / "part.json").write_text(lines(1))
