@@ -32,7 +32,9 @@ def _refuse_other(sections: Mapping[str | None, Section], other: str | None, nam
     """Raises SpecError for the time column of a config that is not `name`, the one of the other config."""
     section, key = sections[other], "timeColumnName"
     if other is None:
-        message = f"is missing, and in {sections[name].source} it is '{name}'.{section.misspelling(key)}"
+        message = (
+            f"is missing, and in {sections[name].source} it is '{name}': both halves agree.{section.misspelling(key)}"
+        )
     else:
         message = f"'{other}' is not '{name}', as in {sections[name].source}: both halves agree."
     section.fail(key, message)

@@ -440,12 +440,12 @@ def test_what_is_off_is_no_error_and_no_warning(parse: Parse) -> None:
         ),
         (
             lambda s, r, o: o["segmentsConfig"].update(timeColumName=o["segmentsConfig"].pop("timeColumnName")),
-            "o.json: segmentsConfig.timeColumnName: is missing, and in r.json it is 'ts'. "
+            "o.json: segmentsConfig.timeColumnName: is missing, and in r.json it is 'ts': both halves agree. "
             "Is 'timeColumName' meant?",
         ),
         (
             lambda s, r, o: r["segmentsConfig"].pop("timeColumnName"),
-            "r.json: segmentsConfig.timeColumnName: is missing, and in o.json it is 'ts'.",
+            "r.json: segmentsConfig.timeColumnName: is missing, and in o.json it is 'ts': both halves agree.",
         ),
         (
             lambda s, r, o: stream(r).update({"stream.kafka.topic.nam": stream(r).pop("stream.kafka.topic.name")}),
