@@ -208,14 +208,18 @@ class MachineError(HybridError):
 
 def suggestion(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
     """` Did you mean 'events'?` when a known name is close to `name`, else an empty string."""
-    close = difflib.get_close_matches(name, list(known), n=1, cutoff=cutoff)
-    return f" Did you mean '{close[0]}'?" if close else ""
+    close = _closest(name, known, cutoff)
+    return f" Did you mean '{close}'?" if close is not None else ""
 
 
 def meant(name: str, given: Iterable[str], cutoff: float = 0.6) -> str:
     """` Is 'evnts' meant?` when a given name is close to `name`, which is missing, else an empty string."""
-    close = difflib.get_close_matches(name, list(given), n=1, cutoff=cutoff)
-    return f" Is '{close[0]}' meant?" if close else ""
+    close = _closest(name, given, cutoff)
+    return f" Is '{close}' meant?" if close is not None else ""
+
+
+def _closest(name: str, names: Iterable[str], cutoff: float) -> str | None:
+    return next(iter(difflib.get_close_matches(name, list(names), n=1, cutoff=cutoff)), None)
 
 
 def known_kinds() -> dict[str, type[HybridError]]:

@@ -24,7 +24,9 @@ def time_column_of(halves: Halves, schema: Schema) -> str | None:
         sections[_own_time_column(section, schema)] = section
     first, *others = sections
     if others:
-        _refuse_other(sections, *sorted((first, others[0]), key=lambda name: name is not None))
+        if first is None:
+            _refuse_other(sections, None, others[0])
+        _refuse_other(sections, others[0], first)
     return first
 
 

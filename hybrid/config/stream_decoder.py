@@ -27,9 +27,9 @@ _REGISTRY_DECODERS = {
 }
 
 
-def codec_of(section: Section, schema: Schema) -> CsvFormat | AvroMessages | RegistryMessages | None:
-    """The decoder of messages; None: JSON. SpecError for an unknown decoder or an invalid property."""
-    name, props = section.text(DECODER, "JSONMessageDecoder"), _props(section)
+def codec_of(section: Section, schema: Schema) -> CsvFormat | AvroMessages | RegistryMessages:
+    """The decoder of messages that are no plain JSON. SpecError for an unknown decoder or an invalid property."""
+    name, props = section.text(DECODER), _props(section)
     if name.endswith("CSVMessageDecoder"):
         check_csv(props)
         configs = {key: str(value) for key, value in props.doc.items() if value is not None}
@@ -40,13 +40,11 @@ def codec_of(section: Section, schema: Schema) -> CsvFormat | AvroMessages | Reg
     for decoder, form in _REGISTRY_DECODERS.items():
         if name.endswith(decoder):
             return _by_registry(props, form)
-    if not name.endswith("JSONMessageDecoder") or "Confluent" in name:
-        hint = (
-            "There are the JSONMessageDecoder, CSVMessageDecoder, SimpleAvroMessageDecoder and "
-            f"{' and '.join(_REGISTRY_DECODERS)} of Pinot's plugins."
-        )
-        section.fail(DECODER, f"'{name}' cannot be honoured: messages are read as JSON, CSV or Avro.", hint=hint)
-    return None
+    hint = (
+        "There are the JSONMessageDecoder, CSVMessageDecoder, SimpleAvroMessageDecoder and "
+        f"{' and '.join(_REGISTRY_DECODERS)} of Pinot's plugins."
+    )
+    section.fail(DECODER, f"'{name}' cannot be honoured: messages are read as JSON, CSV or Avro.", hint=hint)
 
 
 def decoder_keys(section: Section) -> set[str]:

@@ -140,8 +140,9 @@ def _decoder_keys(section: Section) -> set[str]:
 
 def _is_json(section: Section) -> bool:
     """Whether messages are JSON, as of most streams: other formats are imported only where they are read."""
-    name = str(section.doc.get(DECODER) or "JSONMessageDecoder")
-    return name.endswith("JSONMessageDecoder") and "Confluent" not in name
+    value = section.doc.get(DECODER)
+    name = str(value).strip()
+    return value is None or (name.endswith("JSONMessageDecoder") and "Confluent" not in name)
 
 
 def _given(section: Section, keys: tuple[str, ...]) -> str | None:

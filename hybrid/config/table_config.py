@@ -128,11 +128,11 @@ class StreamConfig:
     @property
     def holds_several(self) -> bool:
         """Whether one message may become several rows."""
-        if self.records is not Records.ONE or self.codec is None:
-            return self.records is not Records.ONE
-        from hybrid.formats.csv_format import CsvFormat
+        if self.records is Records.ONE and self.codec is not None:
+            from hybrid.formats.csv_format import CsvFormat
 
-        return isinstance(self.codec, CsvFormat)
+            return isinstance(self.codec, CsvFormat)
+        return self.records is not Records.ONE
 
     def group(self, topic: str, partition: int) -> int:
         """The number of a topic's partition among all partitions of the table, as names of segments contain it."""

@@ -28,7 +28,7 @@ from hybrid.replace.swap import NOT_YET, Arrival, rows_that_stay, unmoved_rows
 from hybrid.replace.targets import Target, refuse_overlap, refuse_times_outside_name, replaced_names, targets_of
 from hybrid.table import columns
 from hybrid.table.correction_window import rounded_to
-from hybrid.table.names import time_value
+from hybrid.table.names import time_words
 from hybrid.table.state import PURGE
 from hybrid.table.upsert_order import REPLACEMENT_CONNECTOR, replacement_topic
 
@@ -226,7 +226,7 @@ def refuse_unmoved(table: TableContext, base: HalfSnapshot, realtime: HalfSnapsh
         rows = unmoved_rows(table, realtime, base)
         count = rows.where(quoted(columns.TIME).between(low, target.high)).count()
         if count:
-            first, last = time_value(table.spec, low), time_value(table.spec, target.high)
+            first, last = time_words(table.spec, low), time_words(table.spec, target.high)
             raise ConflictError(
                 f"The rows for segment '{target.name}' reach {last}, past the boundary, and the REALTIME half still "
                 f"shows {count} row{'s' * (count != 1)} with times from {first} to {last}, which would stand beside "

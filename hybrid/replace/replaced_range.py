@@ -16,7 +16,7 @@ from hybrid.lake.log_entries import DataFile
 from hybrid.replace.stage import StagedRows
 from hybrid.schema.moment import parse_moment
 from hybrid.table.correction_window import refuse_divided
-from hybrid.table.names import time_value
+from hybrid.table.names import time_words
 
 _DAY_MS = 86_400_000
 _HOW = "Write FROM/TO, 'day' or 'all'."
@@ -122,7 +122,7 @@ def _check_rows(spec: TableSpec, stretch: ReplacedRange, staged: StagedRows) -> 
         for time, at in ((file.low, file.low_at), (file.high, file.high_at)):
             if time is not None and not stretch.holds(time, time):
                 raise DataError(
-                    f"{file.path}{at}: time {time_value(spec, time)} is outside of what the job covers, "
+                    f"{file.path}{at}: time {time_words(spec, time)} is outside of what the job covers, "
                     f"{_shown(spec, stretch)}. Nothing was changed.",
                     hint="Correct the file, or cover more: hybrid job run ... --covers FROM/TO",
                 )
@@ -142,7 +142,7 @@ def _times(existing: Iterable[DataFile]) -> Mapping[str, tuple[int, int]]:
 def _partly_outside(
     spec: TableSpec, stretch: ReplacedRange, names: Sequence[str], times: Mapping[str, tuple[int, int]]
 ) -> ConflictError:
-    low, high = (time_value(spec, time) for time in times[names[0]])
+    low, high = (time_words(spec, time) for time in times[names[0]])
     more = f" (and {len(names) - 1} more: {', '.join(names[1:4])})" if len(names) > 1 else ""
     return ConflictError(
         f"Segment '{names[0]}' holds times from {low} to {high}{more}, partly outside of what the job covers, "
@@ -152,5 +152,5 @@ def _partly_outside(
 
 
 def _shown(spec: TableSpec, stretch: ReplacedRange) -> str:
-    low, high = (time_value(spec, time) for time in (stretch.start_ms, stretch.end_ms))
+    low, high = (time_words(spec, time) for time in stretch.edges)
     return f"{low} to before {high}"

@@ -14,7 +14,7 @@ from hybrid.progress import counted
 from hybrid.replace.naming import segment_names
 from hybrid.replace.stage import StagedFile, StagedRows
 from hybrid.schema.rounding import rounded_down
-from hybrid.table.names import time_value, time_words, times_in_name, why_no_segment_name
+from hybrid.table.names import time_words, times_in_name, why_no_segment_name
 
 
 @dataclass(frozen=True)
@@ -103,9 +103,9 @@ def refuse_times_outside_name(
     for file in staged.files:
         for time, at in ((file.low, file.low_at), (file.high, file.high_at)):
             if time is not None and not (named[0] <= time and rounded_down(time, step_ms) <= named[1]):
-                first, last = (time_value(spec, limit) for limit in named)
+                first, last = (time_words(spec, limit) for limit in named)
                 raise DataError(
-                    f"{file.path}{at}: time {time_value(spec, time)} is outside of the times in the name of segment "
+                    f"{file.path}{at}: time {time_words(spec, time)} is outside of the times in the name of segment "
                     f"'{name}', {first} to {last}. Nothing was changed.",
                     hint="Name the segment that the rows belong to, or add them to this one: "
                     "hybrid job run SPEC.yml --append",

@@ -448,6 +448,15 @@ def test_what_is_off_is_no_error_and_no_warning(parse: Parse) -> None:
             "r.json: segmentsConfig.timeColumnName: is missing, and in o.json it is 'ts': both halves agree.",
         ),
         (
+            lambda s, r, o: (s["dateTimeFieldSpecs"].append({**s["dateTimeFieldSpecs"][0], "name": "other"}),
+                             o["segmentsConfig"].update(timeColumnName="other")),
+            "o.json: segmentsConfig.timeColumnName: 'other' is not 'ts', as in r.json: both halves agree.",
+        ),
+        (
+            lambda s, r, o: stream(r).update({"stream.kafka.decoder.class.name": ""}),
+            "streamConfigs.stream.kafka.decoder.class.name: '' is not a text.",
+        ),
+        (
             lambda s, r, o: stream(r).update({"stream.kafka.topic.nam": stream(r).pop("stream.kafka.topic.name")}),
             "streamConfigs.stream.kafka.topic.name: is missing. "
             "Is 'stream.kafka.topic.nam' meant?",

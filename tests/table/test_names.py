@@ -6,12 +6,14 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hybrid.config.schema_json import parse_schema
 from hybrid.config.table_config import MoveConfig
 from hybrid.table.names import (
     offline_segment,
     realtime_segment,
     realtime_sequence,
     time_text,
+    time_words,
     times_in_name,
     why_no_segment_name,
 )
@@ -26,6 +28,20 @@ def test_the_recipes_names():
     assert offline_segment("orders", 1632463351000, 1632467070000, set()) == "orders_1632463351000_1632467070000_0"
     assert offline_segment("orders", None, None, {"orders_0"}) == "orders_1"
     assert offline_segment("web-sales", 5, 7, {"web-sales_5_7_v2_0"}, "v2") == "web-sales_5_7_v2_1"
+
+
+def test_a_time_in_a_message_is_as_its_column_has_it():
+    doc = {"name": "ts", "granularity": "1:MILLISECONDS"}
+    forms = {
+        "1632463351000": ("LONG", "1:MILLISECONDS:EPOCH"),
+        "1632463351": ("LONG", "1:SECONDS:EPOCH"),
+        "2021/09/24": ("STRING", "SIMPLE_DATE_FORMAT|yyyy/MM/dd"),
+        "2021-09-24T06:02:31Z": ("TIMESTAMP", "TIMESTAMP"),
+    }
+    for words, (kind, form) in forms.items():
+        fields = [{**doc, "dataType": kind, "format": form}]
+        schema = parse_schema({"schemaName": "orders", "dateTimeFieldSpecs": fields}, "s.json")
+        assert time_words(replace(orders_spec(), schema=schema), 1632463351000) == words
 
 
 def test_the_times_in_a_name_are_read_whatever_stands_around_them():
