@@ -95,18 +95,14 @@ def flattening_warnings(top: Section, schema: Schema, config: IngestionConfig) -
     if config.complex_types is None:
         return
     filled = {transform.column for transform in config.transforms}
-    columns = [f"'{name}'" for name in schema.column_names if _takes_json(schema, name) and name not in filled]
+    taking = (field.name for field in schema.fields if field.data_type is DataType.JSON)
+    columns = [f"'{name}'" for name in taking if name not in filled]
     if columns:
         word, verb = ("columns", "are") if len(columns) > 1 else ("column", "is")
         yield (
             f"{top.source}: ingestionConfig.{_COMPLEX}: it flattens objects: JSON {word} {', '.join(columns)} {verb} "
             "null where a message has an object."
         )
-
-
-def _takes_json(schema: Schema, name: str) -> bool:
-    field = schema.find(name)
-    return field is not None and field.data_type is DataType.JSON
 
 
 _TIME_CHECKS = {

@@ -37,7 +37,7 @@ def table_warnings(halves: Mapping[Half, Section], time_column: str | None, *, h
         yield from upsert_warnings(top.section("upsertConfig"))
         yield from dedup_warnings(top.section(DEDUP))
         yield from _task_warnings(tasks_of(top), half)
-        if top.has("connectors"):
+        if top.doc.get("connectors") is not None:
             from hybrid.config.connectors_json import connector_warnings
 
             yield from connector_warnings(top)

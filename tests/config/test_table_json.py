@@ -452,6 +452,7 @@ def test_what_is_off_is_no_error_and_no_warning(parse: Parse) -> None:
                              o["segmentsConfig"].update(timeColumnName="other")),
             "o.json: segmentsConfig.timeColumnName: 'other' is not 'ts', as in r.json: both halves agree.",
         ),
+        (lambda s, r, o: o.update(connectors=False), "o.json: connectors: False is not a list"),
         (
             lambda s, r, o: stream(r).update({"stream.kafka.decoder.class.name": ""}),
             "streamConfigs.stream.kafka.decoder.class.name: '' is not a text.",
