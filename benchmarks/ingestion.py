@@ -7,7 +7,8 @@ Pinot's `count(*)`. Each system has ingested another topic before, so it is warm
 Prints rows a second, their ratio, and the most memory that a system's processes held together.
 
 With `--watched` each table is ingested once more while one client asks `count(*)` four times a second: rows a second
-until all is committed, and until that client sees all. No count may be lower than the one before on an append table.
+until all is committed, and until that client sees all, and its slowest answer. No count may be lower than the one
+before on an append table.
 """
 
 from __future__ import annotations
@@ -79,6 +80,7 @@ class Watcher(threading.Thread):
         self._client, self._table, self._rows, self._began = Client(endpoint), table, rows, started
         self.answers: Counter[str] = Counter()
         self._seen_s: float | None = None
+        self.slowest_ms = 0.0
         self._error: str | None = None
         self._end = threading.Event()
 
@@ -87,7 +89,9 @@ class Watcher(threading.Thread):
         due, seen = time.perf_counter(), 0
         while not self._end.wait(max(0.0, due - time.perf_counter())):
             due = max(due + WATCH_S, time.perf_counter())
+            asked_at = time.perf_counter()
             answer = json.loads(self._client.ask(f"select count(*) from {self._table.name}")[1])
+            self.slowest_ms = max(self.slowest_ms, 1000 * (time.perf_counter() - asked_at))
             if answer.get("exceptions") or "resultTable" not in answer:
                 continue  # the table is not there yet
             ((count,),) = answer["resultTable"]["rows"]
@@ -145,7 +149,8 @@ def _measure_watched(system: Product | Pinot, mode: str, rows: int, found: dict[
     found[f"{mode} visible"] = rows / watcher.seen_s()
     _say(
         f"{system.version}: {mode} watched: {found[f'{mode} committed']:,.0f} rows a second committed, "
-        f"{found[f'{mode} visible']:,.0f} visible; answers {dict(watcher.answers)}"
+        f"{found[f'{mode} visible']:,.0f} visible; answers {dict(watcher.answers)}, the slowest after "
+        f"{watcher.slowest_ms:,.0f} ms"
     )
     system.drop(table)
 
