@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from hybrid.errors import DataError
 from hybrid.flow.declared.csvreader import CsvReader
 from hybrid.flow.declared.evolve import merged, new_fields, top_level
-from hybrid.flow.declared.inference import InferredColumns
+from hybrid.flow.declared.inference import Inferred, InferredColumns, doubts_about
 from hybrid.flow.declared.listing import SourceFile
 from hybrid.flow.declared.options import DeclaredFileSource, Evolution
 from hybrid.flow.declared.reader import (
@@ -72,11 +72,11 @@ def load_files(
     """
     reader = _READERS[source.format](spark, source, files)
     declared = reader.parsed(source.schema) if source.schema is not None else None
-    inferred = columns_of.of(source, files, reader.inferred)
+    inferred, doubts = columns_of.of(source, files, lambda: _inferred(reader, source, known))
     before = declared if declared is not None else known
     if before is not None and declared is not None:
         before = merged(before, reader.partitions(inferred), None, Evolution.ADD)
-    warnings = _about_new(reader, source, files, before, inferred)
+    warnings = (*doubts, *_about_new(reader, source, files, before, inferred))
     hints = reader.parsed(source.hints) if source.hints else None
     if hints is not None:
         reader.check_hints(hints)
@@ -92,6 +92,25 @@ def load_files(
     return Loaded(
         reduce(_union, rows), reduce(lambda a, b: a.union(b), rejected) if rejected else None, schema, warnings
     )
+
+
+def _inferred(reader: Reader, source: DeclaredFileSource, known: StructType | None) -> Inferred:
+    """The columns of the files, and doubts about new ones, whose types nobody gave."""
+    from pyspark.sql.types import StringType
+
+    columns = reader.inferred()
+    is_added = known is None or source.evolution is Evolution.ADD
+    if source.schema is not None or not source.infer_types or not is_added:
+        return Inferred(columns)
+    given = {field.name.lower() for field in (*(known or ()), *(reader.parsed(source.hints) if source.hints else ()))}
+    given |= {name.lower() for name in reader.partition_names()}
+    texts = [
+        field.name for field in columns if isinstance(field.dataType, StringType) and field.name.lower() not in given
+    ]
+    rows = next(iter(reader.rows(columns)))
+    texts = [name for name in texts if name in rows.columns]
+    named = rows.select(*(quoted(name) for name in texts), file_path().alias("file"))
+    return Inferred(columns, tuple(f"{source.path}: {doubt}" for doubt in doubts_about(named, texts)))
 
 
 def _parted(reader: Reader, raw: DataFrame, schema: StructType) -> tuple[DataFrame, DataFrame | None]:

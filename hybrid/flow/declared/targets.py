@@ -18,6 +18,9 @@ from hybrid.flow.declared.session import FlowSession, in_session
 from hybrid.flow.declared.shape import frame_of
 from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.layout import TableLayout
+from hybrid.schema.schema import FieldSpec
+
+_SHOWN_MAX = 20
 
 
 class Keeper(Protocol):
@@ -95,8 +98,8 @@ class _Target:
         columns = [_given(self.bench, declared)] if declared.schema is not None else self._brought()
         if columns:
             schema, configs = table_documents(declared, unified(columns))
-            self.keeper.create(schema, configs, f"{self.session.declaration.source}: {declared.place}")
-            self.bench.progress.say(f"Created table '{self.name}'.")
+            created = self.keeper.create(schema, configs, f"{self.session.declaration.source}: {declared.place}")
+            self.bench.progress.say(f"Created table '{self.name}' with {_listed(created.schema.fields)}.")
             for flow in self._flows:
                 self.found.waiting.pop(str(flow), None)
 
@@ -116,6 +119,13 @@ class _Target:
             except Exception as error:  # Spark or the user's function may raise anything
                 self.found.failures[str(flow)] = told(error, flow, self.session.declaration.source)
         return columns
+
+
+def _listed(fields: Sequence[FieldSpec]) -> str:
+    """Columns with their types, as `id LONG, tags STRING[]`."""
+    more = f" and {len(fields) - _SHOWN_MAX} more columns" if len(fields) > _SHOWN_MAX else ""
+    names = (f"{field.name} {field.data_type}{'' if field.single_value else '[]'}" for field in fields[:_SHOWN_MAX])
+    return ", ".join(names) + more
 
 
 def _check_known(spec: TableSpec, declared: FlowTable | None) -> None:

@@ -109,6 +109,25 @@ def test_new_columns_in_every_mode(spark_home, stream_file):
     assert "new columns are not read" in reports["none"].warnings[0]
 
 
+def test_a_column_that_a_few_texts_among_numbers_made_text_is_named(spark_home, stream_file):
+    """Its type is for good. Texts that are all numbers were quoted, and other texts are many: neither is doubtful."""
+    rows = [{"id": at, "qty": at, "code": f"0{at}", "note": "a" if at % 2 else "1"} for at in range(40)]
+    rows[7]["qty"] = "n/a"
+    path = spark_home.write("a.json", *rows)
+    report = spark_home.run(stream_file())["new"]
+    assert report.rows == 40 and types(spark_home) == dict(id="LONG", qty="STRING", code="STRING", note="STRING")
+    (warning,) = report.warnings
+    assert warning.endswith(
+        f": column 'qty' is STRING: 1 of its first 40 values is no number, e.g. 'n/a' in {path}. With schemaHints "
+        "'qty DOUBLE' such rows are rejected."
+    )
+    spark_home.write("b.json", *({"id": at, "qty": "n/a" if at == 50 else at} for at in range(40, 80)))
+    assert spark_home.run(stream_file())["new"].warnings == (), "the column is known"
+    with_hint = stream_file("schemaHints='qty DOUBLE'").replace("events", "hinted")
+    hinted = spark_home.run(with_hint)["new"]
+    assert (hinted.rows, hinted.rejected, hinted.warnings) == (78, 2, ())
+
+
 def test_time_column_and_its_bucket(spark_home, stream_file):
     text = stream_file(table="table_properties={'hybrid.timeColumn': 'at', 'hybrid.bufferTimePeriod': '1d'}")
     spark_home.write("1.json", {"id": 1, "at": "2024-03-01T10:00:00Z"}, {"id": 2, "at": "2024-03-02T10:00:00+02:00"})
