@@ -9,7 +9,7 @@ import click
 
 from hybrid.cli.cells import View
 from hybrid.cli.command import Cli, HybridGroup, pass_cli
-from hybrid.cli.dispatch import refuse_server, require_home
+from hybrid.cli.dispatch import confirm, refuse_server, require_home
 
 UNHEALTHY = 3
 _TOPICS = View(("name", "partitions", "id"))
@@ -59,7 +59,7 @@ def status(cli: Cli) -> int:
 
 @kafka.group()
 def topic() -> None:
-    """List and create topics."""
+    """List, create and delete topics."""
 
 
 @topic.command("list")
@@ -88,6 +88,23 @@ def create(cli: Cli, name: str, partitions: int, brokers: str | None) -> None:
     entry, is_new = create_topic(_brokers(cli, brokers), name, partitions)
     cli.say(f"Topic '{name}' created" if is_new else f"Topic '{name}' exists already")
     cli.emit({"name": entry.name, "partitions": len(entry.partitions), "id": entry.id})
+
+
+@topic.command()
+@click.argument("name")
+@click.option("--yes", is_flag=True, help="Delete it without asking.")
+@_kafka_option
+@pass_cli
+def delete(cli: Cli, name: str, yes: bool, brokers: str | None) -> None:
+    """Delete a topic and its messages. What tables have read of it stays."""
+    from hybrid.kafka.topics import delete_topic
+
+    address = _brokers(cli, brokers)
+    confirm(f"Delete topic '{name}' at {address} with all its messages?", yes)
+    entry = delete_topic(address, name)
+    cli.say(f"Topic '{name}' deleted")
+    if cli.is_machine_read:
+        cli.emit({"name": entry.name, "partitions": len(entry.partitions), "id": entry.id})
 
 
 @kafka.command()

@@ -112,6 +112,16 @@ def create_topic(brokers: str, name: str, partitions: int = 1) -> tuple[Topic, b
     return existing, False
 
 
+def delete_topic(brokers: str, name: str) -> Topic:
+    """Delete a topic with its messages; returns what it was. Raises StreamError when it does not exist or must stay."""
+    topic = describe_topic(brokers, name)
+    if topic is None:
+        raise StreamError(f"Topic '{name}' does not exist at {brokers}.", hint="hybrid kafka topic list")
+    with _admin(brokers) as admin:
+        admin.delete_topics([name])
+    return topic
+
+
 def produce(
     brokers: str,
     topic: str,

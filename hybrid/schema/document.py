@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import NoReturn
@@ -146,6 +147,6 @@ def configs_in(doc: dict[str, object]) -> list[dict[str, object]]:
 
 
 def shown(value: object) -> str:
-    """A value for a message, at most 100 characters."""
-    text = repr(value)
+    """A value for a message, at most 100 characters: a text in quotes, all else as the document's JSON writes it."""
+    text = repr(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= 100 else text[:97] + "..."

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from hybrid.cli import main
 from hybrid.errors import ConflictError, MachineError, StreamError
 from hybrid.jvm import broker_files
 from hybrid.jvm.broker import LocalBroker
 from hybrid.jvm.log4j import escaped
 from hybrid.jvm.process import Process
-from hybrid.kafka.topics import TopicRecord, create_topic, describe_topic, list_topics, produce
+from hybrid.kafka.topics import TopicRecord, create_topic, delete_topic, describe_topic, list_topics, produce
 from tests.recorded_progress import Heard
 from tests.watchdog import watched_broker
 
@@ -79,6 +80,18 @@ def test_create_is_idempotent_but_not_blind(broker: str, topic: str) -> None:
         create_topic(broker, topic, 3)
     with pytest.raises(StreamError, match="cannot be a topic"):
         create_topic(broker, "a/b")
+
+
+@pytest.mark.kafka
+def test_delete(broker: str, capsys: pytest.CaptureFixture[str]) -> None:
+    made, _ = create_topic(broker, "wrong", 2)
+    command = ["kafka", "topic", "delete", "wrong", "--kafka", broker]
+    assert main(command) == 2 and "Delete topic 'wrong' at" in capsys.readouterr().err, "nobody is asked"
+    assert describe_topic(broker, "wrong") == made
+    assert main([*command, "--yes"]) == 0 and "Topic 'wrong' deleted" in capsys.readouterr().err
+    assert describe_topic(broker, "wrong") is None
+    with pytest.raises(StreamError, match="Topic 'wrong' does not exist at"):
+        delete_topic(broker, "wrong")
 
 
 @pytest.mark.kafka
