@@ -150,7 +150,7 @@ def test_brokers_are_replaced() -> None:
         ({"enable.auto.commit": "true"}, "enable.auto.commit: 'true' cannot be honoured: it is always false"),
         ({"enable.partition.eof": "true"}, "enable.partition.eof: 'true' cannot be honoured"),
         ({"isolation.level": "read_uncommitted"}, "rows of aborted transactions are never read"),
-        ({"header_filter": {"header": {}}}, "header_filter: {'header': {}} cannot be honoured"),
+        ({"header_filter": {"header": {}}}, 'header_filter: {"header": {}} cannot be honoured'),
         ({"resume_earliest_if_data_expires": True}, "offsets that are gone are never skipped silently"),
     ],
 )  # fmt: skip

@@ -73,7 +73,7 @@ def test_a_later_connector_does_not_rename_an_earlier_one() -> None:
         ([delta(paused="perhaps")], "connectors[0].paused: 'perhaps' is neither true nor false"),
         ([delta(max_batch_size=0)], "connectors[0].max_batch_size: 0 is not a whole number from 1 on"),
         ([delta(max_queued_records=-1)], "max_queued_records"),
-        ([delta(soft_delete=True)], "connectors[0].soft_delete: True cannot be honoured"),
+        ([delta(soft_delete=True)], "connectors[0].soft_delete: true cannot be honoured"),
         ([delta(preprocessor=[{"name": "x"}])], "preprocessor"),
         (["x"], "connectors[0]: 'x' is not an object"),
         ([{}], "connectors[0].transport: is missing"),

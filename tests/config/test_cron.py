@@ -67,7 +67,7 @@ def test_times(text: str, expected: list[str]) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        (None, "None is not a cron expression. Write it like"),
+        (None, "null is not a cron expression. Write it like"),
         (5, "5 is not"),
         ("", "'' is not"),
         ("@daily", "it has 1 field, not 5, 6 or 7"),

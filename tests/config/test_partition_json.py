@@ -59,7 +59,7 @@ def test_what_divides_nothing_is_said(columns: dict[str, Any], words: str) -> No
     [
         ({"customer": by("Murmur")}, "'customer' is not a column of the schema 'orders'. Did you mean 'customer_id'?"),
         ({"customer_id": by("Murmur", 0)}, "numPartitions: 0 is not a whole number from 1 on"),
-        ({"customer_id": {"functionName": "Murmur"}}, "numPartitions: None is not from 1 to 10000"),
+        ({"customer_id": {"functionName": "Murmur"}}, "numPartitions: null is not from 1 to 10000"),
         ({"customer_id": by("Murmur", 10_001)}, "numPartitions: 10001 is not from 1 to 10000"),
         (
             {"customer_id": by("Murmur", 200), "order_status": by("Murmur", 51)},

@@ -361,7 +361,7 @@ def test_a_table_without_a_time_column(parse: Parse) -> None:
                           r.update(dedupConfig={"dedupEnabled": True})), ["r.json: dedupConfig.", "flows bring"]),
         (lambda s, r, o: r.update(upsertConfig={"mode": "FULL", "deletedKeysTTL": "1d"}),
          ["upsertConfig.deletedKeysTTL: '1d' is not a number from 0 on"]),
-        (lambda s, r, o: r.update(upsertConfig={"mode": "FULL", "metadataTTL": True}), ["metadataTTL: True is not"]),
+        (lambda s, r, o: r.update(upsertConfig={"mode": "FULL", "metadataTTL": True}), ["metadataTTL: true is not"]),
         (lambda s, r, o: r.update(upsertConfig={"mode": "FULL", "comparisonColumn": "order_status",
                                                 "deletedKeysTTL": 5}), ["'order_status', which is STRING"]),
         (lambda s, r, o: r.update(dedupConfig={"dedupEnabled": True, "metadataTTL": "1d"}),
@@ -452,7 +452,7 @@ def test_what_is_off_is_no_error_and_no_warning(parse: Parse) -> None:
                              o["segmentsConfig"].update(timeColumnName="other")),
             "o.json: segmentsConfig.timeColumnName: 'other' is not 'ts', as in r.json: both halves agree.",
         ),
-        (lambda s, r, o: o.update(connectors=False), "o.json: connectors: False is not a list"),
+        (lambda s, r, o: o.update(connectors=False), "o.json: connectors: false is not a list"),
         (
             lambda s, r, o: stream(r).update({"stream.kafka.decoder.class.name": ""}),
             "streamConfigs.stream.kafka.decoder.class.name: '' is not a text.",

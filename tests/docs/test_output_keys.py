@@ -67,6 +67,8 @@ def play_tables(play: Any, broker: str, folder: Path) -> None:
     files = ("--schema", str(DATA / "orders_schema.json"), *configs, "--set", "stream.kafka.topic.name=keys")
     play("kafka topic create", "keys", "--kafka", broker)
     play("kafka topic list", "--kafka", broker)
+    play("kafka topic create", "wrong", "--kafka", broker)
+    play("kafka topic delete", "wrong", "--yes", "--kafka", broker)
     play("table validate", *files)
     play("table create", *files, "--kafka", broker)
     play("table apply", *files, "--kafka", broker, "--set", "bufferTimePeriod=2m", *SCHEDULED)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hybrid.cli import main
+from hybrid.cli.main import run
 from hybrid.errors import ConflictError, MachineError, StreamError
 from hybrid.jvm import broker_files
 from hybrid.jvm.broker import LocalBroker
@@ -86,9 +86,9 @@ def test_create_is_idempotent_but_not_blind(broker: str, topic: str) -> None:
 def test_delete(broker: str, capsys: pytest.CaptureFixture[str]) -> None:
     made, _ = create_topic(broker, "wrong", 2)
     command = ["kafka", "topic", "delete", "wrong", "--kafka", broker]
-    assert main(command) == 2 and "Delete topic 'wrong' at" in capsys.readouterr().err, "nobody is asked"
+    assert run(command) == 2 and "Delete topic 'wrong' at" in capsys.readouterr().err, "nobody is asked"
     assert describe_topic(broker, "wrong") == made
-    assert main([*command, "--yes"]) == 0 and "Topic 'wrong' deleted" in capsys.readouterr().err
+    assert run([*command, "--yes"]) == 0 and "Topic 'wrong' deleted" in capsys.readouterr().err
     assert describe_topic(broker, "wrong") is None
     with pytest.raises(StreamError, match="Topic 'wrong' does not exist at"):
         delete_topic(broker, "wrong")
