@@ -67,7 +67,10 @@ class Product:
         self.server.ok("DELETE", f"/tables/{table.name}")
 
     def await_rows(self, table: Table, rows: int) -> None:
-        """Until all messages of the topic are committed. The status of a table would count its visible rows too."""
+        """Until all messages of the topic are committed. The status of a table would count its visible rows too.
+
+        The last message of a partition must not fill a segment: then none would be consuming.
+        """
         deadline = time.monotonic() + _LOAD_S
         path = f"/tables/{table.name}/consumingSegmentsInfo"
         while True:

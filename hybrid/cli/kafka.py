@@ -10,6 +10,7 @@ import click
 from hybrid.cli.cells import View
 from hybrid.cli.command import Cli, HybridGroup, pass_cli
 from hybrid.cli.dispatch import confirm, refuse_server, require_home
+from hybrid.progress import counted
 
 UNHEALTHY = 3
 _TOPICS = View(("name", "partitions", "id"))
@@ -97,10 +98,11 @@ def create(cli: Cli, name: str, partitions: int, brokers: str | None) -> None:
 @pass_cli
 def delete(cli: Cli, name: str, yes: bool, brokers: str | None) -> None:
     """Delete a topic and its messages. What tables have read of it stays."""
-    from hybrid.kafka.topics import delete_topic
+    from hybrid.kafka.topics import deletable_topic, delete_topic
 
     address = _brokers(cli, brokers)
-    confirm(f"Delete topic '{name}' at {address} with all its messages?", yes)
+    parts = counted(len(deletable_topic(address, name).partitions), "partition")
+    confirm(f"Delete topic '{name}' ({parts}) at {address} with all messages, those that no table has read too?", yes)
     entry = delete_topic(address, name)
     cli.say(f"Topic '{name}' deleted")
     if cli.is_machine_read:

@@ -96,7 +96,7 @@ def _check_of_stream(config: Section, form: Format) -> None:
 def _csv(config: Section) -> Format:
     for key, only in _CSV_FIXED.items():
         if config.doc.get(key, only) != only:
-            config.fail(key, f"{shown(config.doc[key])} is not built yet: it is {only!r} always. Remove the key.")
+            config.fail(key, f"{shown(config.doc[key])} is not built yet: it is {shown(only)} always. Remove the key.")
     if not config.boolean("flexible", default=True):
         config.fail("flexible", "false is not built yet. Remove the key.")
     form = ConnectorCsvFormat(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import socket
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 _STEP_RECORDS = 10_000
 _CONNECT_S = 5
+_POLL_S = 0.1
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 
@@ -112,13 +114,36 @@ def create_topic(brokers: str, name: str, partitions: int = 1) -> tuple[Topic, b
     return existing, False
 
 
-def delete_topic(brokers: str, name: str) -> Topic:
-    """Delete a topic with its messages; returns what it was. Raises StreamError when it does not exist or must stay."""
-    topic = describe_topic(brokers, name)
-    if topic is None:
-        raise StreamError(f"Topic '{name}' does not exist at {brokers}.", hint="hybrid kafka topic list")
+def deletable_topic(brokers: str, name: str) -> Topic:
+    """A topic that may be deleted. Raises StreamError when it is not there or Kafka's own, TopicError as Kafka says."""
     with _admin(brokers) as admin:
-        admin.delete_topics([name])
+        if name.startswith("__"):
+            raise StreamError(f"Topic '{name}' is Kafka's own. Nothing was deleted.")
+        topics = existing_topics(admin, [name])
+    if not topics:
+        raise StreamError(f"Topic '{name}' does not exist at {brokers}.", hint="hybrid kafka topic list")
+    return topics[0]
+
+
+def delete_topic(brokers: str, name: str) -> Topic:
+    """Delete a topic with its messages, and wait until the brokers have forgotten it. Returns what was deleted.
+
+    Raises StreamError as `deletable_topic` does, and when the brokers delete no topics or not in time.
+    """
+    from kafka.errors import TopicDeletionDisabledError
+
+    topic = deletable_topic(brokers, name)
+    with _admin(brokers) as admin:
+        try:
+            admin.delete_topics([name])
+        except TopicDeletionDisabledError as error:
+            hint = "Set delete.topic.enable=true there, or take another topic."
+            raise StreamError(f"The brokers at {brokers} delete no topics.", hint=hint) from error
+        deadline = time.monotonic() + WORK_TIMEOUT_MS / 1000
+        while any(left.id == topic.id for left in existing_topics(admin, [name])):
+            if time.monotonic() > deadline:
+                raise StreamError(f"Topic '{name}' was deleted, but the brokers at {brokers} still list it.")
+            time.sleep(_POLL_S)
     return topic
 
 

@@ -148,5 +148,9 @@ def configs_in(doc: dict[str, object]) -> list[dict[str, object]]:
 
 def shown(value: object) -> str:
     """A value for a message, at most 100 characters: a text in quotes, all else as the document's JSON writes it."""
-    text = repr(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= 100 else text[:97] + "..."
+    try:
+        text = repr(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    except (ValueError, TypeError, RecursionError):  # YAML has values that JSON lacks, dates for example
+        text = repr(value)
+    short = text if len(text) <= 100 else text[:97] + "..."
+    return short.encode("utf-8", "backslashreplace").decode()

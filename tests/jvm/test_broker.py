@@ -15,6 +15,7 @@ from hybrid.jvm import broker_files
 from hybrid.jvm.broker import LocalBroker
 from hybrid.jvm.log4j import escaped
 from hybrid.jvm.process import Process
+from hybrid.kafka import topics
 from hybrid.kafka.topics import TopicRecord, create_topic, delete_topic, describe_topic, list_topics, produce
 from tests.recorded_progress import Heard
 from tests.watchdog import watched_broker
@@ -84,14 +85,41 @@ def test_create_is_idempotent_but_not_blind(broker: str, topic: str) -> None:
 
 @pytest.mark.kafka
 def test_delete(broker: str, capsys: pytest.CaptureFixture[str]) -> None:
-    made, _ = create_topic(broker, "wrong", 2)
-    command = ["kafka", "topic", "delete", "wrong", "--kafka", broker]
-    assert run(command) == 2 and "Delete topic 'wrong' at" in capsys.readouterr().err, "nobody is asked"
-    assert describe_topic(broker, "wrong") == made
-    assert run([*command, "--yes"]) == 0 and "Topic 'wrong' deleted" in capsys.readouterr().err
-    assert describe_topic(broker, "wrong") is None
-    with pytest.raises(StreamError, match="Topic 'wrong' does not exist at"):
-        delete_topic(broker, "wrong")
+    made, _ = create_topic(broker, "mistaken", 2)
+    command = ["kafka", "topic", "delete", "mistaken", "--kafka", broker]
+    assert run(command) == 2, "there is no terminal to ask on"
+    assert "Delete topic 'mistaken' (2 partitions) at" in capsys.readouterr().err
+    assert describe_topic(broker, "mistaken") == made
+    assert run([*command, "--yes"]) == 0 and "Topic 'mistaken' deleted" in capsys.readouterr().err
+    again, is_new = create_topic(broker, "mistaken")
+    assert is_new and again.id != made.id, "the brokers had forgotten it"
+    delete_topic(broker, "mistaken")
+    assert run(command) == 1 and "Topic 'mistaken' does not exist at" in capsys.readouterr().err
+    with pytest.raises(StreamError, match="is Kafka's own"):
+        delete_topic(broker, "__consumer_offsets")
+
+
+def test_brokers_that_delete_no_topics(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error of the client has the bytes of its request."""
+    from kafka.errors import TopicDeletionDisabledError
+
+    class Admin:
+        def __enter__(self) -> Admin:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            return None
+
+        def describe_topics(self, names: list[str]) -> list[dict[str, object]]:
+            return [{"name": name, "topic_id": "1", "partitions": [{"partition_index": 0}]} for name in names]
+
+        def delete_topics(self, names: list[str]) -> None:
+            raise TopicDeletionDisabledError("Request 'x' failed with response 'y'")
+
+    monkeypatch.setattr(topics, "_admin", lambda brokers: Admin())
+    with pytest.raises(StreamError, match="The brokers at k:9092 delete no topics") as caught:
+        delete_topic("k:9092", "kept")
+    assert "delete.topic.enable" in str(caught.value.hint)
 
 
 @pytest.mark.kafka

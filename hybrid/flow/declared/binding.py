@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from hybrid.errors import DataError, NotFoundError, SpecError
 from hybrid.flow.declared.convert import union_all
+from hybrid.flow.declared.doubtful_texts import doubts_about
 from hybrid.flow.declared.inference import InferredColumns
 from hybrid.flow.declared.listing import SourceFile, list_files, next_files
 from hybrid.flow.declared.options import DeclaredFileSource
@@ -42,6 +43,8 @@ class Bound:
     files: list[SourceFile] = field(default_factory=list)
     rejected_frames: list[DataFrame] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    # What was read, and by which columns.
+    reads: list[tuple[DeclaredFileSource, Sequence[SourceFile], StructType]] = field(default_factory=list)
     left: int = 0
     # A source of CSV that says neither whether there is a header nor which columns there are.
     unnamed: DeclaredFileSource | None = None
@@ -51,10 +54,16 @@ class Bound:
         """The rows that were rejected while files were read."""
         return union_all(self.rejected_frames) if self.rejected_frames else None
 
+    def doubts(self, texts: Iterable[str]) -> list[str]:
+        """Sentences about new text columns of the table whose values in the files are numbers but for a few."""
+        names = {name.lower() for name in texts}
+        return [doubt for read in self.reads for doubt in doubts_about(self.spark, *read, names)] if names else []
+
     def _loaded(self, source: DeclaredFileSource, files: Sequence[SourceFile], known: StructType | None) -> Loaded:
         self.warnings += source.warnings
         loaded = load_files(self.spark, source, files, known, self.inferred)
         self.warnings += loaded.warnings
+        self.reads.append((source, files, loaded.schema))
         if source.format == "csv" and source.schema is None and "header" not in source.reader:
             self.unnamed = source
         if source.strict and loaded.rejected is not None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from hybrid.errors import DataError
 from hybrid.flow.declared.csvreader import CsvReader
 from hybrid.flow.declared.evolve import merged, new_fields, top_level
-from hybrid.flow.declared.inference import Inferred, InferredColumns, doubts_about
+from hybrid.flow.declared.inference import InferredColumns
 from hybrid.flow.declared.listing import SourceFile
 from hybrid.flow.declared.options import DeclaredFileSource, Evolution
 from hybrid.flow.declared.reader import (
@@ -70,13 +70,13 @@ def load_files(
 
     DataError when no line can be read, and when a mode stops the flow at new columns.
     """
-    reader = _READERS[source.format](spark, source, files)
+    reader = reader_of(spark, source, files)
     declared = reader.parsed(source.schema) if source.schema is not None else None
-    inferred, doubts = columns_of.of(source, files, lambda: _inferred(reader, source, known))
+    inferred = columns_of.of(source, files, reader.inferred)
     before = declared if declared is not None else known
     if before is not None and declared is not None:
         before = merged(before, reader.partitions(inferred), None, Evolution.ADD)
-    warnings = (*doubts, *_about_new(reader, source, files, before, inferred))
+    warnings = _about_new(reader, source, files, before, inferred)
     hints = reader.parsed(source.hints) if source.hints else None
     if hints is not None:
         reader.check_hints(hints)
@@ -94,23 +94,9 @@ def load_files(
     )
 
 
-def _inferred(reader: Reader, source: DeclaredFileSource, known: StructType | None) -> Inferred:
-    """The columns of the files, and doubts about new ones, whose types nobody gave."""
-    from pyspark.sql.types import StringType
-
-    columns = reader.inferred()
-    is_added = known is None or source.evolution is Evolution.ADD
-    if source.schema is not None or not source.infer_types or not is_added:
-        return Inferred(columns)
-    given = {field.name.lower() for field in (*(known or ()), *(reader.parsed(source.hints) if source.hints else ()))}
-    given |= {name.lower() for name in reader.partition_names()}
-    texts = [
-        field.name for field in columns if isinstance(field.dataType, StringType) and field.name.lower() not in given
-    ]
-    rows = next(iter(reader.rows(columns)))
-    texts = [name for name in texts if name in rows.columns]
-    named = rows.select(*(quoted(name) for name in texts), file_path().alias("file"))
-    return Inferred(columns, tuple(f"{source.path}: {doubt}" for doubt in doubts_about(named, texts)))
+def reader_of(spark: SparkSession, source: DeclaredFileSource, files: Sequence[SourceFile]) -> Reader:
+    """The reader of the source's format."""
+    return _READERS[source.format](spark, source, files)
 
 
 def _parted(reader: Reader, raw: DataFrame, schema: StructType) -> tuple[DataFrame, DataFrame | None]:

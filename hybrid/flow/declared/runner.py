@@ -32,6 +32,7 @@ from hybrid.lake.log import open_half
 from hybrid.lake.table_context import TableContext
 from hybrid.progress import counted
 from hybrid.runtime.sentence_repr import shown_as_sentence
+from hybrid.schema.types import DataType
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -116,6 +117,7 @@ class FlowRun:
             names = ", ".join(column.name for column in new)
             self.bench.progress.say(f"{self.flow.name}: adding {names} to '{spec.name}'.")
             spec = self.keeper.add_columns(spec.name, new)
+            self.warnings += bound.doubts(column.name for column in new if column.data_type is DataType.STRING)
         staged = stage_rows(self.bench.spark, spec, frame, bound.rejected, folder)
         for file in bound.files:
             file.check_unchanged()

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from hybrid.config.table_config import TableSpec
 from hybrid.errors import ConflictError, HybridError, SpecError, suggestion
-from hybrid.flow.declared.binding import NothingNew, OnceBinding, StreamBinding, refuse_unnamed
+from hybrid.flow.declared.binding import Bound, NothingNew, OnceBinding, StreamBinding, refuse_unnamed
 from hybrid.flow.declared.convert import ColumnType, column_types
 from hybrid.flow.declared.documents import table_documents, unified
 from hybrid.flow.declared.flow_errors import told
@@ -18,7 +18,9 @@ from hybrid.flow.declared.session import FlowSession, in_session
 from hybrid.flow.declared.shape import frame_of
 from hybrid.lake.commit_context import CommitContext
 from hybrid.lake.layout import TableLayout
+from hybrid.progress import counted
 from hybrid.schema.schema import FieldSpec
+from hybrid.schema.types import DataType
 
 _SHOWN_MAX = 20
 
@@ -95,16 +97,20 @@ class _Target:
             return
         if declared is None:
             raise _no_target(self.session.declaration, self.keeper, self.name, self._flows[0])
-        columns = [_given(self.bench, declared)] if declared.schema is not None else self._brought()
+        brought = self._brought() if declared.schema is None else []
+        columns = [_given(self.bench, declared)] if declared.schema is not None else [part for _, part in brought]
         if columns:
             schema, configs = table_documents(declared, unified(columns))
             created = self.keeper.create(schema, configs, f"{self.session.declaration.source}: {declared.place}")
             self.bench.progress.say(f"Created table '{self.name}' with {_listed(created.schema.fields)}.")
+            texts = [field.name for field in created.schema.fields if field.data_type is DataType.STRING]
+            for binding, _ in brought:
+                self.found.warnings += binding.doubts(texts)
             for flow in self._flows:
                 self.found.waiting.pop(str(flow), None)
 
-    def _brought(self) -> list[list[ColumnType]]:
-        """The columns of each flow's first rows. Flows without a file, or that fail, are noted."""
+    def _brought(self) -> list[tuple[Bound, list[ColumnType]]]:
+        """What each flow reads first, and its columns. Flows without a file, or that fail, are noted."""
         columns = []
         for flow in self._flows:
             try:
@@ -123,9 +129,8 @@ class _Target:
 
 def _listed(fields: Sequence[FieldSpec]) -> str:
     """Columns with their types, as `id LONG, tags STRING[]`."""
-    more = f" and {len(fields) - _SHOWN_MAX} more columns" if len(fields) > _SHOWN_MAX else ""
-    names = (f"{field.name} {field.data_type}{'' if field.single_value else '[]'}" for field in fields[:_SHOWN_MAX])
-    return ", ".join(names) + more
+    more = f" and {counted(len(fields) - _SHOWN_MAX, 'more column')}" if len(fields) > _SHOWN_MAX else ""
+    return ", ".join(f"{field.name} {field.type_name}" for field in fields[:_SHOWN_MAX]) + more
 
 
 def _check_known(spec: TableSpec, declared: FlowTable | None) -> None:
@@ -156,11 +161,11 @@ def _given(bench: CommitContext, table: FlowTable) -> list[ColumnType]:
     return column_types(parse_ddl(bench.spark, table.schema, f"{table.place}: schema of '{table.name}'"))
 
 
-def _columns_of(bench: CommitContext, session: FlowSession, flow: Flow) -> list[ColumnType]:
-    """The columns of a flow's first rows."""
+def _columns_of(bench: CommitContext, session: FlowSession, flow: Flow) -> tuple[Bound, list[ColumnType]]:
+    """What a flow reads first, and the columns of these rows."""
     words = flow.name, bench.spark, session.inferred
     binding = OnceBinding(*words) if flow.once else StreamBinding(*words)
     with in_session(session, binding):
         columns = column_types(frame_of(flow, flow.query()).schema)
     refuse_unnamed(binding, [column.name for column in columns])
-    return columns
+    return binding, columns

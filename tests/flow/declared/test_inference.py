@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql.types import IntegerType, StructType
 
-from hybrid.flow.declared.inference import Inferred, InferredColumns
+from hybrid.flow.declared.inference import InferredColumns
 from hybrid.flow.declared.listing import SourceFile
 from hybrid.flow.declared.options import DeclaredFileSource
 from hybrid.flow.declared.stage import _counts
@@ -21,9 +21,9 @@ def test_columns_are_inferred_again_only_of_other_files_and_sources() -> None:
     json, csv = (DeclaredFileSource("/in", kind, streaming=True) for kind in ("json", "csv"))
     file = SourceFile(1, "/in/a", 10)
 
-    def infer() -> Inferred:
+    def infer() -> StructType:
         asked.append(len(asked))
-        return Inferred(StructType().add(f"c{len(asked)}", IntegerType()))
+        return StructType().add(f"c{len(asked)}", IntegerType())
 
     first = columns.of(json, [file], infer)
     assert columns.of(json, [file], infer) is first and len(asked) == 1
