@@ -68,16 +68,16 @@ def doubts_about(
         for field in schema
         if isinstance(field.dataType, StringType) and field.name.lower() in names and field.name.lower() not in given
     ][:_COLUMNS_MAX]
-    texts = {name: found for name, found in _texts(reader, schema, columns).items() if _is_doubtful(found)}
+    texts = {name: values for name, values in _texts(reader, schema, columns).items() if _is_doubtful(values)}
     # What JSON has in quotes is text, whatever it looks like.
     kinds = StructType(
         [StructField(field.name, _type(texts[field.name].kind)) if field.name in texts else field for field in schema]
     )
     fitting = _counts(reader, kinds, list(texts))
     return [
-        _sentence(source, name, found)
-        for name, found in texts.items()
-        if found.values - fitting[name] <= found.values / _ONE_IN
+        _sentence(source, name, sampled)
+        for name, sampled in texts.items()
+        if sampled.values - fitting[name] <= sampled.values / _ONE_IN
     ]
 
 

@@ -103,11 +103,11 @@ class _Target:
             schema, configs = table_documents(declared, unified(columns))
             created = self.keeper.create(schema, configs, f"{self.session.declaration.source}: {declared.place}")
             self.bench.progress.say(f"Created table '{self.name}' with {_listed(created.schema.fields)}.")
+            for flow in self._flows:
+                self.found.waiting.pop(str(flow), None)
             texts = [field.name for field in created.schema.fields if field.data_type is DataType.STRING]
             for binding, _ in brought:
                 self.found.warnings += binding.doubts(texts)
-            for flow in self._flows:
-                self.found.waiting.pop(str(flow), None)
 
     def _brought(self) -> list[tuple[Bound, list[ColumnType]]]:
         """What each flow reads first, and its columns. Flows without a file, or that fail, are noted."""
