@@ -16,6 +16,7 @@ from hybrid.config.connector_kafka import kafka_warnings, parse_kafka
 from hybrid.config.connectors import Connector, FileInput, KafkaInput, StartKind, Transport, find_cycle, waits_for
 from hybrid.errors import Gathered, suggestion
 from hybrid.schema.document import Section, shown
+from hybrid.schema.secrets import hides
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _KEYS = {
@@ -45,7 +46,7 @@ _OUTPUTS = (
     "http_output", "null_output", "snowflake_output",
 )  # fmt: skip
 _FILE_KEYS = {"path", "follow", "buffer_size_bytes", "buffer_size_byte"}
-_SECRET = re.compile(r"\$\{(?:secret|env):[^}]*\}")
+_SECRET, _VARIABLE = re.compile(r"\$\{secret:[^}]*\}"), re.compile(r"\$\{env:[^}]*\}")
 
 
 def parse_connectors(top: Section, key: str = "connectors", brokers: str | None = None) -> tuple[Connector, ...]:
@@ -229,13 +230,16 @@ def _check_ends(sections: list[Section], connectors: tuple[Connector, ...], wait
             section.fail("start_after", f"{message} {hint}")
 
 
-def _check_secrets(section: Section, value: object, path: str) -> None:
-    """SpecError for a reference to a secret, which Feldera resolves. Read as the secret itself it would fail later."""
+def _check_secrets(section: Section, value: object, path: str, key: str = "") -> None:
+    """SpecError for Feldera's references to secrets, and for a variable where no secret is; see `schema.references`."""
     if isinstance(value, str) and _SECRET.search(value):
-        section.fail(path, f"{shown(value)} is a reference, and those are not filled in yet. Write the value.")
+        message = f"{shown(value)} is a reference of Feldera's, which is not filled in here."
+        section.fail(path, f"{message} Write ${{env:NAME}} or ${{file:/absolute/path}}.")
+    if isinstance(value, str) and _VARIABLE.search(value) and not hides(key):
+        section.fail(path, "holds a reference, which only a secret may be: this key is shown to everybody.")
     if isinstance(value, dict):
-        for key, item in value.items():
-            _check_secrets(section, item, f"{path}.{key}" if path else str(key))
+        for name, item in value.items():
+            _check_secrets(section, item, f"{path}.{name}" if path else str(name), str(name))
     if isinstance(value, list):
         for position, item in enumerate(value):
-            _check_secrets(section, item, f"{path}[{position}]")
+            _check_secrets(section, item, f"{path}[{position}]", key)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from hybrid.config.connectors import (
     ConnectorCsvFormat,
+    DeltaInput,
     JsonFormat,
     KafkaInput,
     StartKind,
@@ -46,6 +47,19 @@ def test_generic_attributes() -> None:
     )  # fmt: skip
     [one] = parse(delta())
     assert (one.labels, one.start_after, one.paused, one.max_batch_size, one.format) == ((), (), False, None, None)
+
+
+def test_secrets_are_references() -> None:
+    """Of a variable or a file; each is filled in when its process connects."""
+    secured = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.username": "ada"}
+    registry = {"registry_urls": ["http://r:8081"], "registry_username": "ada", "registry_password": "${env:R}"}
+    avro = {"name": "avro", "config": {"update_format": "raw", **registry}}
+    for secret in ("${env:SECRET}", "${file:/run/secret}"):
+        stream = connector("kafka_input", {**KAFKA, **secured, "sasl.password": secret}, format=avro)
+        history = connector("delta_table_input", {**DELTA, "aws_secret_access_key": secret})
+        live, loaded = parse(stream, history)
+        assert isinstance(live.transport, KafkaInput) and live.transport.security.password == secret
+        assert isinstance(loaded.transport, DeltaInput) and loaded.transport.storage_options["aws_secret_access_key"] == secret
 
 
 def test_names_are_given_or_the_first_label_or_a_number() -> None:
@@ -86,8 +100,10 @@ def test_a_later_connector_does_not_rename_an_earlier_one() -> None:
         ([connector("redis_output", {})], "'redis_output' writes"),
         ([connector("kafka_inptu", {})], "Did you mean 'kafka_input'?"),
         ([connector("delta_table_input", {**DELTA, "aws_secret_access_key": "${secret:kubernetes:a/b}"})],
-         "transport.config.aws_secret_access_key: '${secret:kubernetes:a/b}' is a reference"),
-        ([connector("kafka_input", {**KAFKA, "topics": ["${env:T}"]}, format=JSON)], "transport.config.topics[0]: "),
+         "transport.config.aws_secret_access_key: '${secret:kubernetes:a/b}' is a reference of Feldera's, "),
+        ([connector("kafka_input", {**KAFKA, "topics": ["${env:T}"]}, format=JSON)], "config.topics[0]: holds"),
+        ([connector("kafka_input", {**KAFKA, "bootstrap.servers": "${env:K}"}, format=JSON)], "servers: holds"),
+        ([connector("delta_table_input", {**DELTA, "aws_secret_access_key": "${env:A B}"})], "is no name of an env"),
     ],
 )  # fmt: skip
 def test_wrong_generic_attributes(given: list[object], words: str) -> None:
