@@ -45,7 +45,7 @@ def run(cli: Cli, file: Path, variables: tuple[str, ...], refresh: str | None, y
         chosen = [] if refresh is None else session.declaration.chosen(None if refresh == _EVERYTHING else refresh)
         if chosen:
             names = ", ".join(flow_spec.name for flow_spec in chosen)
-            confirm(f"Full refresh: take away everything that {names} brought, and load it again?", yes)
+            confirm(f"Full refresh: take away everything that {names} brought, and load what is there now?", yes)
         reports = home.run_flows(session, chosen)
         for warning in dict.fromkeys(session.declaration.warnings):
             cli.say(f"warning: {warning}")
