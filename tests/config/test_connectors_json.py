@@ -59,7 +59,10 @@ def test_secrets_are_references() -> None:
         history = connector("delta_table_input", {**DELTA, "aws_secret_access_key": secret})
         live, loaded = parse(stream, history)
         assert isinstance(live.transport, KafkaInput) and live.transport.security.password == secret
-        assert isinstance(loaded.transport, DeltaInput) and loaded.transport.storage_options["aws_secret_access_key"] == secret
+        assert (
+            isinstance(loaded.transport, DeltaInput)
+            and loaded.transport.storage_options["aws_secret_access_key"] == secret
+        )
 
 
 def test_names_are_given_or_the_first_label_or_a_number() -> None:

@@ -135,15 +135,14 @@ class CsvReader(Reader):
         )
 
     def text_rows(self) -> Iterator[DataFrame]:
-        """A frame of texts for each group."""
+        """A frame of texts for each group. CORRUPT holds the text of a line with more or fewer cells."""
+        from pyspark.sql.types import StringType, StructField
+
         for group in self._groups(self.paths):
-            frame = self.spark_reader(enforceSchema="true", mode="PERMISSIVE").csv(literal_paths(group))
-            named = self._by_place(frame.schema)
-            if named != frame.schema:
-                kinds = [(column.name, "string") for column in named]
-                texts = self.spark_reader(enforceSchema="true", mode="PERMISSIVE")
-                frame = texts.schema(", ".join(f"`{name}` {kind}" for name, kind in kinds)).csv(literal_paths(group))
-            yield frame
+            there = self._columns(group, False)
+            texts = self._typed(there, lambda column: StructField(column.name, StringType()))
+            reader = self.spark_reader(columnNameOfCorruptRecord=CORRUPT, mode="PERMISSIVE", enforceSchema="true")
+            yield reader.schema(texts).csv(literal_paths(group))
 
     def reason(self, raw: DataFrame) -> Column:
         """The columns that the line should have."""

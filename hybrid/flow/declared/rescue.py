@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from hybrid.flow.declared.reader import METADATA, JsonReader, Reader, file_metadata, file_path
+from hybrid.flow.declared.reader import CORRUPT, METADATA, JsonReader, Reader, file_metadata, file_path
 from hybrid.lake.layout import quoted
 from hybrid.table import columns
 
@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import StructField, StructType
 
-_FILE = "_file_path"
+# Beside the values that do not fit: their file, and the whole line where it has more or fewer cells, as Spark calls it.
+_FILE, _LINE = "_file_path", "_corrupt_record"
 
 
 def rescued(reader: Reader, schema: StructType, name: str) -> tuple[DataFrame, DataFrame | None]:
@@ -79,7 +80,9 @@ def _from_columns(frame: DataFrame, schema: StructType, name: str, metadata: Seq
 
     there = {column.lower(): column for column in frame.columns}
     expected = {field.name.lower() for field in schema}
-    extras = [quoted(column).alias(column) for low, column in there.items() if low not in expected]
+    extras = [quoted(column).alias(column) for low, column in there.items() if low not in {*expected, CORRUPT}]
+    if CORRUPT in there:  # the whole line: its cells beyond the last column are nowhere else
+        extras.append(quoted(CORRUPT).alias(_LINE))
     unfit = [_unfit(quoted(there[field.name.lower()]), field) for field in schema if field.name.lower() in there]
     parts = [*extras, *unfit]
     any_left = reduce(lambda before, part: before | part, (part.isNotNull() for part in parts), F.lit(False))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -78,3 +79,26 @@ def test_headers_in_another_order_and_behind_comments_in_one_batch(tmp_path: Pat
     assert rows(load(SCHEMA, header="true", comment="#")) == [(1, "x"), (2, "y"), (3, "z")]
     with pytest.raises(DataError, match="none of them is a column of the schema"):
         load("a INT, b STRING", header="true", comment="#")
+
+
+@pytest.mark.parametrize("schema", [None, "id INT, name STRING"])
+def test_mode_rescue_keeps_the_cells_beyond_the_last_column(tmp_path: Path, load, schema: str | None) -> None:
+    """A line with more or fewer cells is kept whole beside its values; folders are columns."""
+    folder = tmp_path / "day=5"
+    folder.mkdir()
+    (folder / "1.csv").write_text('id,name\n1,x\n2,y,more,"a,b"\n3\n')
+    (folder / "2.csv").write_text("name,id\nz,4\nw,5,9\n")
+    options = {"header": "true", "inferSchema": "true", "schemaEvolutionMode": "rescue"}
+    found = load(schema, **options)
+    assert found.rejected is None
+    kept = {row[0]: (row[1], json.loads(row[2] or "{}")) for row in rows(found, "id", "name", "_rescued_data")}
+    one, two = f"{folder}/1.csv", f"{folder}/2.csv"
+    assert kept == {
+        1: ("x", {}),
+        2: ("y", {"_corrupt_record": '2,y,more,"a,b"', "_file_path": one}),
+        3: (None, {"_corrupt_record": "3", "_file_path": one}),
+        4: ("z", {}),
+        5: ("w", {"_corrupt_record": "w,5,9", "_file_path": two}),
+    }
+    assert found.good.where("_rescued_data is not null").select("id").count() == 3, "whatever else is read of it"
+    assert schema is not None or rows(found, "day") == [(5,)] * 5
