@@ -117,6 +117,14 @@ class JobSpec:
             return False
         return not (exclude and any(exclude.fullmatch(path) for path in paths))
 
+    def address_of(self, path: Path) -> str:
+        """Where the user has an input file: its path, or `s3://bucket/key` of an object that was fetched."""
+        if not self.fetched_from:
+            return path.as_posix()
+        below = path.relative_to(self.input_dir).as_posix()
+        is_object = self.fetched_from.endswith(f"/{below}")  # the input was no folder
+        return self.fetched_from if is_object else f"{self.fetched_from}/{below}"
+
     def check_rules(self, rules: InputRules) -> None:
         """RightError when the rules forbid the job's input."""
         if self.store is not None:
@@ -245,7 +253,7 @@ def _parse_job_spec(
         name_parts=name_parts(names),
         covers=_extra(top).text(_COVERS) if _extra(top).has(_COVERS) else "",
         push_attempts=top.section("pushJobSpec").whole("pushAttempts", 1, low=1),
-        expectations=_expectations(doc, variables, source),
+        expectations=_expectations(doc, all_variables, source),
         warnings=(
             *_key_warnings(doc, source),
             *name_warnings(names),
@@ -334,7 +342,7 @@ def _key_warnings(doc: dict[str, object], source: str) -> Iterator[str]:
         section = top.section(path) if path else top
         yield from section.unknown(used | _QUIET[path])
     own = {key: value for key, value in _extra(top).doc.items() if str(key).startswith("hybrid.")}
-    yield from Section(own, source, _extra(top).path).unknown({_COVERS})
+    yield from Section(own, source, _extra(top).path).unknown({_COVERS, EXPECTATIONS})
 
 
 def _variable_warnings(doc: dict[str, object], variables: Mapping[str, str], source: str) -> Iterator[str]:

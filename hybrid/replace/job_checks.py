@@ -21,7 +21,7 @@ from hybrid.lake.layout import quoted
 from hybrid.lake.table_context import TableContext
 from hybrid.replace.check_result import CheckResult, CheckState, change_result
 from hybrid.replace.checks import Checked, check
-from hybrid.replace.stage import FILE, StagedFile, StagedRows
+from hybrid.replace.stage import FILE, StagedRows
 from hybrid.replace.targets import replaced_names, targets_of
 from hybrid.sql.expectation_sql import refuse_wrong_conditions
 from hybrid.table import columns
@@ -117,6 +117,5 @@ def _without(staged: StagedRows, frame: DataFrame) -> StagedRows:
     is_row = F.col(columns.OP) != columns.OP_DELETE
     counts = frame.groupBy(FILE).agg(F.count_if(is_row), F.count_if(~is_row), F.min(columns.TIME), F.max(columns.TIME))
     by_file = {number: numbers for number, *numbers in counts.collect()}
-    nothing = (0, 0, None, None)
-    files = [StagedFile(file.path, *by_file.get(number, nothing)) for number, file in enumerate(staged.files)]
+    files = [file.left_with(*by_file.get(number, (0, 0, None, None))) for number, file in enumerate(staged.files)]
     return replace(staged, frame=frame, files=tuple(files))

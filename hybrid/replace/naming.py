@@ -46,7 +46,8 @@ def naming_warnings(job: JobSpec, files: Sequence[StagedFile]) -> Iterator[str]:
     if unfit:
         pattern = job.name_parts.file_pattern
         count = f"{len(unfit)} of {len(files)} files"
-        yield f"{count} do not match file.path.pattern '{pattern}' and are named by their paths, e.g. {unfit[0]}."
+        example = _address(job, unfit[0])
+        yield f"{count} do not match file.path.pattern '{pattern}' and are named by their paths, e.g. {example}."
 
 
 def _sequences(paths: Sequence[Path], over_all: bool) -> list[int]:
@@ -65,7 +66,7 @@ def _name(spec: TableSpec, job: JobSpec, file: StagedFile, sequence: int) -> str
     if kind == INFERRED:
         kind = "normalizedDate" if _has_dates_as_text(spec) else "simple"
     if kind == "inputFile":
-        name = _of_pattern(job, file.path) or _of_path(file.path)
+        name = _of_pattern(job, file.path) or _of_path(job, file.path)
     else:
         name = "_".join(
             _dated(spec, job, file, sequence) if kind == "normalizedDate" else _simple(spec, job, file, sequence)
@@ -102,7 +103,7 @@ def _day(spec: TableSpec, job: JobSpec, time_ms: int | None) -> str:
 
 def _of_pattern(job: JobSpec, path: Path) -> str | None:
     """The template, filled with the groups of the file's path; None when the path does not match the pattern."""
-    match = compile_user_pattern(job.name_parts.file_pattern).fullmatch(path.as_posix())
+    match = compile_user_pattern(job.name_parts.file_pattern).fullmatch(_address(job, path))
     if match is None:
         return None
     name = job.name_parts.template
@@ -111,8 +112,13 @@ def _of_pattern(job: JobSpec, path: Path) -> str | None:
     return name
 
 
-def _of_path(path: Path) -> str:
-    return re.sub(r"[/.]", "_", path.as_posix().lstrip("/"))
+def _of_path(job: JobSpec, path: Path) -> str:
+    return re.sub(r"[/.]", "_", _address(job, path).removeprefix("s3:").lstrip("/"))
+
+
+def _address(job: JobSpec, path: Path) -> str:
+    """What patterns see of a file: its path, or `s3:/bucket/key`, as Pinot writes the address of an object."""
+    return job.address_of(path).replace("s3://", "s3:/")
 
 
 def _uuid(name: str, file: StagedFile) -> uuid.UUID:

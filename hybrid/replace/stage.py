@@ -13,7 +13,7 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -73,6 +73,13 @@ class StagedFile:
     filtered: int = 0
     low_stored: int | str | None = None
     high_stored: int | str | None = None
+
+    def left_with(self, rows: int, deletes: int, low: int | None, high: int | None) -> StagedFile:
+        """The file after some rows were left out: what is known of a first or last time goes with its row."""
+        left = replace(self, rows=rows, deletes=deletes, low=low, high=high)
+        if low != self.low:
+            left = replace(left, low_at="", low_stored=None)
+        return left if high == self.high else replace(left, high_at="", high_stored=None)
 
     @property
     def is_empty(self) -> bool:
