@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from hybrid.errors import SpecError, suggestion
 
 # Tables whose keys are settings, and whether other keys are passed through to Spark.
 _SPARK, _PINNING = "spark", "pinning"
+_FOLDERS = "input_folders"
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,8 @@ def read_settings_file(path: Path) -> SettingsFile:
         for name in (*parsed, *pinned)
         if name not in BY_NAME
     )
-    return SettingsFile({**parsed, **own, **pinned}, passed, warnings)
+    top = {name: _joined(path, name, value) for name, value in parsed.items() if name in BY_NAME}
+    return SettingsFile({**top, **own, **pinned}, passed, warnings)
 
 
 def _table(path: Path, parsed: dict[str, Any], name: str) -> dict[str, Any]:
@@ -54,11 +57,11 @@ def _table(path: Path, parsed: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _joined(path: Path, name: str, value: object) -> Value:
-    """A value as environment variables write it: a list joined by commas, a list of lists by semicolons."""
+    """A value as environment variables write it: a list joined by commas, folders and lists of lists otherwise."""
     if isinstance(value, str | int | float):
         return value
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
-        return ",".join(value)
+        return (os.pathsep if name == _FOLDERS else ",").join(value)
     if isinstance(value, list) and all(isinstance(item, list) for item in value):
         groups = [_joined(path, name, item) for item in value]
         return ";".join(str(group) for group in groups)

@@ -107,8 +107,8 @@ def refuse_times_outside_name(
                 raise DataError(
                     f"{file.path}{at}: time {time_words(spec, time)} is outside of the times in the name of segment "
                     f"'{name}', {first} to {last}. Nothing was changed.",
-                    hint="Name the segment that the rows belong to. --append replaces this one's rows, too: only a new "
-                    "name adds.",
+                    hint="Name the segment that the rows belong to, or a new one to add them: "
+                    "hybrid job run SPEC.yml --append",
                 )
 
 

@@ -34,6 +34,10 @@ _REFUSED_KINDS = tuple(kind for kind, _ in _REFUSED)
 _SOURCES = (exp.Table, exp.Subquery, exp.Unnest, exp.Values, exp.Lateral)
 
 
+def _is_fraction(node: exp.Expr | None) -> bool:
+    return isinstance(node, exp.Literal) and not node.is_string and not node.this.isdigit()
+
+
 def refuse_hostile(tree: exp.Query) -> None:
     """QueryError (150) when the statement does anything but read."""
     for node in all_nodes(tree):
@@ -43,6 +47,10 @@ def refuse_hostile(tree: exp.Query) -> None:
         if isinstance(node, exp.Limit | exp.Offset) and isinstance(node.expression, exp.Neg):
             raise QueryError(
                 f"LIMIT and OFFSET cannot be negative: '{node.sql('duckdb').strip()}'.", pinot_code=PARSE_ERROR
+            )
+        if isinstance(node, exp.Limit | exp.Offset) and _is_fraction(node.expression):
+            raise QueryError(
+                f"LIMIT and OFFSET are whole numbers: '{node.sql('duckdb').strip()}'.", pinot_code=PARSE_ERROR
             )
         if isinstance(node, exp.From | exp.Join) and not isinstance(node.this, _SOURCES):
             raise QueryError(f"A table is expected after FROM: '{node.sql('duckdb')[:60]}'.", pinot_code=PARSE_ERROR)

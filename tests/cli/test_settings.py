@@ -34,6 +34,15 @@ def test_spark_section_is_passed_through(home: Path) -> None:
     assert found.spark_driver_memory == "4g"
 
 
+def test_lists_are_those_of_the_variables(home: Path) -> None:
+    """A list would be Python's text otherwise."""
+    found = load(home, 'input_folders = ["/data", "/in, x"]\ns3_buckets = ["a", "b"]\nkafka = ["a:9092", "b:9092"]\n')
+    assert found.input_folders == (Path("/data"), Path("/in, x"))
+    assert found.s3_buckets == {"a", "b"} and found.kafka == "a:9092,b:9092"
+    with pytest.raises(SpecError, match="kafka: must be a text, or a list of texts"):
+        load(home, "[kafka]\nbrokers = 'x'\n")
+
+
 def test_unknown_key_is_a_warning_with_a_suggestion(home: Path) -> None:
     (warning,) = load(home, 'kafak = "x:1"').warnings
     assert "'kafak' is not a setting" in warning and "Did you mean 'kafka'?" in warning

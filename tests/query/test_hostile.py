@@ -40,6 +40,16 @@ def test_hostile_sql_is_refused(halves: Halves, ask: Callable[..., Any], tmp_pat
     assert sorted(path.name for path in tmp_path.iterdir()) == ["secret.csv"]
 
 
+@pytest.mark.parametrize(
+    ("limit", "words"), [("-1", "cannot be negative"), ("1.5", "whole"), ("2 offset 0.5", "whole")]
+)
+def test_limits_are_whole_numbers(halves: Halves, ask: Callable[..., Any], limit: str, words: str) -> None:
+    """DuckDB rounds them."""
+    with pytest.raises(QueryError, match=words):
+        ask(halves, f"select * from orders limit {limit}")
+    assert len(ask(halves, "select * from orders limit 1 offset 0").rows) == 1
+
+
 def test_there_are_at_least_200() -> None:
     assert len(set(HOSTILE)) == len(HOSTILE) >= 200
 
