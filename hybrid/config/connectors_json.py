@@ -235,7 +235,11 @@ def _check_secrets(section: Section, value: object, path: str, key: str = "") ->
     if isinstance(value, str) and _SECRET.search(value):
         message = f"{shown(value)} is a reference of Feldera's, which is not filled in here."
         section.fail(path, f"{message} Write ${{env:NAME}} or ${{file:/absolute/path}}.")
-    if isinstance(value, str) and _VARIABLE.search(value) and not hides(key):
+    if (
+        isinstance(value, str)
+        and _VARIABLE.search(value)
+        and not hides(key, in_options=path == f"transport.config.{key}")
+    ):
         section.fail(path, "holds a reference, which only a secret may be: this key is shown to everybody.")
     if isinstance(value, dict):
         for name, item in value.items():

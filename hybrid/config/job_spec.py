@@ -121,9 +121,7 @@ class JobSpec:
         """Where the user has an input file: its path, or `s3://bucket/key` of an object that was fetched."""
         if not self.fetched_from:
             return path.as_posix()
-        below = path.relative_to(self.input_dir).as_posix()
-        is_object = self.fetched_from.endswith(f"/{below}")  # the input was no folder
-        return self.fetched_from if is_object else f"{self.fetched_from}/{below}"
+        return f"{self.fetched_from}/{path.relative_to(self.input_dir).as_posix()}"
 
     def check_rules(self, rules: InputRules) -> None:
         """RightError when the rules forbid the job's input."""

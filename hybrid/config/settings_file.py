@@ -37,7 +37,8 @@ def read_settings_file(path: Path) -> SettingsFile:
     except OSError as error:
         raise SpecError(f"{path} cannot be read: {error.strerror}. Is {path.parent} a folder?") from error
     spark, pinning = _table(path, parsed, _SPARK), _table(path, parsed, _PINNING)
-    own = {f"{_SPARK}.{name}": value for name, value in spark.items() if f"{_SPARK}.{name}" in BY_NAME}
+    names = {f"{_SPARK}.{name}": value for name, value in spark.items() if f"{_SPARK}.{name}" in BY_NAME}
+    own = {name: _joined(path, name, value) for name, value in names.items()}
     passed = _flat({name: value for name, value in spark.items() if f"{_SPARK}.{name}" not in BY_NAME})
     pinned = {f"{_PINNING}.{name}": _joined(path, f"{_PINNING}.{name}", value) for name, value in pinning.items()}
     warnings = tuple(
@@ -61,7 +62,10 @@ def _joined(path: Path, name: str, value: object) -> Value:
     if isinstance(value, str | int | float):
         return value
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
-        return (os.pathsep if name == _FOLDERS else ",").join(value)
+        separator = os.pathsep if name == _FOLDERS else ","
+        if any(separator in item for item in value):
+            raise SpecError.at(str(path), name, f"has a text with '{separator}': write each by itself")
+        return separator.join(value)
     if isinstance(value, list) and all(isinstance(item, list) for item in value):
         groups = [_joined(path, name, item) for item in value]
         return ";".join(str(group) for group in groups)

@@ -17,20 +17,22 @@ if TYPE_CHECKING:
 _CONNECT_S, _REQUEST_S = 10, 120
 
 
-def fetch(store: ObjectStore, wanted: Callable[[str, str], bool], folder: Path) -> list[Path]:
+def fetch(store: ObjectStore, wanted: Callable[[str, str], bool], folder: Path) -> str | None:
     """Download the objects at or below the store's key to files below `folder`, with their modification times.
 
-    The result has no particular order. `wanted` is called with the part of a key below the store's, and with the whole
+    Returns the address of what `folder` stands for: the store's, or the part before its name if that is one object.
+    None: no object is wanted. `wanted` is called with the part of a key below the store's, and with the whole
     address in the form of Pinot's patterns (`s3:/bucket/key`). Raises DataError when the store cannot be read, or a key
     would leave the folder.
     """
     try:
         filesystem = _open(store)
-        return [
-            _copy(filesystem, info, folder / _inside(store, below))
-            for info, below in _objects(filesystem, store)
-            if wanted(below, f"s3:/{info.path}")
-        ]
+        base, objects = None, _objects(filesystem, store)
+        for info, below in objects:
+            if wanted(below, f"s3:/{info.path}"):
+                _copy(filesystem, info, folder / _inside(store, below))
+                base = "s3://" + info.path.removesuffix(f"/{below}")
+        return base
     except OSError as error:
         raise DataError(f"{store.address} cannot be read: {' '.join(str(error).split())}") from error
 
@@ -71,9 +73,8 @@ def _inside(store: ObjectStore, below: str) -> PurePosixPath:
     return path
 
 
-def _copy(filesystem: pafs.FileSystem, info: pafs.FileInfo, to: Path) -> Path:
+def _copy(filesystem: pafs.FileSystem, info: pafs.FileInfo, to: Path) -> None:
     to.parent.mkdir(parents=True, exist_ok=True)
     with filesystem.open_input_stream(info.path, compression=None) as source, to.open("wb") as target:
         shutil.copyfileobj(source, target, 1 << 20)
     os.utime(to, ns=(info.mtime_ns, info.mtime_ns))
-    return to

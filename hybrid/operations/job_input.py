@@ -126,12 +126,13 @@ def _fetched(home: Home, job: JobSpec) -> Iterator[JobSpec]:
     home.bench.progress.say(f"Fetching files from {job.store.address}.")
     with home.bench.staging(home.layout(job.table_name), new_act_id("fetch")) as folder:
         folder.mkdir()
-        if not fetch(job.store, partial(_is_wanted, job), folder):
+        base = fetch(job.store, partial(_is_wanted, job), folder)
+        if base is None:
             pattern = job.include or "any file"
             raise DataError(f"{job.source}: no object at {job.store.address} matches '{pattern}'.")
         # Only matching objects were fetched, and the job's patterns are of the store's addresses.
         fields: dict[str, Any] = {"include": "glob:**", "exclude": None, "search_recursively": True, "store": None}
-        yield replace(job, input_dir=folder, fetched_from=job.store.address, **fields)
+        yield replace(job, input_dir=folder, fetched_from=base, **fields)
 
 
 def _is_wanted(job: JobSpec, below: str, address: str) -> bool:

@@ -113,12 +113,13 @@ def _of_pattern(job: JobSpec, path: Path) -> str | None:
 
 
 def _of_path(job: JobSpec, path: Path) -> str:
-    return re.sub(r"[/.]", "_", _address(job, path).removeprefix("s3:").lstrip("/"))
+    return re.sub(r"[/.]", "_", _address(job, path).lstrip("/"))
 
 
 def _address(job: JobSpec, path: Path) -> str:
-    """What patterns see of a file: its path, or `s3:/bucket/key`, as Pinot writes the address of an object."""
-    return job.address_of(path).replace("s3://", "s3:/")
+    """What the pattern sees of a file, as in Pinot: its path, or `/key` of an object, without its bucket."""
+    address = job.address_of(path)
+    return "/" + address.removeprefix("s3://").partition("/")[2] if job.fetched_from else address
 
 
 def _uuid(name: str, file: StagedFile) -> uuid.UUID:

@@ -75,11 +75,10 @@ class StagedFile:
     high_stored: int | str | None = None
 
     def left_with(self, rows: int, deletes: int, low: int | None, high: int | None) -> StagedFile:
-        """The file after some rows were left out: what is known of a first or last time goes with its row."""
+        """The file after some rows were left out. The places and stored times of its first and last row are unknown."""
         left = replace(self, rows=rows, deletes=deletes, low=low, high=high)
-        if low != self.low:
-            left = replace(left, low_at="", low_stored=None)
-        return left if high == self.high else replace(left, high_at="", high_stored=None)
+        is_whole = (rows, deletes) == (self.rows, self.deletes)
+        return left if is_whole else replace(left, low_at="", low_stored=None, high_at="", high_stored=None)
 
     @property
     def is_empty(self) -> bool:

@@ -6,6 +6,8 @@ This is the first of three checks. The second is DuckDB's own parser over the re
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 from sqlglot import exp
 
 from hybrid.errors import PARSE_ERROR, QueryError
@@ -34,8 +36,12 @@ _REFUSED_KINDS = tuple(kind for kind, _ in _REFUSED)
 _SOURCES = (exp.Table, exp.Subquery, exp.Unnest, exp.Values, exp.Lateral)
 
 
-def _is_fraction(node: exp.Expr | None) -> bool:
-    return isinstance(node, exp.Literal) and not node.is_string and not node.this.isdigit()
+def _is_fraction(limit: exp.Limit | exp.Offset) -> bool:
+    number = limit.expression.unnest() if limit.expression is not None else None
+    if not isinstance(number, exp.Literal) or number.is_string:
+        return False
+    value = Decimal(number.this)
+    return value != value.to_integral_value()
 
 
 def refuse_hostile(tree: exp.Query) -> None:
@@ -48,7 +54,7 @@ def refuse_hostile(tree: exp.Query) -> None:
             raise QueryError(
                 f"LIMIT and OFFSET cannot be negative: '{node.sql('duckdb').strip()}'.", pinot_code=PARSE_ERROR
             )
-        if isinstance(node, exp.Limit | exp.Offset) and _is_fraction(node.expression):
+        if isinstance(node, exp.Limit | exp.Offset) and not node.args.get("limit_options") and _is_fraction(node):
             raise QueryError(
                 f"LIMIT and OFFSET are whole numbers: '{node.sql('duckdb').strip()}'.", pinot_code=PARSE_ERROR
             )

@@ -138,13 +138,13 @@ def test_input_file(pattern: str, path: str, name: str) -> None:
     assert bool(warnings) == name.startswith("my_path")
 
 
-@pytest.mark.parametrize(("name", "expected"), [("a.csv", "day-a"), ("a.tsv", "bucket_in_day_a_tsv")])
+@pytest.mark.parametrize(("name", "expected"), [("a.csv", "day-a"), ("a.tsv", "in_day_a_tsv")])
 def test_an_object_is_named_by_its_address(name: str, expected: str) -> None:
     """Not by the folder into which it was fetched, which is another one each time."""
     names = r"""
 type: inputFile
 configs:
-  file.path.pattern: 's3:/bucket/in/(.+)/(.+)\.csv'
+  file.path.pattern: '/in/(.+)/(.+)\.csv'
   segment.name.template: '${filePathPattern:\1}-${filePathPattern:\2}'
 """
     for folder in ("/staging/fetch-1", "/staging/fetch-2"):
@@ -152,17 +152,16 @@ configs:
         file = _file(f"{folder}/day/{name}")
         assert segment_names(_spec(), job, [file]) == {0: expected}
         warnings = list(naming_warnings(job, [file]))
-        assert bool(warnings) == name.endswith("tsv") and all("e.g. s3:/bucket/in/day/a.tsv" in one for one in warnings)
-    one = replace(_job(names), input_dir=Path("/staging/fetch-1"), fetched_from="s3://bucket/in/day/a.csv")
-    assert segment_names(_spec(), one, [_file("/staging/fetch-1/a.csv")]) == {0: "day-a"}
+        assert bool(warnings) == name.endswith("tsv") and all("e.g. /in/day/a.tsv" in one for one in warnings)
 
 
 def test_rows_that_are_left_out_do_not_change_what_is_known_of_the_file() -> None:
-    """The UUID of a name is made from its content; a first or last time that is gone takes its place along."""
+    """The UUID of a name is made from its content; which row was the first or last one is not known any more."""
     file = replace(_file("/in/a"), low_at="line 1", high_at="line 9", low_stored=5, high_stored=9, filtered=2)
     left = file.left_with(3, 1, file.low, 2 * DAY_MS)
     assert (left.sha256, left.filtered, left.rows, left.deletes, left.high) == ("/in/a", 2, 3, 1, 2 * DAY_MS)
-    assert (left.low_at, left.low_stored, left.high_at, left.high_stored) == ("line 1", 5, "", None)
+    assert (left.low_at, left.low_stored, left.high_at, left.high_stored) == ("", None, "", None)
+    assert file.left_with(1, 0, file.low, file.high) == file
     with_uuid = "{type: simple, configs: {append.uuid.to.segment.name: true}}"
     other = replace(left, sha256="/in/b")
     assert _names(_spec(), with_uuid, left) != _names(_spec(), with_uuid, other)

@@ -140,6 +140,9 @@ class CsvReader(Reader):
 
         for group in self._groups(self.paths):
             there = self._columns(group, False)
+            if {column.name for column in there} <= self.partition_names():  # Spark reads no CORRUPT alone
+                yield self.spark_reader(enforceSchema="true", mode="PERMISSIVE").csv(literal_paths(group))
+                continue
             texts = self._typed(there, lambda column: StructField(column.name, StringType()))
             reader = self.spark_reader(columnNameOfCorruptRecord=CORRUPT, mode="PERMISSIVE", enforceSchema="true")
             yield reader.schema(texts).csv(literal_paths(group))

@@ -54,7 +54,9 @@ def newest_rows(rewritten: Rewritten) -> int | None:
         return None
     (ref,) = rewritten.refs
     limit, order = tree.args.get("limit"), tree.args.get("order")
-    if order is None or not isinstance(limit, exp.Limit) or ref.node.find_ancestor(exp.Select) is not tree:
+    if order is None or not isinstance(limit, exp.Limit) or limit.args.get("limit_options"):
+        return None
+    if ref.node.find_ancestor(exp.Select) is not tree:
         return None
     first, time_column = order.expressions[0], rewritten.tables[ref.table].spec.time_column
     if time_column is None or not first.args.get("desc") or not isinstance(first.this, exp.Column):

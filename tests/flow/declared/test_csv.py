@@ -88,6 +88,7 @@ def test_mode_rescue_keeps_the_cells_beyond_the_last_column(tmp_path: Path, load
     folder.mkdir()
     (folder / "1.csv").write_text('id,name\n1,x\n2,y,more,"a,b"\n3\n')
     (folder / "2.csv").write_text("name,id\nz,4\nw,5,9\n")
+    (folder / "3.csv").write_text("")
     options = {"header": "true", "inferSchema": "true", "schemaEvolutionMode": "rescue"}
     found = load(schema, **options)
     assert found.rejected is None
