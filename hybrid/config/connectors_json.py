@@ -16,6 +16,7 @@ from hybrid.config.connector_kafka import kafka_warnings, parse_kafka
 from hybrid.config.connectors import Connector, FileInput, KafkaInput, StartKind, Transport, find_cycle, waits_for
 from hybrid.errors import Gathered, suggestion
 from hybrid.schema.document import Section, shown
+from hybrid.schema.references import refuse_reference
 from hybrid.schema.secrets import hides
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
@@ -232,15 +233,12 @@ def _check_ends(sections: list[Section], connectors: tuple[Connector, ...], wait
 
 def _check_secrets(section: Section, value: object, path: str, key: str = "") -> None:
     """SpecError for Feldera's references to secrets, and for a variable where no secret is; see `schema.references`."""
-    if isinstance(value, str) and _SECRET.search(value):
-        message = f"{shown(value)} is a reference of Feldera's, which is not filled in here."
-        section.fail(path, f"{message} Write ${{env:NAME}} or ${{file:/absolute/path}}.")
-    if (
-        isinstance(value, str)
-        and _VARIABLE.search(value)
-        and not hides(key, in_options=path == f"transport.config.{key}")
-    ):
-        section.fail(path, "holds a reference, which only a secret may be: this key is shown to everybody.")
+    if isinstance(value, str):
+        if _SECRET.search(value):
+            message = f"{shown(value)} is a reference of Feldera's, which is not filled in here."
+            section.fail(path, f"{message} Write ${{env:NAME}} or ${{file:/absolute/path}}.")
+        if _VARIABLE.search(value) and not hides(key, in_options=path == f"transport.config.{key}"):
+            refuse_reference(section, path)
     if isinstance(value, dict):
         for name, item in value.items():
             _check_secrets(section, item, f"{path}.{name}" if path else str(name), str(name))

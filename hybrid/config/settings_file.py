@@ -37,17 +37,17 @@ def read_settings_file(path: Path) -> SettingsFile:
     except OSError as error:
         raise SpecError(f"{path} cannot be read: {error.strerror}. Is {path.parent} a folder?") from error
     spark, pinning = _table(path, parsed, _SPARK), _table(path, parsed, _PINNING)
-    names = {f"{_SPARK}.{name}": value for name, value in spark.items() if f"{_SPARK}.{name}" in BY_NAME}
-    own = {name: _joined(path, name, value) for name, value in names.items()}
+    own = {f"{_SPARK}.{name}": value for name, value in spark.items() if f"{_SPARK}.{name}" in BY_NAME}
     passed = _flat({name: value for name, value in spark.items() if f"{_SPARK}.{name}" not in BY_NAME})
-    pinned = {f"{_PINNING}.{name}": _joined(path, f"{_PINNING}.{name}", value) for name, value in pinning.items()}
+    pinned = {f"{_PINNING}.{name}": value for name, value in pinning.items()}
     warnings = tuple(
         f"{path}: '{name}' is not a setting and is not used.{suggestion(name, BY_NAME)}"
         for name in (*parsed, *pinned)
         if name not in BY_NAME
     )
-    top = {name: _joined(path, name, value) for name, value in parsed.items() if name in BY_NAME}
-    return SettingsFile({**top, **own, **pinned}, passed, warnings)
+    top = {name: value for name, value in parsed.items() if name in BY_NAME}
+    values = {name: _joined(path, name, value) for name, value in {**top, **own, **pinned}.items()}
+    return SettingsFile(values, passed, warnings)
 
 
 def _table(path: Path, parsed: dict[str, Any], name: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import re
 from datetime import date, datetime
 from decimal import Decimal
 
-from hybrid.schema.jsontext import JsonFloat, compact
+from hybrid.schema.jsontext import JsonFloat, compact, shortened
 from hybrid.schema.values import micros_of, millis_of, to_boolean, to_double, to_string, to_timestamp
 
 Number = int | float | Decimal
@@ -50,8 +50,7 @@ def shown(value: object) -> str:
         written = compact(value)
     except (ValueError, TypeError, RecursionError):
         written = text(value) if isinstance(value, float) else f"a value of type {type(value).__name__}"
-    short = written if len(written) <= _SHOWN_MAX else written[: _SHOWN_MAX - 3] + "..."
-    return short.encode("utf-8", "backslashreplace").decode()
+    return shortened(written, _SHOWN_MAX)
 
 
 def text(value: object) -> str:

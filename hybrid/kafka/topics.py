@@ -117,9 +117,13 @@ def create_topic(brokers: str, name: str, partitions: int = 1) -> tuple[Topic, b
 def deletable_topic(brokers: str, name: str) -> Topic:
     """A topic that may be deleted. Raises StreamError when it is not there or Kafka's own, TopicError as Kafka says."""
     with _admin(brokers) as admin:
-        if name.startswith("__"):
-            raise StreamError(f"Topic '{name}' is Kafka's own. Nothing was deleted.")
-        topics = existing_topics(admin, [name])
+        return _deletable(admin, brokers, name)
+
+
+def _deletable(admin: KafkaAdminClient, brokers: str, name: str) -> Topic:
+    if name.startswith("__"):
+        raise StreamError(f"Topic '{name}' is Kafka's own. Nothing was deleted.")
+    topics = existing_topics(admin, [name])
     if not topics:
         raise StreamError(f"Topic '{name}' does not exist at {brokers}.", hint="hybrid kafka topic list")
     return topics[0]
@@ -132,8 +136,8 @@ def delete_topic(brokers: str, name: str) -> Topic:
     """
     from kafka.errors import TopicDeletionDisabledError
 
-    topic = deletable_topic(brokers, name)
     with _admin(brokers) as admin:
+        topic = _deletable(admin, brokers, name)
         try:
             admin.delete_topics([name])
         except TopicDeletionDisabledError as error:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from hybrid.schema.jsontext import compact
+from hybrid.schema.jsontext import compact, shortened
 
 VALUE_SHOWN_MAX = 100
 
@@ -84,8 +84,7 @@ def shown(value: object) -> str:
         text = compact(value)
     except (ValueError, TypeError, RecursionError):
         text = _plain(value)
-    short = text if len(text) <= VALUE_SHOWN_MAX else text[: VALUE_SHOWN_MAX - 3] + "..."
-    return short.encode("utf-8", "backslashreplace").decode()
+    return shortened(text, VALUE_SHOWN_MAX)
 
 
 def _plain(value: object) -> str:

@@ -190,10 +190,8 @@ def _lineage(run: _Run, plan: JobPlan, sentence: str, results: Sequence[CheckRes
 
 def _input(job: JobSpec, file: InputFile) -> dict[str, object]:
     """An input in the lineage: a file, or the SQL statement that gave its rows."""
-    if job.statement is None and job.fetched_from:
-        return {**file.to_json(), "path": job.address_of(file.path)}
     if job.statement is None:
-        return file.to_json()
+        return {**file.to_json(), "path": job.address_of(file.path)}
     return {**file.to_json(), "path": None, "sql": job.statement.sql, "revision": job.statement.revision}
 
 

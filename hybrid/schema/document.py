@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 
 from hybrid.errors import SpecError, meant, suggestion
+from hybrid.schema.jsontext import shortened
 from hybrid.schema.secrets import HIDDEN, value_without_secrets
 
 _HALVES = ("REALTIME", "OFFLINE", "realtime", "offline")
@@ -152,5 +153,4 @@ def shown(value: object) -> str:
         text = repr(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     except (ValueError, TypeError, RecursionError):  # YAML has values that JSON lacks, dates for example
         text = repr(value)
-    short = text if len(text) <= 100 else text[:97] + "..."
-    return short.encode("utf-8", "backslashreplace").decode()
+    return shortened(text, 100)

@@ -53,6 +53,12 @@ def depth(text: str) -> int:
     return deepest
 
 
+def shortened(text: str, chars_max: int) -> str:
+    """A text for a message: at most so many characters, all of which UTF-8 can encode."""
+    short = text if len(text) <= chars_max else text[: chars_max - 3] + "..."
+    return short.encode("utf-8", "backslashreplace").decode()
+
+
 def compact(value: object) -> str:
     """Compact JSON text, keys in their order. TypeError for values without a JSON form, NaN and Infinity included."""
     if type(value) is str:

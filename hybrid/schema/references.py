@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from hybrid.errors import HybridError, StreamError
 from hybrid.schema.document import Section
@@ -63,12 +63,17 @@ def _is_reference(key: str, text: str) -> bool:
     return _REFERENCE.fullmatch(text) is not None or any(form.fullmatch(text) for form in forms)
 
 
+def refuse_reference(section: Section, key: str) -> NoReturn:
+    """SpecError for a reference at a key that is no secret."""
+    section.fail(key, "holds a reference, which only a secret may be: this key is shown to everybody.")
+
+
 def check_references(section: Section, key: str, text: str) -> None:
     """SpecError for a malformed reference, or a reference at a key that is no secret. Nothing is resolved."""
     if not has_reference(text):
         return
     if not hides(key, in_options=True):
-        section.fail(key, "holds a reference, which only a secret may be: this key is shown to everybody.")
+        refuse_reference(section, key)
     references = _REFERENCE.findall(text)
     if len(references) != len(_LOOKS_LIKE_ONE.findall(text)):
         section.fail(key, "holds a reference that cannot be read.", hint=_EXAMPLES)

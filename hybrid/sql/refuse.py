@@ -36,12 +36,15 @@ _REFUSED_KINDS = tuple(kind for kind, _ in _REFUSED)
 _SOURCES = (exp.Table, exp.Subquery, exp.Unnest, exp.Values, exp.Lateral)
 
 
-def _is_fraction(limit: exp.Limit | exp.Offset) -> bool:
+def _wrong_limit(limit: exp.Limit | exp.Offset) -> str | None:
+    """What is wrong with a LIMIT or an OFFSET; None for one that DuckDB takes as it is written."""
+    if isinstance(limit.expression, exp.Neg):
+        return "cannot be negative"
     number = limit.expression.unnest() if limit.expression is not None else None
-    if not isinstance(number, exp.Literal) or number.is_string:
-        return False
+    if limit.args.get("limit_options") or not isinstance(number, exp.Literal) or number.is_string:
+        return None  # a share may be a fraction
     value = Decimal(number.this)
-    return value != value.to_integral_value()
+    return None if value == value.to_integral_value() else "are whole numbers"
 
 
 def refuse_hostile(tree: exp.Query) -> None:
@@ -50,14 +53,8 @@ def refuse_hostile(tree: exp.Query) -> None:
         for kind, message in _REFUSED if isinstance(node, _REFUSED_KINDS) else ():
             if isinstance(node, kind) and not isinstance(node, exp.Query):
                 raise QueryError(f"{message}: '{node.sql('duckdb')[:60]}'.", pinot_code=PARSE_ERROR)
-        if isinstance(node, exp.Limit | exp.Offset) and isinstance(node.expression, exp.Neg):
-            raise QueryError(
-                f"LIMIT and OFFSET cannot be negative: '{node.sql('duckdb').strip()}'.", pinot_code=PARSE_ERROR
-            )
-        if isinstance(node, exp.Limit | exp.Offset) and not node.args.get("limit_options") and _is_fraction(node):
-            raise QueryError(
-                f"LIMIT and OFFSET are whole numbers: '{node.sql('duckdb').strip()}'.", pinot_code=PARSE_ERROR
-            )
+        if isinstance(node, exp.Limit | exp.Offset) and (wrong := _wrong_limit(node)) is not None:
+            raise QueryError(f"LIMIT and OFFSET {wrong}: '{node.sql('duckdb').strip()}'.", pinot_code=PARSE_ERROR)
         if isinstance(node, exp.From | exp.Join) and not isinstance(node.this, _SOURCES):
             raise QueryError(f"A table is expected after FROM: '{node.sql('duckdb')[:60]}'.", pinot_code=PARSE_ERROR)
         if isinstance(node, exp.Lateral) and not isinstance(node.this, exp.Subquery | exp.Unnest):

@@ -112,9 +112,16 @@ class CsvReader(Reader):
         for group in self._groups(self.paths):
             there = self._columns(group, False)
             self._check_named(group, there, fields.keys())
-            typed = self._typed(there, lambda column: fields.get(column.name.lower(), column))
-            reader = self.spark_reader(columnNameOfCorruptRecord=CORRUPT, mode="PERMISSIVE", enforceSchema="true")
-            yield reader.schema(typed).csv(literal_paths(group))
+            yield self._marked(group, there, lambda column: fields.get(column.name.lower(), column))
+
+    def _marked(
+        self, group: Sequence[str], there: StructType, typed: Callable[[StructField], StructField]
+    ) -> DataFrame:
+        """A group's rows with the types of `typed`, and CORRUPT, but where the files have no column: no row either."""
+        if {column.name for column in there} <= self.partition_names():  # Spark reads no CORRUPT alone
+            return self.spark_reader(enforceSchema="true", mode="PERMISSIVE").csv(literal_paths(group))
+        reader = self.spark_reader(columnNameOfCorruptRecord=CORRUPT, mode="PERMISSIVE", enforceSchema="true")
+        return reader.schema(self._typed(there, typed)).csv(literal_paths(group))
 
     def _typed(self, there: StructType, typed: Callable[[StructField], StructField]) -> StructType:
         """The columns with their types. Spark requires columns of folders after the file's own."""
@@ -140,12 +147,7 @@ class CsvReader(Reader):
 
         for group in self._groups(self.paths):
             there = self._columns(group, False)
-            if {column.name for column in there} <= self.partition_names():  # Spark reads no CORRUPT alone
-                yield self.spark_reader(enforceSchema="true", mode="PERMISSIVE").csv(literal_paths(group))
-                continue
-            texts = self._typed(there, lambda column: StructField(column.name, StringType()))
-            reader = self.spark_reader(columnNameOfCorruptRecord=CORRUPT, mode="PERMISSIVE", enforceSchema="true")
-            yield reader.schema(texts).csv(literal_paths(group))
+            yield self._marked(group, there, lambda column: StructField(column.name, StringType()))
 
     def reason(self, raw: DataFrame) -> Column:
         """The columns that the line should have."""

@@ -98,7 +98,7 @@ class _Target:
         if declared is None:
             raise _no_target(self.session.declaration, self.keeper, self.name, self._flows[0])
         brought = self._brought() if declared.schema is None else []
-        columns = [_given(self.bench, declared)] if declared.schema is not None else [part for _, part in brought]
+        columns = [part for _, part in brought] if declared.schema is None else [_given(self.bench, declared)]
         if columns:
             schema, configs = table_documents(declared, unified(columns))
             created = self.keeper.create(schema, configs, f"{self.session.declaration.source}: {declared.place}")

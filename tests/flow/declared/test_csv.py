@@ -103,3 +103,11 @@ def test_mode_rescue_keeps_the_cells_beyond_the_last_column(tmp_path: Path, load
     }
     assert found.good.where("_rescued_data is not null").select("id").count() == 3, "whatever else is read of it"
     assert schema is not None or rows(found, "day") == [(5,)] * 5
+
+
+@pytest.mark.parametrize("schema", [None, "id INT, name STRING"])
+def test_a_file_without_a_byte_has_no_rows(tmp_path: Path, load, schema: str | None) -> None:
+    (tmp_path / "1.csv").write_text("id,name\n1,x\n")
+    (tmp_path / "2.csv").write_text("")
+    found = load(schema, header="true", inferSchema="true")
+    assert rows(found, "id", "name") == [(1, "x")] and reasons(found) == []
