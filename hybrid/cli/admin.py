@@ -119,14 +119,14 @@ def launch_job(
     input_dir: str | None,
     append: bool,
     yes: bool,
-) -> None:
+) -> int:
     """Run an ingestion job spec, as `hybrid job run` does."""
     file_variables = _properties(properties)
     # Between file and -values, as in Pinot.
     of_environment = {name: os.environ[name] for name in file_variables if name in os.environ}
     variables = {**file_variables, **of_environment, **read_variables((*values, *more), "-values")}
     options = {"dry_run": False, "append": append, "allow_empty": yes, "reason": None, "user": os_user()}
-    tell_job(cli, run_spec(cli, spec, variables, input_dir, **options))
+    return tell_job(cli, run_spec(cli, spec, variables, input_dir, **options))
 
 
 def _properties(path: Path | None) -> dict[str, str]:

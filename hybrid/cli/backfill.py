@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from hybrid.cli.cells import View
-from hybrid.cli.command import Cli, HybridGroup, pass_cli
+from hybrid.cli.command import FINDINGS, Cli, HybridGroup, pass_cli
 from hybrid.cli.completed_names import complete_plan_files, complete_plans
 from hybrid.cli.dispatch import ask, confirm, tell
 from hybrid.cli.job import read_expectation
@@ -27,7 +27,6 @@ _OVER = {"CANCELLED", "REVERTED"}
 _FLAGS = {"from_rejected", "from_kafka"}  # sent only when they are set
 _SHOWN_MAX = 40
 _SAMPLES = 10
-_FINDINGS = 3
 
 
 @click.group(cls=HybridGroup, alone="list", named="list")
@@ -84,7 +83,7 @@ def plan(
         cli.say(f"Look at it:  hybrid query \"SET plan='{report['id']}'; SELECT ... FROM {report['table']}\"")
         if any(bucket["swap"] is not None for bucket in report["buckets"]):
             cli.say(f"Swap it in:  hybrid backfill run {place}")
-    return _FINDINGS if report["failed_checks"] else 0
+    return FINDINGS if report["failed_checks"] else 0
 
 
 def _show_buckets(cli: Cli, found: dict[str, Any], samples_max: int = _SAMPLES) -> None:
@@ -213,9 +212,9 @@ def cancel(cli: Cli, plan: str) -> None:
 @click.option("--reason", help="Why; kept with the lineage entry.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @pass_cli
-def revert(cli: Cli, plan: str, reason: str | None, yes: bool) -> None:
+def revert(cli: Cli, plan: str, reason: str | None, yes: bool) -> int:
     """Revert all corrections of a backfill, in one commit."""
     plan_id = _read(plan)[0]
     report = ask(cli, "backfill", backfill=plan_id)
     confirm(f"Revert {plan_id} of table '{report['table']}' ({report['change']})?", yes)
-    tell_job(cli, ask(cli, "backfill_revert", backfill=plan_id, reason=reason, user=os_user()))
+    return tell_job(cli, ask(cli, "backfill_revert", backfill=plan_id, reason=reason, user=os_user()))

@@ -8,15 +8,14 @@ from pathlib import Path
 import click
 
 from hybrid.cli.cells import View
-from hybrid.cli.command import Cli, HybridGroup, pass_cli
+from hybrid.cli.command import FINDINGS, Cli, HybridGroup, pass_cli
 from hybrid.cli.dispatch import ask, confirm, refuse_server, require_right, tell
 
 _LISTED = View(
     ("id", "state", "created_at", "tables", "files", "bytes", "home", "result"), drop=("home", "result", "tables")
 )
 _TABLES = View(("table", "revision"))
-_FINDINGS = View(("kind", "path", "file", "backups"))
-_UNSOUND = 3
+_DAMAGE = View(("kind", "path", "file", "backups"))
 
 
 @click.group(cls=HybridGroup)
@@ -64,8 +63,8 @@ def verify(cli: Cli, directory: str, backup_id: str | None) -> int:
     report = verify_backups(Path(_absolute(directory)), backup_id, cli.progress)
     tell(cli, report.to_json())
     if not cli.is_machine_read and report.findings:
-        cli.emit([vars(finding) for finding in report.findings], _FINDINGS)
-    return 0 if report.sound else _UNSOUND
+        cli.emit([vars(finding) for finding in report.findings], _DAMAGE)
+    return 0 if report.sound else FINDINGS
 
 
 @backup.command()

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+FINDINGS = 3  # the exit code of a command that was done, and found something wrong
 SUMMARY_MAX = 90  # characters of a command in the list of its noun
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hybrid.cli.cells import printable
-from hybrid.cli.command import Cli, HybridCommand, pass_cli
+from hybrid.cli.command import FINDINGS, Cli, HybridCommand, pass_cli
 from hybrid.cli.dispatch import dispatcher, refuse_server, require_right
 from hybrid.errors import SpecError, UsageError
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from hybrid.doctor.findings import Finding
     from hybrid.store.store_probe import StoreCheck
 
-FINDINGS = 3
 _KEYS = ("check", "table", "severity", "message", "hint", "repair")
 _STORE_KEYS = ("check", "verdict", "seen", "hint")
 _PATIENCE_S = 10.0  # a person waits to hear that a store cannot be reached

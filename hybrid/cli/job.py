@@ -41,10 +41,10 @@ def run(
     input_dir: str | None,
     expect: tuple[str, ...],
     **options: Any,
-) -> None:
+) -> int:
     """Replace offline segments of the same name by a job's rows, or add them, in one commit."""
     options |= {"expect": [read_expectation(text) for text in expect], "user": os_user()}
-    tell_job(cli, run_spec(cli, spec, read_variables(variables, "--var"), input_dir, **options))
+    return tell_job(cli, run_spec(cli, spec, read_variables(variables, "--var"), input_dir, **options))
 
 
 def run_spec(

@@ -8,11 +8,10 @@ from typing import IO
 import click
 
 from hybrid.cli.cells import View
-from hybrid.cli.command import Cli, HybridGroup, pass_cli
+from hybrid.cli.command import FINDINGS, Cli, HybridGroup, pass_cli
 from hybrid.cli.dispatch import confirm, refuse_server, require_home
 from hybrid.progress import counted
 
-UNHEALTHY = 3
 _TOPICS = View(("name", "partitions", "id"))
 _kafka_option = click.option("--kafka", "brokers", metavar="ADDR", help="Brokers, host:port (default: the local one).")
 
@@ -55,7 +54,7 @@ def status(cli: Cli) -> int:
     _check_local(cli)
     if not cli.home.is_dir():
         cli.say(f"The home {cli.home} does not exist.")
-    return 0 if _emit_status(cli) == "running" else UNHEALTHY
+    return 0 if _emit_status(cli) == "running" else FINDINGS
 
 
 @kafka.group()

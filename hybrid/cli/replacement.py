@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from hybrid.cli.cells import View
-from hybrid.cli.command import Cli, HybridGroup, pass_cli
+from hybrid.cli.command import FINDINGS, Cli, HybridGroup, pass_cli
 from hybrid.cli.completed_names import complete_replacements
 from hybrid.cli.dispatch import ask, confirm, tell, will_ask
 
@@ -47,18 +47,21 @@ def show(cli: Cli, table: str, entry: str) -> None:
 @click.option("--dry-run", is_flag=True, help="Show what would change; change nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @pass_cli
-def revert(cli: Cli, table: str, entry: str, reason: str | None, dry_run: bool, yes: bool) -> None:
+def revert(cli: Cli, table: str, entry: str, reason: str | None, dry_run: bool, yes: bool) -> int:
     """Revert a replacement, as a new commit. If IN_PROGRESS: discard what was pushed to it."""
     ask(cli, "table_show", table=table)  # a name that is wrong is said before anything is asked
     if not dry_run:
         if will_ask(yes):
             ask(cli, "replacement", table=table, entry=entry)  # and so is a wrong id
         confirm(f"Revert {entry} of table '{table}'?", yes)
-    tell_job(cli, ask(cli, "revert", table=table, entry=entry, dry_run=dry_run, reason=reason, user=os_user()))
+    return tell_job(cli, ask(cli, "revert", table=table, entry=entry, dry_run=dry_run, reason=reason, user=os_user()))
 
 
-def tell_job(cli: Cli, report: dict[str, Any]) -> None:
-    """Print warnings, sentence, samples and expectations of a dry run; all numbers in a format for programs."""
+def tell_job(cli: Cli, report: dict[str, Any]) -> int:
+    """Print warnings, sentence, samples and expectations of a dry run; all numbers in a format for programs.
+
+    Return the exit code: `FINDINGS` when an expectation of a dry run failed, which would have refused the run.
+    """
     tell(cli, report)
     if report["dry_run"] and report["expectations"] and not cli.is_machine_read:
         cli.say("Expectations:")
@@ -66,6 +69,8 @@ def tell_job(cli: Cli, report: dict[str, Any]) -> None:
     if report["dry_run"] and report["samples"] and not cli.is_machine_read:
         cli.say("Samples:")
         tell_samples(cli, report["table"], report["samples"])
+    has_failed = any(expectation["state"] == "FAILED" for expectation in report["expectations"])
+    return FINDINGS if has_failed else 0
 
 
 def tell_samples(cli: Cli, table: str, samples: Sequence[dict[str, Any]]) -> None:

@@ -8,11 +8,10 @@ from typing import Any
 import click
 
 from hybrid.cli.cells import View
-from hybrid.cli.command import Cli, HybridCommand, pass_cli
+from hybrid.cli.command import FINDINGS, Cli, HybridCommand, pass_cli
 from hybrid.cli.dispatch import ask, server_url
 from hybrid.errors import UsageError
 
-UNHEALTHY = 3
 _SHOWN = View(
     (
         *("table", "state", "visible_rows", "offline_rows", "realtime_rows", "boundary", "behind", "rejected"),
@@ -76,7 +75,7 @@ def _show(cli: Cli, report: dict[str, Any]) -> int:
         if row["override"] is not None:
             words = f"The boundary of '{row['table']}' is set by hand to {row['override']}."
             cli.say(f"{words} `hybrid boundary clear {row['table']}` takes it back.")
-    return 0 if report["healthy"] else UNHEALTHY
+    return 0 if report["healthy"] else FINDINGS
 
 
 def _disk_words(disk: dict[str, int]) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hybrid.config.setting_keys import EXPECTED, KEYS, SHARED_FILES, Key, Value
+from hybrid.config.setting_keys import KEYS, SHARED_FILES, Key, Value
 from hybrid.config.settings_file import read_settings_file
 from hybrid.errors import NotFoundError, SpecError
 from hybrid.runtime.sentence_repr import shown_as
@@ -207,8 +207,8 @@ class Settings:
 
     @property
     def pipeline_niceness(self) -> int:
-        """The increment of the niceness of a server's pipeline while no work is late; the system's maximum is 19."""
-        return max(0, int(self._value("pipeline_niceness") or 0))
+        """The increment of the niceness of a server's pipeline while no work is late, 0 to 19."""
+        return int(self._value("pipeline_niceness") or 0)
 
     @property
     def durable(self) -> bool:
@@ -371,7 +371,6 @@ def _names(text: str | None) -> frozenset[str]:
 
 def _converted(key: Key, text: str, source: str) -> Value:
     try:
-        return key.convert(text)
+        return key.value(text)
     except ValueError as error:
-        expected = EXPECTED.get(key.convert, "a number")
-        raise SpecError.at(source, key.name, f"'{text}' is not {expected}") from error
+        raise SpecError.at(source, key.name, f"'{text}' is not {error}") from error

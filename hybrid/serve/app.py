@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from fastapi import APIRouter, FastAPI
+from fastapi import APIRouter, Depends, FastAPI
 from fastapi.routing import APIRoute
 from starlette.requests import Request
 from starlette.responses import Response
@@ -50,6 +50,7 @@ from hybrid.serve.error_responses import add_error_answers, answer_of
 from hybrid.serve.metrics import Metrics
 from hybrid.serve.middleware import Middleware
 from hybrid.serve.passing_on import PassingOn
+from hybrid.serve.query_parameters import refuse_unknown
 
 _ROUTERS = tuple(
     noun.router
@@ -120,7 +121,7 @@ def _routes() -> Sequence[BaseRoute]:
     """The routes, shared by the applications of a process: the first request to new ones takes 0.2 s."""
     whole = APIRouter(responses=openapi.ERRORS)
     for router in _ROUTERS:
-        whole.include_router(router)
+        whole.include_router(router, dependencies=None if router in CONSOLE_ROUTERS else [Depends(refuse_unknown)])
     return whole.routes
 
 

@@ -29,6 +29,11 @@ def needs(right: Right) -> Callable[[_Endpoint], _Endpoint]:
     return declare
 
 
+def only_reads(endpoint: Callable[..., Any]) -> bool:
+    """Whether requests to an endpoint that is no GET change nothing, such as statements."""
+    return _NEEDED.get(endpoint) is Right.READ
+
+
 class RouteRights:
     """The rights of an application's routes."""
 

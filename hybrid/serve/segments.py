@@ -132,9 +132,9 @@ def delete_segment(request: Request, table: TableName, segment: SegmentName) -> 
 
 @router.post("/segments/{table}/reload", summary="Reload the segments", response_model=StatusBody)
 @needs(Right.OPERATE)
-def reload_all(request: Request, table: TableName) -> Any:
+def reload_all(request: Request, table: TableName, type_: HalfType = None) -> Any:
     """Does nothing: no server keeps a copy of a segment or builds indexes for it."""
-    return _nothing_to_reload(path_table(context_of(request), table))
+    return _nothing_to_reload(path_table(context_of(request), table, type_))
 
 
 @router.post("/segments/{table}/{segment}/reload", summary="Reload a segment", response_model=StatusBody)

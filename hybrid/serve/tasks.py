@@ -11,7 +11,7 @@ from hybrid.api.hybrid import Hybrid
 from hybrid.catalog.run_record import DRY_RUN, REJECTED, RunRecord, public_arguments
 from hybrid.config.table_keys import TASKS
 from hybrid.config.upsert_json import MOVE_TASK
-from hybrid.errors import ConflictError, SpecError, UsageError, suggestion
+from hybrid.errors import ConflictError, SpecError
 from hybrid.home.accounts import Right
 from hybrid.operations.run_views import visible_run
 from hybrid.operations.tasks import TASK_TYPES, TaskType, task_type
@@ -34,8 +34,6 @@ STATES = {
     REJECTED: "FAILED",
 }
 _RUNS_MAX = 1000
-# The last two are Pinot's, and have no effect.
-_SCHEDULE_PARAMETERS = ("taskType", "tableName", "database", "minionInstanceTag")
 _LENGTH_MAX = 200
 _EXAMPLE_ID = f"Task_{MOVE_TASK}_1637491080000"
 TypeName = Annotated[str, Path(examples=[MOVE_TASK])]
@@ -57,14 +55,6 @@ def schedule(
 
     If a table's task waits or runs already, no second one is queued: the id is null, and `schedulingErrors` says so.
     """
-    for name in request.query_params:
-        if name not in _SCHEDULE_PARAMETERS:
-            # Without its table, or in earnest, the task would do more than was meant.
-            near = suggestion(name, _SCHEDULE_PARAMETERS)
-            raise UsageError(
-                f"'{name[:_LENGTH_MAX]}' is no parameter here.{near} Nothing was queued.",
-                hint="taskType and tableName are. Without tableName every table is meant; there is no dry run.",
-            )
     context = context_of(request)
     # As in Pinot, where retention is no minion task: a request for all tasks must not drop rows.
     selected_type = task_type(MOVE_TASK) if type_ is None else _known(type_)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from hybrid.config.setting_keys import KEYS
 from hybrid.config.settings import Settings, load_settings
 from hybrid.errors import SpecError
 
@@ -58,6 +59,32 @@ def test_a_wrong_number_names_its_source(home: Path) -> None:
     with pytest.raises(SpecError, match="HYBRID_LOCK_TIMEOUT_S: lock_timeout_s: 'soon' is not a number"):
         load(home, env={"HYBRID_LOCK_TIMEOUT_S": "soon"})
     assert load(home, "lock_timeout_s = 5").lock_timeout_s == 5.0
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("retention_share_max = 50", "retention_share_max: '50' is not within 0 and 1"),
+        ("retention_share_max = -0.1", "'-0.1' is not within 0 and 1"),
+        ("retention_share_max = nan", "'nan' is not within 0 and 1"),
+        ("query_running_max = 17", "'17' is not within 0 and 16"),
+        ("pipeline_niceness = 20", "'20' is not within 0 and 19"),
+        ("query_timeout_ms = 0", "query_timeout_ms: '0' is not 1 or more"),
+        ("job_sql_rows_max = -1", "'-1' is not 1 or more"),
+        ("cache_bytes = -1", "cache_bytes: '-1' is not 0 or more"),
+        ("query_timeout_ms = 1.5", "'1.5' is not a whole number"),
+    ],
+)
+def test_a_number_out_of_range_is_refused(home: Path, line: str, expected: str) -> None:
+    """With a share of 50, taken for percent, a scheduled run would drop everything."""
+    with pytest.raises(SpecError) as error:
+        load(home, line)
+    assert str(error.value).startswith(str(home / "hybrid.toml")) and expected in str(error.value)
+
+
+def test_defaults_are_in_range() -> None:
+    for key in KEYS:
+        assert key.default is None or key.value(str(key.default)) == key.default, key.name
 
 
 def test_home_is_searched_upward(tmp_path: Path) -> None:

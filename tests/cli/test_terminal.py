@@ -11,6 +11,7 @@ from rich.cells import cell_len
 
 from hybrid.cli import status
 from hybrid.cli.cells import CellKind, View
+from hybrid.cli.command import FINDINGS
 from hybrid.cli.main import run
 from hybrid.cli.output import TerminalProgress, emit
 from hybrid.cli.terminal.differences import difference_table
@@ -323,7 +324,7 @@ def test_watch_shows_the_page_again_until_ctrl_c(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(time, "sleep", sleep)
     row = {"table": "orders", "state": "OK", "override": None}
     monkeypatch.setattr(status, "ask", lambda *_: {"home": "/h", "tables": [row], "healthy": False})
-    assert run(["status", "--watch", "0.5"]) == status.UNHEALTHY
+    assert run(["status", "--watch", "0.5"]) == FINDINGS
     assert waits == [0.5, 0.5] and out.getvalue().count("orders") == 2
 
 

@@ -109,7 +109,7 @@ def test_settings_of_a_file_and_of_variables(tmp_path: Path) -> None:
         ('servers = ["http://Q1:8099/", "https://q2"]', "", "pinning.self: is set, but 'servers' is not"),
         ("copies = 1", "copies = 0", "pinning.copies: 0 is not between 1 and 2"),
         ("copies = 1", "copies = 3", "pinning.copies: 3 is not between 1 and 2"),
-        ("copies = 1", 'copies = "two"', "pinning.copies: 'two' is not a number"),
+        ("copies = 1", 'copies = "two"', "pinning.copies: 'two' is not a whole number"),
         ('["a", "b"]', '["a", "orders"]', "pinning.together: orders is named twice"),
         ('["a", "b"]', '["a"]', "pinning.together: a stands alone"),
         ('warehouse = "s3://bucket/prefix"', "", "pinning.servers: is set, but the tables of this home are on"),

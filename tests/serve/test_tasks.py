@@ -44,16 +44,6 @@ def test_what_is_not_there(orders: App) -> None:
 
 
 @pytest.mark.slow
-def test_a_parameter_that_is_not_read_queues_nothing(orders: App) -> None:
-    """Retention of all tables would run for `table=orders`, and in earnest for `dryRun=true`."""
-    for query in ("table=orders", "dryRun=true", "tablename=orders"):
-        status, said = orders.refused("POST", f"/tasks/schedule?taskType={RETENTION}&{query}")
-        assert status == 400 and f"'{query.partition('=')[0]}' is no parameter here" in said
-    assert list(orders.home.runs()) == []
-    assert orders.ok("POST", "/tasks/schedule?tableName=orders&minionInstanceTag=x")[MOVE], "Pinot has it"
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(("ended", "word"), [("DONE", "COMPLETED"), ("NOTHING", "COMPLETED"), ("FAILED", "FAILED")])
 def test_states_in_pinots_words(orders: App, ended: str, word: str) -> None:
     upkeep = [RETENTION, "MergeRollupTask", "UpsertCompactionTask", OPTIMIZE, VACUUM]
