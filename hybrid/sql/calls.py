@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from sqlglot import exp
 
 from hybrid.schema.types import DataType
+from hybrid.sql.nodes import nodes_of
 
 # The column types of a statement's tables, by lower-case name. A name with two types is left out.
 ColumnTypes = Mapping[str, DataType]
@@ -14,9 +15,19 @@ ColumnTypes = Mapping[str, DataType]
 # Key of `meta` for a function that returns the plain form of a node, where only DuckDB needs the long form.
 SAME_AS = "same_as"
 
+_CLOCKS: dict[type[exp.Expr], str] = {
+    exp.CurrentDate: "current_date",
+    exp.CurrentTime: "get_current_time",
+    exp.CurrentTimestamp: "get_current_timestamp",
+    exp.Localtime: "current_localtime",
+    exp.Localtimestamp: "current_localtimestamp",
+}
 _TEMPORAL_CALLS = frozenset(
-    ("make_timestamp_ms", "make_timestamp", "to_timestamp", "strptime", "make_date", "today", "epoch_ms", "time_bucket")
-)
+    (
+        "current_date", "current_localtimestamp", "epoch_ms", "get_current_timestamp", "make_date", "make_timestamp",
+        "make_timestamp_ms", "strptime", "time_bucket", "to_timestamp", "today",
+    )
+)  # fmt: skip
 _TEMPORAL_TYPES = ("TIMESTAMP", "TIMESTAMPTZ", "DATE", "DATETIME", "TIMESTAMPNTZ")
 
 
@@ -73,9 +84,14 @@ def is_temporal(node: exp.Expr, types: ColumnTypes) -> bool:
         return types.get(node.name.lower()) is DataType.TIMESTAMP
     if isinstance(node, exp.Cast):
         return node.to.sql("duckdb").split("(")[0].split(" ")[0].upper() in _TEMPORAL_TYPES
-    if isinstance(node, exp.Anonymous):
-        return node.name.lower() in _TEMPORAL_CALLS and not is_millis(node)
-    return isinstance(node, exp.CurrentTimestamp | exp.CurrentDate | exp.Localtimestamp)
+    return isinstance(node, exp.Anonymous) and node.name.lower() in _TEMPORAL_CALLS and not is_millis(node)
+
+
+def call_clocks(tree: exp.Expr) -> None:
+    """Writes CURRENT_DATE and the like as calls: DuckDB takes the bare word for the output column of that name."""
+    for node in nodes_of(tree, *_CLOCKS):
+        if not node.args.get("this"):
+            node.replace(call(_CLOCKS[type(node)]))
 
 
 def to_millis(moment: exp.Expr) -> exp.Anonymous:

@@ -12,13 +12,13 @@ from hybrid.sql.allowed import word_set
 
 _CALLS = word_set(
     """
-    abs any_value approx_count_distinct arbitrary arg_max arg_min argmax argmin avg bool_and bool_or cbrt ceil ceiling
-    coalesce cos count count_if count_star countif current_date date_diff date_part date_trunc datediff datepart
-    datetrunc day dayofmonth dayofweek dayofyear degrees epoch epoch_ms exp first floor fmod fsum greatest hour if
-    ifnull isfinite isinf isnan kahan_sum last least len length ln log log10 log2 make_date make_timestamp
-    make_timestamp_ms max max_by mean microsecond millisecond min min_by minute mod month nullif pi pow power quarter
-    radians round row_number second sign sin sqrt stddev stddev_pop stddev_samp strlen sum tan time_bucket to_timestamp
-    today trunc var_pop var_samp variance week weekday weekofyear year
+    abs any_value approx_count_distinct arbitrary arg_max arg_min argmax argmin avg bool_and bool_or cbrt ceil
+    ceiling coalesce cos count count_if count_star countif current_date date_diff date_part date_trunc datediff
+    datepart datetrunc day dayofmonth dayofweek dayofyear degrees epoch epoch_ms exp first floor fmod fsum
+    get_current_timestamp greatest hour if ifnull isfinite isinf isnan kahan_sum last least len length ln log log10
+    log2 make_date make_timestamp make_timestamp_ms max max_by mean microsecond millisecond min min_by minute mod
+    month nullif pi pow power quarter radians round row_number second sign sin sqrt stddev stddev_pop stddev_samp
+    strlen sum tan time_bucket to_timestamp today trunc var_pop var_samp variance week weekday weekofyear year
     """
 )
 _NODES = (
@@ -26,7 +26,7 @@ _NODES = (
     exp.TableAlias, exp.Alias, exp.Column, exp.Identifier, exp.Star, exp.Literal, exp.Boolean, exp.Null, exp.Paren,
     exp.And, exp.Or, exp.Not, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Is, exp.In, exp.Between, exp.Case,
     exp.If, exp.Coalesce, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.Neg, exp.Anonymous, exp.Filter,
-    exp.Distinct, exp.DataType, exp.DataTypeParam, exp.Subquery, exp.CurrentDate, exp.CurrentTimestamp, exp.Tuple,
+    exp.Distinct, exp.DataType, exp.DataTypeParam, exp.Subquery, exp.Tuple,
     exp.Interval, exp.Var, exp.Join, exp.With, exp.CTE,
 )  # fmt: skip
 _KINDS = frozenset(

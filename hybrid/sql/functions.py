@@ -12,7 +12,7 @@ from hybrid.schema.dialect import canonical
 from hybrid.sql import aggregates, arithmetic, jsons, texts, times
 from hybrid.sql.allowed import AGGREGATES, CALLABLE
 from hybrid.sql.arity import is_wrong, takes, wrong_number
-from hybrid.sql.calls import call, cast, is_made, number, text
+from hybrid.sql.calls import call, call_clocks, cast, is_made, number, text
 from hybrid.sql.casts import rewrite_casts
 from hybrid.sql.constants import fold_constants
 from hybrid.sql.gapfill import settle_gapfill
@@ -38,6 +38,7 @@ def rewrite_functions(tree: exp.Query, context: times.TimeContext) -> None:
     QueryError 700 for an unknown function or wrong arguments.
     """
     order_nulls(tree)
+    call_clocks(tree)
     fold_constants(tree)
     if not context.rows:
         note_column_types(tree, context.types)

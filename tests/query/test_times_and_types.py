@@ -188,6 +188,22 @@ def test_statements(cache: SteppedCache, sql: str, value: object) -> None:
     assert ask(cache, sql) == value
 
 
+@pytest.mark.parametrize(
+    "word", ["CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP", "current_timestamp"]
+)
+def test_clocks_without_parentheses(cache: SteppedCache, word: str) -> None:
+    """DuckDB would take the word in SELECT for the output column that has its name."""
+    for sql in (f"select {word} from orders", f"select count(*), {word} from orders group by {word}"):
+        found = run(sql, cache.source, QueryOptions(tail=NoTail()))
+        assert found.column_names[-1].upper() == word.upper() and found.rows[0][-1] is not None
+    assert ask(cache, f"select count({word}) from orders where {word} is not null") == 1
+
+
+def test_timestamps_are_compared_with_the_clock(cache: SteppedCache) -> None:
+    for clock in ("CURRENT_TIMESTAMP", "CURRENT_DATE", "current_date()", "LOCALTIMESTAMP"):
+        assert ask(cache, f"select count(*) from orders where ts < {clock} and at < {clock}") == 1
+
+
 def test_a_date_without_quotes_is_refused(cache: SteppedCache) -> None:
     """S10: it would be a difference of numbers."""
     for where in ("at >= 2023-08-02", "customer >= 2023-08-02", "ts > 2023-10-09"):
