@@ -6,15 +6,17 @@ ignored: the answer is the same without them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 
 from hybrid.config.table_config import TableSpec
 from hybrid.errors import VALIDATION, QueryError, suggestion
 from hybrid.query.result import QueryResult
+from hybrid.sql.vocabulary import option_meant, refuse_misspelled_options
 
 ENGINE_OPTION = "engine"
+PLAN_OPTION = "plan"  # shows a table as it will be when this plan of a backfill has run
 AS_OF_OPTION = "asof"  # answers at a revision or a moment; see `hybrid.query.time_travel`
 DROP_RESULTS, NULLS, SKIP_UPSERT = "dropResults", "enableNullHandling", "skipUpsert"
 _WHOLE = "no group, row or segment is left out of an answer"
@@ -56,6 +58,22 @@ def engine_of(options: Mapping[str, str]) -> Engine:
     except ValueError:
         message = f"engine is duckdb or spark, not '{written[:40]}'.{suggestion(written.lower(), list(Engine))}"
         raise QueryError(message, pinot_code=VALIDATION) from None
+
+
+def refuse_request_options(options: Mapping[str, str], keys: Iterable[str] = ()) -> None:
+    """QueryError (700) for options of a request, by lower-case name, that count in statements only, or misspelt ones.
+
+    `keys` are the other keys of its body: an option is none of them.
+    """
+    refuse_misspelled_options(options)
+    for key in keys:
+        if (meant := option_meant(key)) is not None:
+            message = f"'{key}' beside 'sql' has no effect."
+            raise QueryError(message, pinot_code=VALIDATION, hint=f"Write it in the statement: SET {meant} = '...';")
+    for name in (ENGINE_OPTION, PLAN_OPTION):
+        if name in options:
+            message = f"queryOptions: '{name}' counts in the statement only."
+            raise QueryError(message, pinot_code=VALIDATION, hint=f"Write it there: SET {name} = '...'; SELECT ...")
 
 
 def apply_options(result: QueryResult, options: Mapping[str, str], specs: Specs) -> QueryResult:

@@ -15,7 +15,7 @@ from hybrid.kafka.clients import import_clients
 from hybrid.lake.log import HalfSnapshot
 from hybrid.lake.log_entries import DataFile
 from hybrid.lake.plans import rows_folder
-from hybrid.query.options import AS_OF_OPTION
+from hybrid.query.options import AS_OF_OPTION, PLAN_OPTION
 from hybrid.query.plan_preview import as_planned, find_staged
 from hybrid.query.prune import FileChoice, choose_offline, choose_realtime, prunable_columns
 from hybrid.query.query_table import QueryTable, TableSource
@@ -35,9 +35,6 @@ from hybrid.table.state import RealtimeState
 
 if TYPE_CHECKING:
     from hybrid.query.time_travel import QueriedMoment
-
-# `SET plan='ID'` shows a table as it will be when the plan of a backfill has run.
-PLAN_OPTION = "plan"
 
 
 @dataclass(frozen=True)

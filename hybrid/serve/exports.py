@@ -25,7 +25,7 @@ from hybrid.home.accounts import Right
 from hybrid.operations.exports import EXPORT_MEMORY_BYTES
 from hybrid.progress import Silent
 from hybrid.query.engine import QueryOptions
-from hybrid.query.options import AS_OF_OPTION
+from hybrid.query.options import AS_OF_OPTION, refuse_request_options
 from hybrid.serve.authentication import who_asks
 from hybrid.serve.authorization import needs
 from hybrid.serve.byte_channel import ByteChannel, ReaderGone
@@ -168,6 +168,7 @@ class _Export:
 
     def _options(self) -> QueryOptions:
         limits, asked = self._context.limits, self._options_asked
+        refuse_request_options(asked)
         most_ms = limits.export_timeout_s * 1000 or None
         memory = min(limits.query_memory_bytes or EXPORT_MEMORY_BYTES, EXPORT_MEMORY_BYTES)
         return replace(

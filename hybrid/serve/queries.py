@@ -17,7 +17,7 @@ from hybrid.errors import CANCELLED, HybridError, NotFoundError, QueryError
 from hybrid.home.accounts import Right
 from hybrid.operations.query_list import LIMIT, LIMIT_MAX, QueryFilter, list_queries
 from hybrid.query.engine import QueryOptions, QueryResult
-from hybrid.query.options import AS_OF_OPTION, apply_options
+from hybrid.query.options import AS_OF_OPTION, apply_options, refuse_request_options
 from hybrid.rpc.json_views import logged_query_view
 from hybrid.serve.authentication import may_operate, who_asks
 from hybrid.serve.authorization import needs
@@ -33,7 +33,7 @@ ARROW = "application/vnd.apache.arrow.stream"
 class StatementBody(BaseModel):
     """An SQL statement. Other keys that Pinot's clients send (`trace`, `debugOptions`) have no effect."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"sql": "select count(*) from orders"}]})
+    model_config = ConfigDict(json_schema_extra={"examples": [{"sql": "select count(*) from orders"}]}, extra="allow")
 
     sql: str = Field(min_length=1, max_length=1_000_000)
     query_options: str | None = Field(default=None, alias="queryOptions", max_length=10_000)
@@ -157,7 +157,7 @@ class _QueryRequest:
 
     def __init__(self, request: Request, statement: StatementBody) -> None:
         self._context, self._request, self._sql = context_of(request), request, statement.sql
-        self._params = statement.params
+        self._params, self._other_keys = statement.params, statement.model_extra or ()
         self._asked_for = requested_options(statement.query_options)
         self._as_arrow = ARROW in request.headers.get("accept", "")
         self._began = time.monotonic()
@@ -207,6 +207,7 @@ class _QueryRequest:
 
     def _options(self) -> QueryOptions:
         limits = self._context.limits
+        refuse_request_options(self._asked_for, self._other_keys)
         timeout_ms = requested_timeout(self._asked_for) or limits.query_timeout_ms
         as_of = self._asked_for.get(AS_OF_OPTION)
         return replace(

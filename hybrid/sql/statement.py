@@ -20,7 +20,7 @@ from hybrid.sql.arity import unread_call
 from hybrid.sql.gapfill import rewrite_gapfill
 from hybrid.sql.parameters import BoundValues, Mark, mark_at, misplaced, put_values, with_marks
 from hybrid.sql.tokens import check_text, error_at, tokens_of
-from hybrid.sql.vocabulary import misspelled_clause
+from hybrid.sql.vocabulary import misspelled_clause, refuse_misspelled_options
 
 # Trees are traversed recursively in many places, here, in sqlglot and in DuckDB.
 _DEPTH_MAX = 150
@@ -60,6 +60,7 @@ def parse_statement(sql: str, values: BoundValues | None = None) -> Statement:
     while more:
         body, more = _cut_option(sql, body, behind)
     options.update(behind)
+    refuse_misspelled_options(options)
     explain = _is_explain(body)
     if explain:
         body = body[3:]

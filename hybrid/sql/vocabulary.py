@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 from functools import cache
 
+from hybrid.errors import VALIDATION, QueryError
 from hybrid.sql.allowed import word_set
 
 KEYWORDS = word_set(
@@ -30,12 +31,26 @@ _CLAUSES = sorted(word_set("SELECT FROM WHERE GROUP HAVING ORDER LIMIT OFFSET JO
 _ALIKE_MIN = 0.75
 _PLAIN_NAME = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
 SET_OPTIONS = ("asOf", "dropResults", "plan", "timeoutMs")
+_OWN_OPTIONS = {name.lower(): name for name in (*SET_OPTIONS, "engine")}
 # Names of types that CAST takes.
 TYPE_NAMES = word_set(
     """
     BIGINT BIG_DECIMAL BOOLEAN BYTES DATE DOUBLE FLOAT INT INTEGER JSON LONG STRING TIMESTAMP VARCHAR
     """
 )
+
+
+def option_meant(name: str) -> str | None:
+    """The option of ours that has this name, or is spelled like it; None for another one."""
+    return _OWN_OPTIONS.get(name.lower().replace("_", "").replace("-", ""))
+
+
+def refuse_misspelled_options(names: Iterable[str]) -> None:
+    """QueryError (700) for another spelling of an option of ours, such as `as_of`: without it, the answer is wrong."""
+    for name in names:
+        meant = option_meant(name)
+        if meant is not None and meant.lower() != name.lower():
+            raise QueryError(f"'{name}' is no option. Did you mean '{meant}'?", pinot_code=VALIDATION)
 
 
 def spelled_name(name: str) -> str:

@@ -46,6 +46,31 @@ def test_dropped_results() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({"sql": "SET as_of = '2021-09-24T07:00:00Z'; select 1"}, "'as_of' is no option. Did you mean 'asOf'?"),
+        ({"sql": "select 1 OPTION(timeout_ms=5)"}, "'timeout_ms' is no option. Did you mean 'timeoutMs'?"),
+        ({"sql": "select 1", "queryOptions": "as-of=2021"}, "'as-of' is no option. Did you mean 'asOf'?"),
+        ({"sql": "select 1", "queryOptions": "plan=x"}, "queryOptions: 'plan' counts in the statement only."),
+        ({"sql": "select 1", "queryOptions": "Engine=spark"}, "queryOptions: 'engine' counts in the statement only."),
+        ({"sql": "select 1", "asOf": "2021-09-24T07:00:00Z"}, "'asOf' beside 'sql' has no effect."),
+        ({"sql": "select 1", "as_of": "2021-09-24T07:00:00Z"}, "'as_of' beside 'sql' has no effect."),
+    ],
+)
+def test_an_option_that_would_be_ignored_is_refused(orders: App, body: dict[str, str], message: str) -> None:
+    """The answer would be that of another moment, plan or engine than was asked for."""
+    (exception,) = orders.ok("POST", "/query/sql", body)["exceptions"]
+    assert exception["errorCode"] == 700 and message in exception["message"]
+
+
+@pytest.mark.slow
+def test_other_keys_of_clients_have_no_effect(orders: App) -> None:
+    body = {"sql": "select 1", "trace": True, "debugOptions": "x=1", "queryOptions": "useMultistageEngine=true"}
+    assert orders.ok("POST", "/query/sql", body)["exceptions"] == []
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("place", ["SET {}=true; {}", "{1} OPTION({0}=true)", "queryOptions"])
 def test_options_in_every_place(orders: App, place: str) -> None:
     sql = "select order_id from orders order by order_id"

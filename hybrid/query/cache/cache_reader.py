@@ -20,8 +20,7 @@ from hybrid.query.cache.read_view import ReadView
 from hybrid.query.cache.relations import BoundStatement, BufferNotFlushed
 from hybrid.query.cache.template import Template, Templates
 from hybrid.query.execution import Attempt, Fetched, Limits, fetch, timeout_of, to_result
-from hybrid.query.options import AS_OF_OPTION, ENGINE_OPTION, Engine
-from hybrid.query.plan import PLAN_OPTION
+from hybrid.query.options import AS_OF_OPTION, ENGINE_OPTION, PLAN_OPTION, Engine
 from hybrid.query.query_table import QueryTable
 from hybrid.query.result import QueryResult, QueryStats
 from hybrid.query.revision import Revision
