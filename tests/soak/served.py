@@ -364,6 +364,12 @@ def create_tables(client: Client, topic: str, broker: str) -> None:
         client.ask("POST", "/tables", offline_config(table))
 
 
+def drop_tables(client: Client) -> None:
+    for table in TABLES:
+        client.ask("DELETE", f"/tables/{table}")
+        client.ask("DELETE", f"/schemas/{table}")
+
+
 def oracles_of(events: Sequence[Event]) -> dict[str, TableOracle]:
     return {table: TableOracle(table, upsert, events) for table, upsert in TABLES.items()}
 

@@ -13,12 +13,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from hybrid.kafka.topics import create_topic
 from tests.serve.server import Server
 from tests.soak.events import FIRST_MS, PARTITIONS, TABLES, Event, make_events
-from tests.soak.harness import JVM_OPTIONS, Producer
+from tests.soak.harness import Producer
 from tests.soak.served import (
     JOB,
     MOVE,
@@ -30,6 +28,7 @@ from tests.soak.served import (
     check_runs,
     counted,
     create_tables,
+    drop_tables,
     lineage_of,
     oracles_of,
     producing,
@@ -39,37 +38,30 @@ SECONDS = float(os.environ.get("HYBRID_CHURN_S", "12"))
 ROWS_PER_S = 200
 READERS = 3
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.kafka,
-    pytest.mark.slow,
-    pytest.mark.alone,
-    pytest.mark.timeout(int(8 * SECONDS) + 240),
-]
 
-
-def test_every_answer_by_http_is_right_and_fresh(broker: str, tmp_path: Path) -> None:
-    home, topic = tmp_path / "home", "soak-server-churn"
+def churn(server: Server, broker: str, folder: Path) -> None:
+    """Works on the server, checks what it answered, and drops the tables again. Its files are in `folder`."""
+    topic = "soak-server-churn"
     create_topic(broker, topic, PARTITIONS)
     events = make_events(int(SECONDS * ROWS_PER_S * 4), seed=23)
-    with Server(home, broker, JVM_OPTIONS if SECONDS < 60 else {}) as server, producing(broker, topic) as producer:
+    with producing(broker, topic) as producer:
         client = Client(server.url, patient=False)
         create_tables(client, topic, broker)
         load = Load(server.url, events, oracles_of(events))
-        load.start(producer, tmp_path / "corrections", rows_per_s=ROWS_PER_S, readers=READERS, seed=5)
+        load.start(producer, folder / "corrections", rows_per_s=ROWS_PER_S, readers=READERS, seed=5)
         try:
             load.wait(SECONDS)
             _await_a_swap(client, load)
         finally:
             load.stop()
         # What is under way ends; nothing acts after it.
-        runs = check_runs(client, load, home)
-        checked = check_answers(load, lineage_of(client), home)
+        runs = check_runs(client, load, server.home)
+        checked = check_answers(load, lineage_of(client), server.home)
         check_end(client, load, events[: load.produced()])
         _check_late_rows(client, load, producer)
+        drop_tables(client)
         client.close()
-        ended_s = server.terminate()
-    _report(load, runs, checked, ended_s)
+    _report(load, runs, checked)
     assert len(load.answers) > SECONDS
     assert runs[(MOVE, "DONE")] >= SECONDS / 60 and runs[(JOB, "DONE")] >= SECONDS / 120, runs
 
@@ -85,12 +77,12 @@ def _await_a_swap(client: Client, load: Load) -> None:
         load.wait(2)
 
 
-def _report(load: Load, runs: Counter[tuple[str, str]], checked: Checked, ended_s: float) -> None:
+def _report(load: Load, runs: Counter[tuple[str, str]], checked: Checked) -> None:
     by_table = dict(Counter(answer.table for answer in load.answers))
     took = sorted(answer.took_s for answer in load.answers)
     print(f"\n{len(load.answers)} answers {by_table}: {checked}; {load.produced() / SECONDS:.0f} rows/s produced")
     print(f"an answer took {took[len(took) // 2]:.3f} s (median), {took[-1]:.3f} s (max)")
-    print(f"runs: {counted(runs)}; SIGTERM ended it in {ended_s:.1f} s")
+    print(f"runs: {counted(runs)}")
 
 
 def _check_late_rows(client: Client, load: Load, producer: Producer) -> None:
