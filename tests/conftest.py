@@ -136,9 +136,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config) -> object:
     """With `--spare`, one worker gets only files without processes."""
     if not config.getoption("--spare"):
         return None
-    from tests.spare_worker import SpareWorkerScheduling, light_files
+    from tests.spare_worker import SpareWorkerScheduling, light_files, packages
 
-    return SpareWorkerScheduling(config, light_files(Path(__file__).parent, config.rootpath, _WITH_PROCESS))
+    folder, root = Path(__file__).parent, config.rootpath
+    return SpareWorkerScheduling(config, light_files(folder, root, _WITH_PROCESS), packages(folder, root))
 
 
 def _java_options() -> tuple[str, ...]:

@@ -41,12 +41,20 @@ def _name(workers: int) -> str:
 
 
 class SpareWorkerScheduling(LoadFileScheduling):
-    """Deals out files in the order of the tests: to the spare worker only some, and to the others these at last."""
+    """Deals out files in the order of the tests: to the spare worker only some, and to the others these at last.
 
-    def __init__(self, config: pytest.Config, light: Collection[str]) -> None:
-        """`light` are the files for the spare worker, as test ids begin."""
+    All files of a package, a folder with `__init__.py`, go to one worker: they share what lives as long as the package.
+    """
+
+    def __init__(self, config: pytest.Config, light: Collection[str], packages: Collection[str]) -> None:
+        """`light` are the files for the spare worker, and `packages` folders, as test ids begin."""
         super().__init__(config)
-        self._light, self._spare = light, _name(self.numnodes)
+        self._light, self._packages, self._spare = light, packages, _name(self.numnodes)
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = super()._split_scope(nodeid)
+        folder = file.rpartition("/")[0]
+        return folder if folder in self._packages else file
 
     def _assign_work_unit(self, node: WorkerController) -> None:
         is_spare = node.gateway.id == self._spare
@@ -66,3 +74,8 @@ def light_files(folder: Path, root: Path, marks: Sequence[str]) -> frozenset[str
     return frozenset(
         path.relative_to(root).as_posix() for path in files if not marked.search(path.read_text(encoding="utf-8"))
     )
+
+
+def packages(folder: Path, root: Path) -> frozenset[str]:
+    """The folders below `folder` that are packages, relative to `root`."""
+    return frozenset(path.parent.relative_to(root).as_posix() for path in folder.rglob("__init__.py"))

@@ -22,6 +22,9 @@ from hybrid.jvm.process import Process
 
 ROOT = Path(__file__).resolve().parents[1]
 _GRACE_S = 15.0
+# What formatting leaves in a broker's data folder, and the content that the first broker of this process had.
+_OF_FORMAT = ("meta.properties", "bootstrap.checkpoint")
+_FORMATTED: dict[str, bytes] = {}
 # What stops them is imported when it is needed, which is seldom.
 _WATCH = "import sys; lines = sys.stdin.readlines(); from tests.watchdog import stop_all; stop_all(lines)"
 
@@ -33,10 +36,18 @@ def watch(process: subprocess.Popen[Any]) -> None:
         _send(vars(running))
 
 
-def watched_broker(home: Path) -> LocalBroker:
-    """The local broker of a home, to be started. It is stopped if it still runs when this process has ended."""
+def watched_broker(home: Path, *, formats: bool = False) -> LocalBroker:
+    """The local broker of a home, to be started. It is stopped if it still runs when this process has ended.
+
+    Unless it `formats` its data folder, that is made as an earlier broker left its own: formatting takes a JVM.
+    """
     _send({"broker": str(home)})  # before it starts: that takes seconds
-    return LocalBroker(home)
+    broker = LocalBroker(home)
+    if _FORMATTED and not formats:
+        _data_of(broker).mkdir(parents=True)
+        for name, content in _FORMATTED.items():
+            (_data_of(broker) / name).write_bytes(content)
+    return broker
 
 
 @contextmanager
@@ -44,9 +55,16 @@ def running_broker(home: Path) -> Iterator[str]:
     """The address of a local broker that runs until the end of the block, or of this process."""
     broker = watched_broker(home)
     try:
-        yield broker.start(port=0)
+        address = broker.start(port=0)
+        for name in _OF_FORMAT:
+            _FORMATTED[name] = (_data_of(broker) / name).read_bytes()
+        yield address
     finally:
         broker.stop()
+
+
+def _data_of(broker: LocalBroker) -> Path:
+    return broker.folder / "data"
 
 
 def stop_all(lines: Sequence[str]) -> None:

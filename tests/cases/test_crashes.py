@@ -1,7 +1,6 @@
 """A process dies at every failpoint in turn and is started again; and two processes act on one half at once."""
 
 import json
-import signal
 import subprocess
 import sys
 import time
@@ -19,14 +18,12 @@ from hybrid.lake.log_entries import own_states
 from tests.cases.tables import HOUR, LiveTable, layout_in, table_spec
 from tests.cases.test_streams import recreate_topic
 from tests.shared_jvm import ROOT, die_at, dying_at
+from tests.soak.harness import JVM_OPTIONS
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
 FLUSH_MS = 60_000
 NOW = 10 * HOUR
-# This process starts as the product does, and leaves an orphaned JVM, which whoever comes next ends. One that dies in
-# an ingestion is in tests/soak/test_crash.py.
-ORPHANING = ("move.commit.inside",)
 
 
 class Workers:
@@ -54,25 +51,21 @@ class Workers:
 
     def die(self, act: str, failpoint: str) -> None:
         """Another process acts, and dies at the failpoint."""
-        if failpoint in ORPHANING:
-            code, said = self.run(act, failpoint=failpoint)
-            assert code == -signal.SIGKILL, said
-        else:
-            die_at(failpoint, self.table.shared, "tests.cases.worker", str(self.document), act)
+        die_at(failpoint, self.table.shared, "tests.cases.worker", str(self.document), act)
 
     @contextmanager
-    def started(self, *acts: str, failpoint: str = "") -> Iterator[subprocess.Popen[str]]:
+    def started(self, *acts: str) -> Iterator[subprocess.Popen[str]]:
         command = [sys.executable, "-m", "tests.cases.worker", str(self.document), *acts]
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-        with subprocess.Popen(command, cwd=ROOT, env=dying_at(failpoint), **pipes) as process:
+        with subprocess.Popen(command, cwd=ROOT, env={**dying_at(""), **JVM_OPTIONS}, **pipes) as process:
             try:
                 yield process
             finally:
                 process.kill()
 
-    def run(self, *acts: str, failpoint: str = "") -> tuple[int, str]:
+    def run(self, *acts: str) -> tuple[int, str]:
         """The return code, and what was written."""
-        with self.started(*acts, failpoint=failpoint) as process:
+        with self.started(*acts) as process:
             out, errors = process.communicate(timeout=170)
             return process.returncode, out + errors
 
@@ -106,7 +99,10 @@ def test_a_creation_that_dies_anywhere_is_done_by_the_next(workers):
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("kind", ["ingest", "seal", "move"])
 def test_an_act_that_dies_anywhere_is_done_by_the_next(workers, kind):
-    """Each death comes on top of the one before; an orphaned JVM is ended, and nothing is there twice."""
+    """Each death comes on top of the one before, and nothing is there twice.
+
+    Those that leave an orphaned JVM, which whoever comes next ends, are in tests/soak/test_crash.py.
+    """
     ours = workers(flush_ms=FLUSH_MS)
     ours.table.create()
     act = {"ingest": f"ingest@{NOW}", "seal": f"ingest@{NOW + FLUSH_MS}", "move": f"move@{NOW}"}[kind]

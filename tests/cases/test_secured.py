@@ -35,6 +35,7 @@ from tests.cases.tables import LiveTable, layout_in, table_spec
 from tests.cases.test_streams import rows
 from tests.recipes.conftest import ROOT, RecipeHome
 from tests.serve.server import Server
+from tests.soak.harness import JVM_OPTIONS
 from tests.watchdog import watched_broker
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.timeout(300)]
@@ -265,7 +266,7 @@ def test_a_server_with_a_password_of_kafka(
     security = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.jaas.config": login}
     home.run(*table_words(tmp_path, secured["SASL"], topic, security))
     home.run("kafka", "produce", topic, str(ORDERS / "events.jsonl"), "--kafka", secured["PLAINTEXT"])
-    with Server(home.home) as server:
+    with Server(home.home, env=JVM_OPTIONS) as server:
         # Sealing is a run, done when Spark has committed all that Kafka holds.
         status, queued = server.call("POST", "/verbs/seal", {"table": "orders"})
         assert status == 202, queued

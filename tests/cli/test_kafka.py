@@ -43,7 +43,7 @@ def test_produce_from_standard_input(broker: str, topic: str, home: Path) -> Non
 @pytest.mark.kafka
 def test_start_status_stop(home: Path) -> None:
     assert _hybrid(home, "kafka", "status").returncode == 3
-    watched_broker(home)
+    watched_broker(home, formats=True)
     try:
         started = _hybrid(home, "kafka", "start", "--port", "0", "--json")
         assert started.returncode == 0, started.stderr

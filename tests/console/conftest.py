@@ -1,4 +1,4 @@
-"""The console over an application in this process, and in Chromium over a live server with real Kafka."""
+"""The console over an application in this process, and in Chromium."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.console.browser import CHROMIUM, LiveConsole
+from tests.console.browser import CHROMIUM
 from tests.console.browsing import Browsing
 from tests.console.contexts import SharedContexts
 from tests.serve.app import App, lay_orders
-from tests.serve.server import Server
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -63,13 +62,3 @@ def browsing(contexts: SharedContexts) -> Iterator[Browsing]:
     made.close()
     if made.problems:
         pytest.fail("; ".join(made.problems))
-
-
-@pytest.fixture(scope="module")
-def console(broker: str, chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveConsole]:
-    """A live server in Chromium; mark tests that use it `browser`, `kafka` and `spark`.
-
-    It ends with the module: an idle one takes a twentieth of a processor from all later tests.
-    """
-    with Server(tmp_path_factory.mktemp("console") / ".hybrid", broker) as server:
-        yield LiveConsole(server, broker, chromium)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.docs.pages import ROOT
+from tests.soak.harness import JVM_OPTIONS
 
 NOTEBOOK = ROOT / "docs" / "notebook.ipynb"
 
@@ -55,8 +57,9 @@ def test_it_is_stored_without_outputs() -> None:
 @pytest.mark.process
 def test_every_cell_runs() -> None:
     command = [sys.executable, "-c", RUNNER]
+    environ = {**os.environ, **JVM_OPTIONS}
     done = subprocess.run(
-        command, input=json.dumps(sources()), capture_output=True, text=True, timeout=300, cwd=ROOT, check=False
+        command, input=json.dumps(sources()), capture_output=True, text=True, timeout=300, cwd=ROOT, env=environ
     )
     assert done.returncode == 0, done.stderr[-4000:]
     shown = dict(json.loads(line) for line in done.stdout.splitlines() if line.startswith("["))

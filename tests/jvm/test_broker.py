@@ -23,7 +23,7 @@ from tests.watchdog import watched_broker
 
 @pytest.mark.kafka
 def test_life_of_a_broker(tmp_path: Path) -> None:
-    local, heard = watched_broker(tmp_path / "hö me"), Heard()
+    local, heard = watched_broker(tmp_path / "hö me", formats=True), Heard()
     assert (local.status().state, local.stop()) == ("stopped", False)
     try:
         address = local.start(0, heard)

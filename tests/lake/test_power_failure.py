@@ -19,6 +19,7 @@ from hybrid.runtime import durable
 from hybrid.table.state import Act, OfflineState
 from tests.lake.power_failure import compile_shim
 from tests.replace.tables import ROOT, recipe_spec
+from tests.soak.harness import JVM_OPTIONS
 
 LATER_MS = 1 << 60
 ORDERS = ROOT / "data" / "orders"
@@ -32,6 +33,7 @@ def run_worker(
         pytest.skip("no C compiler (cc) to build the shim that records fsync")
     env = {
         **os.environ,
+        **JVM_OPTIONS,
         "HYBRID_DURABLE": "true",
         **settings,
         "LD_PRELOAD": str(shim),

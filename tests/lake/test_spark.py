@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -44,20 +41,6 @@ def jvm(client: Client) -> JVMView:
     view = JVMView(client, "default", id="rj")
     remember_names(view)
     return view
-
-
-@pytest.mark.spark
-def test_a_jvm_starts_after_work_for_a_connect_server(tmp_path: Path) -> None:
-    code = """
-import sys, hybrid
-from hybrid.lake.spark_connect import make_columns
-make_columns(for_server=True)
-with hybrid.connect(sys.argv[1]) as hy:
-    assert hy.context.bench.session.range(3).count() == 3
-"""
-    command = [sys.executable, "-c", code, str(tmp_path / "home")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
 
 
 def test_a_class_is_looked_up_once_by_any_path(client: Client, jvm: JVMView) -> None:

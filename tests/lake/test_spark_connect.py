@@ -59,25 +59,11 @@ def server(tmp_path_factory: pytest.TempPathFactory, homes: Path) -> Iterator[Sp
         yield found
 
 
-def home_with_orders(server: SparkConnectServer, store: S3Server, broker: str, homes: Path) -> Elsewhere:
-    """A home with a backlog of orders."""
-    found = Elsewhere(homes / f"t-{uuid.uuid4().hex[:12]}-orders", server.settings, store, broker)
-    fill(broker, found.folder.name)
-    create_orders(found)
-    return found
-
-
-@pytest.fixture(scope="module")
+@pytest.fixture
 def home(server: SparkConnectServer, store: S3Server, broker: str, homes: Path) -> Iterator[Elsewhere]:
-    found = home_with_orders(server, store, broker, homes)
+    found = Elsewhere(homes / f"t-{uuid.uuid4().hex[:12]}", server.settings, store, broker)
     yield found
     found.close()
-
-
-@pytest.fixture(scope="module")
-def commands(home: Elsewhere) -> CommandProcess:
-    """A process of the home that finds no Java. It has one session."""
-    return CommandProcess(home, **NO_JAVA)
 
 
 def until(found: Callable[[], bool], what: str, timeout_s: float = 60.0) -> None:
@@ -87,22 +73,14 @@ def until(found: Callable[[], bool], what: str, timeout_s: float = 60.0) -> None
         time.sleep(0.01)
 
 
-def test_a_backlog_comes_and_moves_without_java(
-    home: Elsewhere, commands: CommandProcess, server: SparkConnectServer, store: S3Server
-) -> None:
-    commands.run("ingest", "orders", "--until-caught-up")
-    commands.run("move", "orders")
-    assert commands.run("query", COUNTS) == [{"n": ROWS, "ids": ROWS}]
-    commands.run("query", "--engine", "spark", COUNTS, code=1)
-    assert "needs workers that share the home's folders, or a local master" in commands.messages
-    assert holding(store.environment["AWS_SECRET_ACCESS_KEY"], home.folder, server.folder) == []
-
-
-def test_jobs_and_backfills_run_there(
-    home: Elsewhere, commands: CommandProcess, server: SparkConnectServer, store: S3Server
+def test_moves_jobs_and_backfills_run_there_without_java(
+    home: Elsewhere, server: SparkConnectServer, store: S3Server
 ) -> None:
     corrections.fill(home.broker, home.folder.name)
+    commands = CommandProcess(home, **NO_JAVA)
     found = commands.corrections(home.broker, home.folder.name, "corrected")
+    commands.run("query", "--engine", "spark", "select count(*) from customers", code=1)
+    assert "needs workers that share the home's folders, or a local master" in commands.messages
     commands.close()
     job, revert, plan, run = found["said"]
     assert job.startswith("Replaced segment 'customers_") and "; 0 added, 30 removed, 30 changed (" in job
@@ -113,9 +91,10 @@ def test_jobs_and_backfills_run_there(
 
 
 def test_a_server_that_is_killed_and_started_again(
-    server: SparkConnectServer, store: S3Server, broker: str, homes: Path, monkeypatch: pytest.MonkeyPatch
+    home: Elsewhere, server: SparkConnectServer, store: S3Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    home = home_with_orders(server, store, broker, homes)
+    fill(home.broker, home.folder.name)
+    create_orders(home)
     for name, value in store.environment.items():
         monkeypatch.setenv(name, value)
     here = hybrid.connect(home.folder)

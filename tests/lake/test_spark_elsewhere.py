@@ -117,29 +117,20 @@ def test_a_worker_is_killed_during_a_job(
     commands.begin("job", "run", str(home.folder / "job.yml"))
     place.kill_writing(commands)
     assert "29 changed" in commands.end()["sentence"]
-    commands.close()
     (counts,) = home.run("query", "select count(*) as n, sum(version) as v from customers where name = 'job'")
     assert (counts["n"], counts["v"]) == (29, 290_000), "customer 5 has a later version elsewhere"
     home.run("purge", "customers", "--where", "version < 200", "--yes", code=1)
     assert "a purge needs workers that share the home's folders" in home.messages
 
 
-@pytest.fixture
-def orders(place: Place, broker: str, topic: str) -> Iterator[Elsewhere]:
-    found = Elsewhere.with_events(place.homes / f"{topic}-orders", place.cluster.settings, place.server, broker)
-    yield found
-    found.close()
-
-
-def test_a_worker_is_killed_while_it_ingests_to_the_store(place: Place, orders: Elsewhere) -> None:
-    fill(orders.broker, orders.folder.name)
-    create_orders(orders)
-    commands = CommandProcess(orders)
-    commands.run("ingest", "orders", code=1, HYBRID_SPARK_WORKER_PYTHON="/no/such/python")
-    assert "Spark's workers have no Python '/no/such/python'" in commands.messages
+def test_a_worker_is_killed_while_it_ingests_to_the_store(
+    place: Place, home: Elsewhere, commands: CommandProcess
+) -> None:
+    fill(home.broker, home.folder.name)
+    create_orders(home)
     place.start_worker()
     commands.begin("ingest", "orders", "--until-caught-up")
     place.kill_writing(commands)
     commands.end()
     commands.close()
-    check_each_once(orders, place.server, place.cluster.folder)
+    check_each_once(home, place.server, place.cluster.folder)

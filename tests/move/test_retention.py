@@ -334,13 +334,16 @@ def test_what_leaves_are_the_rows_that_were_seen_in_segments_that_go(
     dice = random.Random(seed)
     days = {half: dice.choice([3, 5, 8]) for half in dice.choice([[OFFLINE], [OFFLINE, REALTIME]])}
     table = make(days, upsert=True, deletes=True, now=0, mode=BoundaryMode(mode))
+    rows: list[Row] = []
     offline: list[Row] = []
     for number in range(40):
         day, op = dice.randrange(12), "delete" if dice.random() < 0.2 else "row"
         one = row(dice.randrange(8), day * DAY, number, rt(day // 2), dice.randrange(9), op=op)
-        ingested(table, [one])
+        rows.append(one)
         if day < 10:
             offline.append(replace(one, segment=f"o{dice.choice([day // 3, (day + 1) // 4])}"))
+    for first in range(0, 40, 5):
+        ingested(table, rows[first : first + 5])
     moved(table, {"all": offline}, 10 * DAY, 40)
     sql = "select order_id, $segmentName from orders limit 1000"
     options = QueryOptions(tail=NoTail(), now_ms=lambda: table.now)

@@ -143,7 +143,7 @@ def test_a_query_takes_at_most_four_times_the_bare_libraries(home):
     # As an installed package is: without this a run compiles all modules where Python may write no bytecode.
     compileall.compile_dir(Path(hybrid.__file__).parent, quiet=1)
     bare, ours = [], []
-    for _ in range(9):
+    for _ in range(7):
         started = time.monotonic()
         subprocess.run([sys.executable, "-c", BARE, str(warehouse)], check=True, capture_output=True)
         bare.append(time.monotonic() - started)

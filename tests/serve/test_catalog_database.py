@@ -11,6 +11,7 @@ import pytest
 from tests.postgresql import needs_postgresql, postgres_server
 from tests.serve.orders import create_orders
 from tests.serve.server import Server
+from tests.soak.harness import JVM_OPTIONS
 
 pytestmark = [needs_postgresql, pytest.mark.spark, pytest.mark.kafka, pytest.mark.timeout(300)]
 
@@ -20,7 +21,7 @@ HEALTHY_S = 120.0  # tests beside this one slow down the start of a JVM
 def test_a_database_that_ends_and_comes_back(broker: str, tmp_path: Path) -> None:
     home = tmp_path / "home"
     with postgres_server() as postgres:
-        environ = {**os.environ, "HYBRID_CATALOG": postgres.database()}
+        environ = {**JVM_OPTIONS, "HYBRID_CATALOG": postgres.database()}
         with Server(home, broker, environ) as server:
             first, second = (create_orders(server, broker, f"orders_{name}_{os.getpid()}") for name in "ab")
 

@@ -24,6 +24,7 @@ from tests.operations.warehouse_homes import add, create, mirror_of
 from tests.s3_server import S3Server, needs_s3
 from tests.serve.server import Server
 from tests.serve.test_passing_on import free_ports
+from tests.soak.harness import JVM_OPTIONS
 
 pytestmark = [needs_s3, pytest.mark.process, pytest.mark.timeout(400)]
 
@@ -69,6 +70,7 @@ class Cluster:
             "HYBRID_PINNING_SERVERS": ",".join(self.urls),
             "HYBRID_PINNING_SELF": self.urls[number],
             "HYBRID_PINNING_COPIES": str(self._copies),
+            **JVM_OPTIONS,
             **more,
         }
         return Server(self._folder / f"q{number}", env=environ, options=["--port", str(self.ports[number])])

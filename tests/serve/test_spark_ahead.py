@@ -15,6 +15,7 @@ import pytest
 from hybrid.operations.warehouse import writer_sign
 from hybrid.operations.warehouse.writer_sign import SignWatch, WriterSign
 from hybrid.serve.spark_ahead import SparkAhead
+from tests.soak.harness import JVM_OPTIONS
 
 
 def test_a_sign_that_is_overdue_is_looked_for_more_often(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,8 +70,10 @@ STEPS = """
 import sys
 import hybrid
 from hybrid.lake.spark import is_running, jvm_pid
+from hybrid.lake.spark_connect import make_columns
 from hybrid.serve.spark_ahead import SparkAhead
 
+make_columns(for_server=True)  # as for a Spark Connect server: a JVM starts after it all the same
 home = hybrid.connect(sys.argv[1]).context
 ahead, pids = SparkAhead(home), []
 ahead.start_jvm()
@@ -89,6 +92,7 @@ assert len(set(pids)) == 1, pids
 @pytest.mark.spark
 @pytest.mark.process
 def test_a_session_after_a_false_alarm_is_in_the_same_jvm(home: Path) -> None:
+    """It starts after work for a Spark Connect server, too."""
     words = [sys.executable, "-c", STEPS, str(home)]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=150, env=dict(os.environ))
+    done = subprocess.run(words, capture_output=True, text=True, timeout=150, env={**os.environ, **JVM_OPTIONS})
     assert done.returncode == 0, done.stderr[-3000:]

@@ -18,8 +18,6 @@ from tests.recipes.conftest import RecipeHome
 from tests.recipes.lineitems import comments, lineitems, write_history
 from tests.recipes.test_lineitem import HISTORICAL, LIVE, OLD, SEEN, create, put
 from tests.serve.server import Server
-from tests.soak.harness import JVM_OPTIONS
-from tests.watchdog import running_broker
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.timeout(300)]
 
@@ -32,35 +30,22 @@ SCHEDULE = f"/tasks/schedule?taskType={TASK}&tableName=orders_REALTIME"
 CORRECTED = [15.948, 251.22, 239.22, 3.888, 11.724, 66.624, 63.048]
 
 
-@pytest.fixture(scope="module")
-def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A broker of the recipes' own: their files name the topic `orders`."""
-    with running_broker(tmp_path_factory.mktemp("recipes-broker")) as address:
-        yield address
-
-
-@pytest.fixture(scope="module")
-def server(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """One server for all; each recipe has the table to itself, and drops it.
-
-    It interprets plans, as the session of the tests does. That of tests/console plays the recipe with compiled ones.
-    """
-    with Server(tmp_path_factory.mktemp("recipes") / "home", kafka, JVM_OPTIONS) as running:
-        yield running
-
-
 @pytest.fixture
-def recipe(kafka: str, server: Server) -> Iterator[Callable[[str], Path]]:
+def recipe(broker: str, server: Server) -> Iterator[Callable[[str], Path]]:
     """Makes a fresh topic `orders` for a recipe; its folder. The table is dropped at the end."""
 
+    def drop() -> None:
+        server.call("DELETE", "/tables/orders")
+        server.call("DELETE", "/schemas/orders")
+
     def prepare(name: str) -> Path:
-        delete_topic(kafka)
-        create_topic(kafka, "orders")
+        drop()  # that of another module
+        delete_topic(broker)
+        create_topic(broker, "orders")
         return ROOT / "data" / name
 
     yield prepare
-    server.call("DELETE", "/tables/orders")
-    server.call("DELETE", "/schemas/orders")
+    drop()
 
 
 def delete_topic(address: str) -> None:
@@ -126,13 +111,13 @@ def run_job(server: Server, recipe: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("mode", ["exact", "pinot"])
-def test_orders_by_http(server: Server, kafka: str, recipe: Callable[[str], Path], mode: str) -> None:
-    play_orders(server, kafka, recipe("orders"), mode)
+def test_orders_by_http(server: Server, broker: str, recipe: Callable[[str], Path], mode: str) -> None:
+    play_orders(server, broker, recipe("orders"), mode)
     if mode == "exact":
-        play_late_row(server, kafka)
+        play_late_row(server, broker)
 
 
-def play_orders(server: Server, kafka: str, files: Path, mode: str) -> None:
+def play_orders(server: Server, broker: str, files: Path, mode: str) -> None:
     """The recipe on an empty topic `orders`, step by step with its results."""
     offline = read(files / "orders_offline_table.json")
     if mode == "pinot":
@@ -140,7 +125,7 @@ def play_orders(server: Server, kafka: str, files: Path, mode: str) -> None:
     server.ok("POST", "/schemas", read(files / "orders_schema.json"))
     server.ok("POST", "/tables", read(files / "orders_table.json"))
     server.ok("POST", "/tables", offline)
-    send_events(kafka, "orders")
+    send_events(broker, "orders")
 
     assert totals(server) == about(14, 780.08)
     assert first_names(server) == ([], ["orders__0__0", "orders__0__1", "orders__0__2"])
@@ -178,10 +163,10 @@ def play_orders(server: Server, kafka: str, files: Path, mode: str) -> None:
     assert "every ingested row is in the offline half already" in newest["result"]
 
 
-def play_late_row(server: Server, kafka: str) -> None:
+def play_late_row(server: Server, broker: str) -> None:
     """A row that arrives after its bucket has moved."""
     late = b'{"order_id":99,"customer_id":1,"order_status":"LATE","amount":1.0,"ts":"1632463400000"}'
-    produce(kafka, "orders", [late])
+    produce(broker, "orders", [late])
     query = "select order_status, count(*) from orders where order_id = 99 group by 1"
     assert server.rows(query) == [["LATE", 1]], "visible at once"
     run_ = schedule(server)
@@ -191,16 +176,16 @@ def play_late_row(server: Server, kafka: str) -> None:
     assert totals(server)[0] == 15
 
 
-def test_orders_upsert_by_http(server: Server, kafka: str, recipe: Callable[[str], Path]) -> None:
-    play_orders_upsert(server, kafka, recipe("orders_upsert"))
+def test_orders_upsert_by_http(server: Server, broker: str, recipe: Callable[[str], Path]) -> None:
+    play_orders_upsert(server, broker, recipe("orders_upsert"))
 
 
-def play_orders_upsert(server: Server, kafka: str, files: Path) -> None:
+def play_orders_upsert(server: Server, broker: str, files: Path) -> None:
     """The recipe on an empty topic `orders`, step by step with its results."""
     server.ok("POST", "/schemas", read(files / "orders_schema.json"))
     server.ok("POST", "/tables?validationTypesToSkip=ALL", read(files / "orders_table.json"))
     server.ok("POST", "/tables", read(files / "orders_offline_table.json"))
-    send_events(kafka, "orders_upsert")
+    send_events(broker, "orders_upsert")
     latest = "select order_id, order_status from orders order by order_id limit 20"
     before = server.rows(latest)
     assert len(before) == 9
@@ -213,12 +198,12 @@ def play_orders_upsert(server: Server, kafka: str, files: Path) -> None:
     assert len(after) == 9 and (after[0][1], after[3][1]) == ("COMPLETED", "CANCELLED")
     assert server.rows("select count(*) from orders_OFFLINE") == [[4]]
     later = b'{"order_id":1,"customer_id":104,"order_status":"RETURNED","amount":1.5,"ts":"1632681000000"}'
-    produce(kafka, "orders", [later])
+    produce(broker, "orders", [later])
     assert server.rows(latest)[0] == [1, "RETURNED"] and len(server.rows(latest)) == 9
 
 
 def test_orders_by_pinots_command_lines(
-    server: Server, kafka: str, recipe: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    server: Server, broker: str, recipe: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In mode pinot, which shows that the change arrives: without it the mode is exact, as in the test by HTTP."""
     files = recipe("orders")
@@ -234,13 +219,13 @@ def test_orders_by_pinots_command_lines(
     change = ("--set", "/metadata/customConfigs/hybrid.boundary=pinot")
     schema = "AddTable -schemaFile config/orders_schema.json"
     admin(
-        f"{schema} -tableConfigFile config/orders_table.json -controllerHost pinot-controller -exec", "--kafka", kafka
+        f"{schema} -tableConfigFile config/orders_table.json -controllerHost pinot-controller -exec", "--kafka", broker
     )
     admin(
         f"{schema} -tableConfigFile config/orders_offline_table.json -controllerHost pinot-controller -update -exec",
         *change,
     )
-    send_events(kafka, "orders")
+    send_events(broker, "orders")
     assert totals(server) == about(14, 780.08)
     assert schedule(server)["state"] == "DONE"
     admin(
@@ -258,10 +243,10 @@ def test_orders_by_pinots_command_lines(
 
 
 @pytest.fixture
-def lineitem_topic(kafka: str, server: Server) -> Iterator[str]:
+def lineitem_topic(broker: str, server: Server) -> Iterator[str]:
     """A new topic; the table that reads it is dropped at the end."""
     name = f"lineitem-{uuid.uuid4().hex[:8]}"
-    create_topic(kafka, name)
+    create_topic(broker, name)
     yield name
     server.call("DELETE", "/tables/lineitem")
 
@@ -275,25 +260,25 @@ def await_true(is_so: Callable[[], bool], server: Server) -> None:
 
 
 def test_lineitem_loads_history_and_goes_on_live(
-    server: Server, kafka: str, lineitem_topic: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    server: Server, broker: str, lineitem_topic: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     topic, connectors = lineitem_topic, "/tables/lineitem/connectors"
     history, live = lineitems(40), lineitems(5, 1000)
     write_history(tmp_path / "history", history, 2)
-    put(kafka, topic, "insert", lineitems(OLD, 500))
+    put(broker, topic, "insert", lineitems(OLD, 500))
 
     def connector(what: str) -> dict[str, Any]:
         return {one["name"]: one[what] for one in server.ok("GET", connectors)}
 
-    create(RecipeHome(server.home, capsys), kafka, topic, tmp_path / "history")
+    create(RecipeHome(server.home, capsys), broker, topic, tmp_path / "history")
     await_true(lambda: connector("state") == {HISTORICAL: "COMPLETED", LIVE: "RUNNING"}, server)
-    put(kafka, topic, "insert", live)
-    put(kafka, topic, "delete", live[:1] + history[:1])
+    put(broker, topic, "insert", live)
+    put(broker, topic, "delete", live[:1] + history[:1])
     wanted = comments(history[1:] + live[1:])
     await_true(lambda: sorted(row[0] for row in server.rows(SEEN)) == wanted, server)
     paused = server.ok("POST", f"{connectors}/{LIVE}/pause")
     assert paused["state"] == "PAUSED"
-    put(kafka, topic, "insert", lineitems(1, 2000))
+    put(broker, topic, "insert", lineitems(1, 2000))
     assert sorted(row[0] for row in server.rows(SEEN)) == wanted
     assert server.ok("POST", f"{connectors}/{LIVE}/start")["state"] == "RUNNING"
     assert server.call("GET", f"{connectors}/nope")[0] == 404
@@ -309,5 +294,5 @@ def test_lineitem_loads_history_and_goes_on_live(
     assert code == 409 and "read again" in json.dumps(refused)
     done = server.ok("POST", reset, {"to": "latest", "yes": True})
     assert (done["again"], done["skipped"]) == (0, 0) and len(server.rows(SEEN)) == len(wanted) + 1
-    put(kafka, topic, "insert", lineitems(1, 3000))
+    put(broker, topic, "insert", lineitems(1, 3000))
     await_true(lambda: len(server.rows(SEEN)) == len(wanted) + 2, server)
