@@ -11,7 +11,7 @@ import pytest
 
 from hybrid.kafka.topics import create_topic
 from tests.cluster.cluster import Cluster
-from tests.recipes.test_server import ROOT, about, delete_topic, play_orders, play_orders_upsert
+from tests.live.test_recipes import ROOT, about, delete_topic, play_orders, play_orders_upsert
 from tests.serve.server import Server
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.kafka, pytest.mark.timeout(600)]
