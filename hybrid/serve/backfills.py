@@ -14,7 +14,7 @@ from hybrid.rpc.verbs import VERBS
 from hybrid.serve.authorization import needs
 from hybrid.serve.context import context_of
 from hybrid.serve.openapi import shown
-from hybrid.serve.path_parameters import path_table
+from hybrid.serve.path_parameters import offline_table, path_table
 
 router = APIRouter(tags=["backfills"])
 _ID = "backfill-5f0c1a2b3c4d5e6f"
@@ -128,8 +128,8 @@ class TakingBack(BaseModel):
 async def plan(request: Request, correction: BackfillBody) -> Any:
     """Stages the corrected rows and returns the plan when it is ready. Queries see no change before `resume`."""
     context = context_of(request)
-    target = await run_in_threadpool(path_table, context, correction.table)
-    return await context.carried_out("backfill_plan", {**correction.model_dump(), "table": target.table.name})
+    target = await run_in_threadpool(offline_table, context, correction.table)
+    return await context.carried_out("backfill_plan", {**correction.model_dump(), "table": target.name})
 
 
 @router.get("/backfills", summary="List the backfills", responses=shown([_STATUS]))

@@ -13,7 +13,7 @@ from hybrid.rpc.verbs import VERBS
 from hybrid.serve.authorization import needs
 from hybrid.serve.context import context_of
 from hybrid.serve.openapi import shown
-from hybrid.serve.path_parameters import TableName, path_table
+from hybrid.serve.path_parameters import TableName, path_table, whole_table
 
 router = APIRouter(tags=["corrections"])
 _REPORT = {
@@ -51,8 +51,8 @@ class ErasureBody(BaseModel):
 async def purge(request: Request, table: TableName, erasure: ErasureBody) -> Any:
     """Removes deleted rows from every place that still stores them, verifies all places, and returns the record."""
     context = context_of(request)
-    target = await run_in_threadpool(path_table, context, table)
-    return await context.carried_out("purge", {"table": target.table.name, **erasure.model_dump()})
+    target = await run_in_threadpool(whole_table, context, table, "a purge")
+    return await context.carried_out("purge", {"table": target.name, **erasure.model_dump()})
 
 
 @router.get("/tables/{table}/purges", summary="List purges", responses=shown([_REPORT]))
