@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
@@ -16,11 +16,12 @@ from hybrid.rpc import json_views as views
 from hybrid.rpc.verbs import VERBS
 from hybrid.serve.authentication import who_asks
 from hybrid.serve.authorization import needs
+from hybrid.serve.bodies import StrictRouter
 from hybrid.serve.context import ServerContext, context_of
 from hybrid.serve.openapi import shown
 from hybrid.serve.path_parameters import whole_table
 
-router = APIRouter(tags=["corrections"])
+router = StrictRouter(tags=["corrections"])
 _ID = "erasure-5f0c1a2b3c4d5e6f"
 _LENGTH_MAX, _TEXT_MAX, _TABLES_MAX = 200, 10_000, 100
 _CERTIFICATE = {

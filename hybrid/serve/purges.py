@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
 from hybrid.home.accounts import Right
 from hybrid.rpc.verbs import VERBS
 from hybrid.serve.authorization import needs
+from hybrid.serve.bodies import StrictRouter
 from hybrid.serve.context import context_of
 from hybrid.serve.openapi import shown
 from hybrid.serve.path_parameters import TableName, path_table, whole_table
 
-router = APIRouter(tags=["corrections"])
+router = StrictRouter(tags=["corrections"])
 _REPORT = {
     "id": "purge-5f0c1a2b3c4d5e6f",
     "table": "orders",

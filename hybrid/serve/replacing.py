@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
@@ -15,11 +15,12 @@ from hybrid.home.accounts import Right
 from hybrid.lake.pushes import PushState
 from hybrid.serve.authentication import who_asks
 from hybrid.serve.authorization import needs
+from hybrid.serve.bodies import StrictRouter
 from hybrid.serve.context import context_of
 from hybrid.serve.openapi import shown
 from hybrid.serve.path_parameters import HalfType, TableName, offline_table
 
-router = APIRouter(tags=["segments"])
+router = StrictRouter(tags=["segments"])
 _ID = "replace-5f0c1a2b3c4d5e6f"
 _NAMES_MAX = 10_000
 _LENGTH_MAX = 200

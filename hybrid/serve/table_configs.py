@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from starlette.concurrency import run_in_threadpool
 
 from hybrid.config.table_config import Half
@@ -18,7 +18,7 @@ from hybrid.operations.tables import configs
 from hybrid.rpc.json_views import export_view
 from hybrid.schema.document import Section
 from hybrid.serve.authorization import needs
-from hybrid.serve.bodies import SOURCE, BodyText, document, unrecognized
+from hybrid.serve.bodies import SOURCE, BodyText, StrictRouter, document, unrecognized
 from hybrid.serve.context import ServerContext, context_of
 from hybrid.serve.openapi import NOT_BUILT, StatusBody, json_body, shown
 from hybrid.serve.path_parameters import TableName, path_table
@@ -26,7 +26,7 @@ from hybrid.serve.schemas import EXAMPLE as SCHEMA
 from hybrid.serve.tables import EXAMPLE as CONFIG
 from hybrid.serve.tables import config_shown, half_not_dropped
 
-router = APIRouter(tags=["tables"])
+router = StrictRouter(tags=["tables"])
 EXAMPLE: dict[str, Any] = {"tableName": "events", "schema": SCHEMA, "offline": CONFIG}
 _DONE = shown({"unrecognizedProperties": {}, "status": "TableConfigs events successfully added", "warnings": []})
 _KEYS = {Half.OFFLINE: "offline", Half.REALTIME: "realtime"}

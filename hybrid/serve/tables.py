@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from starlette.responses import JSONResponse
 
 from hybrid.config.table_config import Half
@@ -13,13 +13,13 @@ from hybrid.operations.tables import configs
 from hybrid.operations.tables.creation import Creation
 from hybrid.schema.secrets import without_secrets
 from hybrid.serve.authorization import needs
-from hybrid.serve.bodies import SOURCE, BodyText, document, unrecognized
+from hybrid.serve.bodies import SOURCE, BodyText, StrictRouter, document, unrecognized
 from hybrid.serve.context import context_of
 from hybrid.serve.error_responses import not_built
 from hybrid.serve.openapi import NOT_BUILT, StatusBody, json_body, shown
 from hybrid.serve.path_parameters import HalfType, PathTable, TableName, half_type, path_table
 
-router = APIRouter(tags=["tables"])
+router = StrictRouter(tags=["tables"])
 EXAMPLE: dict[str, Any] = {
     "tableName": "events",
     "tableType": "OFFLINE",
