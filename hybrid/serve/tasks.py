@@ -151,8 +151,7 @@ def _tables(context: ServerContext, wanted: TaskType, table: str | None) -> list
     if table is None:
         return [name for name in home.table_names() if wanted.is_had_by(home.spec(name))]
     target = path_table(context, table).table
-    if not wanted.is_had_by(target.spec):
-        raise SpecError(f"Table '{target.name}' has no {wanted.name}: {wanted.lacks}")
+    wanted.require(target.spec)
     return [target.name]
 
 
