@@ -28,7 +28,7 @@ from hybrid.runtime import durable
 if TYPE_CHECKING:
     from hybrid.store.ownership import WarehouseOwner
 
-OWNER_FILE = "catalog.id"  # the id under which a home owns its catalog in a database
+OWNER_FILE = "catalog.id"  # a home's id: it owns its catalog in a database by it
 _ID = re.compile(r"[0-9a-f]{32}")
 # A server that gave a sign of life this recently is taken to be alive. It gives one each second.
 _ALIVE_MS = 20_000
@@ -51,7 +51,7 @@ class Owner:
         """
         status = home.stat()
         place = f"{read_clock().boot}:{status.st_dev}:{status.st_ino}"
-        return cls(_id_of(home), place, f"{socket.gethostname()}:{home.resolve()}")
+        return cls(home_id(home), place, f"{socket.gethostname()}:{home.resolve()}")
 
     @property
     def key(self) -> str:
@@ -59,7 +59,8 @@ class Owner:
         return f"{self.id} {self.place}"
 
 
-def _id_of(home: Path) -> str:
+def home_id(home: Path) -> str:
+    """The id of a home, which is made at the first use. A copy of the folder has it too. MachineError if damaged."""
     path = home / OWNER_FILE
     if not path.exists():
         durable.create_text(path, uuid.uuid4().hex)
@@ -77,7 +78,7 @@ def warehouse_owner(home: Path) -> WarehouseOwner:
     from hybrid.store.ownership import WarehouseOwner  # a client of stores, which few homes have
 
     durable.make_private(home)
-    return WarehouseOwner(_id_of(home), f"{socket.gethostname()}:{home.resolve()}")
+    return WarehouseOwner(home_id(home), f"{socket.gethostname()}:{home.resolve()}")
 
 
 def claim_database(engine: sa.Engine, home: Path, owner: Owner) -> None:

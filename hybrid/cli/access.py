@@ -32,7 +32,10 @@ def add(cli: Cli, name: str, right: str) -> None:
     from hybrid.home.accounts import Accounts, Right
 
     _check(cli)
+    is_new_home = not cli.home.is_dir()
     account, secret = Accounts(cli.home).add(name, Right[right.upper()])
+    if is_new_home:
+        cli.say(f"{cli.home} did not exist: it is a new home now. If that was a mistake, remove it, and name another.")
     cli.say(f"Account '{name}' has the right {right} on servers of {cli.home}. Its secret is not shown again.")
     if cli.is_machine_read:
         cli.emit({**_row(account), "secret": secret})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from hybrid.cli.cells import View
 from hybrid.cli.command import Cli, HybridGroup, pass_cli
 from hybrid.cli.dispatch import ask, confirm, tell
 from hybrid.cli.replacement import os_user
-from hybrid.errors import ConflictError, NotFoundError, UsageError
+from hybrid.errors import ConflictError, NotFoundError, SpecError, UsageError
 
 _READINGS = View(("table", "place", "current", "files", "rows", "matching", "shown", "by"), drop=("files", "by"))
 _LISTED = View(("id", "created_at", "state", "tables", "reason", "user", "sentence"), drop=("user", "created_at"))
@@ -134,20 +133,23 @@ def _conditions(tables: str | None, where: str | None, subject_file: str | None)
 
 
 def _subjects(text: str, source: str) -> dict[str, str]:
+    from hybrid.config.overrides import parse_document
+
     try:
-        document = json.loads(text)
-    except ValueError as error:
-        raise UsageError(f"--subject-file {source} is no JSON: {error}.") from error
-    if not isinstance(document, dict) or not all(isinstance(where, str) for where in document.values()):
+        document = parse_document(text, f"--subject-file {source}")
+    except SpecError as error:
+        raise UsageError(str(error)) from error
+    conditions = {name: where for name, where in document.items() if isinstance(where, str)}
+    if len(conditions) != len(document):
         raise UsageError(f'--subject-file {source}: expected an object like {{"orders": "customer_id = 7"}}.')
-    return document
+    return conditions
 
 
 def _text_of(path: str) -> str:
     if path == "-":
         return sys.stdin.read()
     try:
-        return Path(path).expanduser().read_text(encoding="utf-8")
+        return Path(path).expanduser().read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise NotFoundError(f"{path} cannot be read: {error}.") from error
 

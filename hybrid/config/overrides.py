@@ -30,18 +30,26 @@ def load_json(path: str | Path) -> dict[str, object]:
 
 def parse_document(text: str, source: str) -> dict[str, object]:
     """The JSON object in `text`, read from `source`; SpecError as in `load_json`."""
+    doc = parse_value(text, source)
+    if not isinstance(doc, dict):
+        raise SpecError(f"{source}: the file holds {shown(doc)}; a JSON object {{...}} is expected.")
+    return doc
+
+
+def parse_value(text: str, source: str) -> object:
+    """The JSON value in `text`, read as strictly as a file; SpecError as in `load_json`."""
     if depth(text) > DEPTH_MAX:
         raise SpecError(f"{source}: the JSON nests deeper than {DEPTH_MAX} levels.")
     try:
-        doc = json.loads(text, object_pairs_hook=_unique_keys(text, source), parse_constant=_refuse_constant(source))
+        value: object = json.loads(
+            text, object_pairs_hook=_unique_keys(text, source), parse_constant=_refuse_constant(source)
+        )
     except json.JSONDecodeError as error:
         message = f"{source}: line {error.lineno}, column {error.colno}: this is not JSON: {error.msg}."
         raise SpecError(message) from error
     except ValueError as error:  # a whole number with more digits than Python accepts
         raise SpecError(f"{source}: this cannot be read: {error}.") from error
-    if not isinstance(doc, dict):
-        raise SpecError(f"{source}: the file holds {shown(doc)}; a JSON object {{...}} is expected.")
-    return doc
+    return value
 
 
 def apply_set(doc: dict[str, object], assignment: str, source: str) -> dict[str, object]:

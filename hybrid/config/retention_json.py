@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 
 from hybrid.config.batch_ingestion import IngestionType, parse_batch_ingestion
 from hybrid.config.cron import Cron
-from hybrid.config.table_config import Half
+from hybrid.config.table_config import Half, TableSpec
 from hybrid.config.task_schedules import parse_upkeep_schedule
+from hybrid.errors import SpecError
 from hybrid.schema.document import Section
 
 # Named after Pinot's RetentionManager, a task of its controller that no table config names.
@@ -51,6 +52,29 @@ def retention_warnings(halves: Mapping[Half, Section], half: Half, time_column: 
     why = _why_not(half, halves[half], time_column) if _retention_ms(section) is not None else None
     if why is not None:
         yield f"{section.source}: {section.at(', '.join(RETENTION_KEYS))}: {why}; nothing is dropped by age."
+
+
+def require_retention(spec: TableSpec) -> None:
+    """SpecError, which says why, for a table that drops nothing by age."""
+    if spec.retention:
+        return
+    if spec.time_column is None:
+        raise SpecError(
+            f"Table '{spec.name}' has no time column: its rows have no age, so none is dropped by it.",
+            hint='Name one in "segmentsConfig": {"timeColumnName": ...} when you create a table.',
+        )
+    for half, doc in ((Half.OFFLINE, spec.offline_doc), (Half.REALTIME, spec.realtime_doc)):
+        top = Section(dict(doc or {}), spec.name)
+        why = _why_not(half, top, spec.time_column) if _retention_ms(top.section("segmentsConfig")) else None
+        if why is not None:
+            raise SpecError(
+                f"Table '{spec.name}' drops nothing by age. The {half} config says how long rows are kept, but {why}.",
+                hint=f"Take {' and '.join(RETENTION_KEYS)} out.",
+            )
+    raise SpecError(
+        f"Table '{spec.name}' has no retention: it keeps its rows for ever.",
+        hint='Add "segmentsConfig": {"retentionTimeUnit": "DAYS", "retentionTimeValue": "30"} to the config of a half.',
+    )
 
 
 def _retention_ms(section: Section) -> int | None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from hybrid.errors import UsageError
 from hybrid.progress import counted
 from hybrid.runtime.sentence_repr import shown_as
 
@@ -59,3 +60,17 @@ class ErasureOptions:
     user: str | None = None
     undecided: bool = False
     dropped_copies: bool = False
+
+
+def by_table(conditions: Mapping[str, str], name_of: Callable[[str], str]) -> dict[str, str]:
+    """The conditions by the tables' own names, which `name_of` finds. UsageError when two names are of one table."""
+    names: dict[str, str] = {}
+    for given in conditions:
+        name = name_of(given)
+        if name in names:
+            raise UsageError(
+                f"'{names[name]}' and '{given}' are one table, '{name}', with a condition each. Nothing was erased.",
+                hint="Give the table once, and join its conditions with OR.",
+            )
+        names[name] = given
+    return {name: conditions[given].strip() for name, given in names.items()}

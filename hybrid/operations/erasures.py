@@ -21,7 +21,7 @@ from hybrid.catalog.erasures import (
 from hybrid.config.table_config import Half
 from hybrid.errors import ConflictError, DataError, UsageError
 from hybrid.lake.commit_context import new_act_id
-from hybrid.operations.erasure import ERASE, ErasureOptions, ErasurePreview, Refusal
+from hybrid.operations.erasure import ERASE, ErasureOptions, ErasurePreview, Refusal, by_table
 from hybrid.operations.erasure_attempt import ErasureAttempt, moves, redaction_of
 from hybrid.runtime.sentence_repr import shown_as
 from hybrid.sql.redaction import without_constants
@@ -50,14 +50,14 @@ class Erasures:
     ) -> tuple[ErasureCertificate, bool]:
         """`begin`, and whether the erasure is new. One that was open stays as it is: only `run` changes its options.
 
-        Nothing is removed yet. UsageError for an invalid condition, for none, and for a reason that has one of its
-        constants. SpecError for a table that cannot be purged.
+        Nothing is removed yet. UsageError for an invalid condition, for none, for two of one table, and for a reason
+        that has one of its constants. SpecError for a table that cannot be purged.
         """
         options = options or ErasureOptions()
         if not conditions:
             raise UsageError("Which rows are to be erased? Name a table and a condition.", hint=_HINT)
         self._home.require_folder()
-        wanted = {self._home.table(name).name: where.strip() for name, where in conditions.items()}
+        wanted = by_table(conditions, lambda name: self._home.table(name).name)
         tables = tuple(self._table(name, where) for name, where in wanted.items())
         _refuse_telling(options, tables, wanted)
         certificate = ErasureCertificate(new_act_id("erasure"), self._home.bench.now_iso(), tables, **vars(options))

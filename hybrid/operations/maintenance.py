@@ -5,11 +5,12 @@ Each is a task with a type (`hybrid.operations.tasks`), recorded as a run unless
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hybrid.config.compaction_json import COMPACTION_TASK
 from hybrid.config.merge_json import MERGE_TASK
-from hybrid.config.retention_json import RETENTION_TASK
+from hybrid.config.retention_json import RETENTION_TASK, require_retention
 from hybrid.config.table_config import TableSpec
 from hybrid.config.task_schedules import OPTIMIZE_TASK, VACUUM_TASK
 from hybrid.operations.clock_guard import require_clock
@@ -37,14 +38,16 @@ class Upkeep:
 
     def drop_expired(self, *, dry_run: bool = False) -> RetentionReport:
         """Drops the segments that are older than their half keeps rows; see `hybrid.move.retention.run`."""
-        from hybrid.move.retention.run import require_retention, run_retention
+        from hybrid.move.retention.run import run_retention
 
         def work() -> RetentionReport:
             if not dry_run:
                 require_clock(self._home, f"Retention of '{self._spec.name}'")
+            warnings = list[str]()
             if not dry_run and self._spec.upsert is not None:  # an older version of a key in Kafka counts, too
-                catch_up(self._home, self._table)
-            return run_retention(self._context, dry_run=dry_run, share_max=self._home.share_max)
+                warnings = catch_up(self._home, self._table)
+            report = run_retention(self._context, dry_run=dry_run, share_max=self._home.share_max)
+            return replace(report, sentence=" ".join([report.sentence, *warnings]))
 
         require_retention(self._spec)
         return self._home.run_recorded(self._spec.name, RETENTION_TASK, work, dry_run=dry_run)
@@ -65,13 +68,14 @@ class Upkeep:
         from hybrid.move.compaction import require_compaction, run_compaction
 
         def work() -> MergeReport:
-            keeps_markers = False
+            warnings = list[str]()
             if not dry_run and self._spec.upsert is not None and self._spec.upsert.deleted_keys_ttl > 0:
                 require_clock(self._home, f"Compaction of '{self._spec.name}'")
                 # An older version in Kafka keeps a delete marker. If Kafka cannot be read, markers are kept as well.
-                keeps_markers = bool(catch_up(self._home, self._table))
-            report = run_compaction(self._context, dry_run=dry_run, keeps_markers=keeps_markers, newest=self._newest)
-            return after_merge(self._table, report)
+                warnings = catch_up(self._home, self._table)
+            report = run_compaction(self._context, dry_run=dry_run, keeps_markers=bool(warnings), newest=self._newest)
+            report = after_merge(self._table, report)
+            return replace(report, sentence=" ".join([report.sentence, *warnings]))
 
         require_compaction(self._spec)
         return self._home.run_recorded(self._spec.name, COMPACTION_TASK, work, dry_run=dry_run)

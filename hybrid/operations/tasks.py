@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from hybrid.config.compaction_json import COMPACTION_TASK
 from hybrid.config.cron import Cron
 from hybrid.config.merge_json import MERGE_TASK
-from hybrid.config.retention_json import RETENTION_TASK
+from hybrid.config.retention_json import RETENTION_TASK, require_retention
 from hybrid.config.table_config import Half, TableSpec
 from hybrid.config.task_schedules import OPTIMIZE_TASK, VACUUM_TASK
 from hybrid.config.upsert_json import MOVE_TASK
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 class TaskType:
     """A type of task. Without a `schedule` it runs only on request.
 
-    `does` describes it in a few words. `lacks` says why a table has none, after "Table 'orders' has no NAME: ".
+    `does` describes it in a few words. `lacks` says why a table has none, after "Table 'orders' has no NAME: "; of
+    retention `require_retention` does.
     """
 
     name: str
@@ -34,6 +35,13 @@ class TaskType:
     is_had_by: Callable[[TableSpec], bool]
     lacks: str
     schedule: Callable[[TableSpec], Cron | None]
+
+    def require(self, spec: TableSpec) -> None:
+        """SpecError, which says why, for a table that does not have this task."""
+        if self.name == RETENTION_TASK:
+            require_retention(spec)
+        if not self.is_had_by(spec):
+            raise SpecError(f"Table '{spec.name}' has no {self.name}: {self.lacks}")
 
 
 _TYPES = (
@@ -48,7 +56,7 @@ _TYPES = (
         RETENTION_TASK,
         "drops expired segments",
         lambda spec: bool(spec.retention),
-        "no config of its halves names a retentionTimeUnit and retentionTimeValue that count.",
+        "",
         lambda spec: spec.retention_schedule,
     ),
     TaskType(
@@ -94,8 +102,7 @@ def task_type(name: str) -> TaskType:
 def check_task(home: Home, arguments: Mapping[str, Any]) -> bool:
     """True for a task that can be queued. NotFoundError for an unknown type or table, SpecError for a task it lacks."""
     kind, spec = task_type(arguments["type"]), home.spec(arguments["table"])
-    if not kind.is_had_by(spec):
-        raise SpecError(f"Table '{spec.name}' has no {kind.name}: {kind.lacks}")
+    kind.require(spec)
     return True
 
 

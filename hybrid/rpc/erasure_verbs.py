@@ -22,10 +22,19 @@ def erase_begin(home: Hybrid, *, tables: dict[str, str], options: ErasureOptions
 
 
 @flat(options=ErasureOptions)
-def erase_run(home: Hybrid, *, erasure: str, options: ErasureOptions, dry_run: bool = False) -> Json:
-    """Runs an erasure or goes on with it, with these options too; a dry run says what it would find."""
+def erase_run(
+    home: Hybrid, *, erasure: str, options: ErasureOptions, dry_run: bool = False, give_back: bool = False
+) -> Json:
+    """Runs an erasure or goes on with it, with these options too; a dry run says what it would find.
+
+    `give_back`: the erasure was begun for this dry run alone, which removes it at its end.
+    """
     if dry_run:
-        return views.erasure_readings(erasure, home.erasures.look(erasure, options))
+        try:
+            return views.erasure_readings(erasure, home.erasures.look(erasure, options))
+        finally:
+            if give_back:
+                home.erasures.give_back(erasure)
     return views.erasure_view(home.erasures, home.erasures.run(erasure, options))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
@@ -12,11 +12,12 @@ from hybrid.home.accounts import Right
 from hybrid.rpc import json_views as views
 from hybrid.rpc.verbs import VERBS
 from hybrid.serve.authorization import needs
+from hybrid.serve.bodies import StrictRouter
 from hybrid.serve.context import context_of
 from hybrid.serve.openapi import shown
-from hybrid.serve.path_parameters import path_table
+from hybrid.serve.path_parameters import offline_table, path_table
 
-router = APIRouter(tags=["backfills"])
+router = StrictRouter(tags=["backfills"])
 _ID = "backfill-5f0c1a2b3c4d5e6f"
 _LENGTH_MAX = 200
 _TEXT_MAX = 10_000
@@ -128,8 +129,8 @@ class TakingBack(BaseModel):
 async def plan(request: Request, correction: BackfillBody) -> Any:
     """Stages the corrected rows and returns the plan when it is ready. Queries see no change before `resume`."""
     context = context_of(request)
-    target = await run_in_threadpool(path_table, context, correction.table)
-    return await context.carried_out("backfill_plan", {**correction.model_dump(), "table": target.table.name})
+    target = await run_in_threadpool(offline_table, context, correction.table)
+    return await context.carried_out("backfill_plan", {**correction.model_dump(), "table": target.name})
 
 
 @router.get("/backfills", summary="List the backfills", responses=shown([_STATUS]))

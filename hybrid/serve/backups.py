@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from hybrid.home.accounts import Right
 from hybrid.rpc.verbs import VERBS
 from hybrid.serve.authorization import needs
+from hybrid.serve.bodies import StrictRouter
 from hybrid.serve.context import context_of
 from hybrid.serve.openapi import shown
 
-router = APIRouter(tags=["backups"])
+router = StrictRouter(tags=["backups"])
 _PATH_MAX = 4096
 Directory = Annotated[str, Query(min_length=1, max_length=_PATH_MAX, description="A folder of the server's machine.")]
 _CREATED = {

@@ -1,19 +1,57 @@
-"""Request bodies as documents: a JSON object, or a form with one file, as Pinot's clients send it."""
+"""Request bodies as documents: JSON, read strictly, or a form with one file, as Pinot's clients send it."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Annotated, Any
 
-from fastapi import Depends, Request
+from fastapi import APIRouter, Depends, Request
+from fastapi.routing import APIRoute
 from starlette.datastructures import UploadFile
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
 
-from hybrid.config.overrides import parse_document
-from hybrid.errors import SpecError, UsageError
+from hybrid.config.overrides import parse_document, parse_value
+from hybrid.errors import HybridError, SpecError, UsageError
 
 SOURCE = "body"
 _MARK = ": this key is not implemented"
+
+
+class _StrictRequest(Request):
+    """A request whose JSON is read as strictly as files: no key twice, no NaN."""
+
+    async def json(self) -> Any:
+        """Return the JSON value of the body. SpecError names the place of a mistake."""
+        value = parse_value(_decoded(await self.body()), SOURCE)
+        check_characters(value)
+        return value
+
+
+class _StrictRoute(APIRoute):
+    """A route whose JSON body is read strictly before its shape is checked."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return the function that answers a request."""
+        handle = super().get_route_handler()
+
+        async def answer(request: Request) -> Response:
+            try:
+                return await handle(_StrictRequest(request.scope, request.receive))
+            except HTTPException as error:
+                if isinstance(error.__cause__, HybridError):  # FastAPI replaces what reading a body raises
+                    raise error.__cause__ from None
+                raise
+
+        return answer
+
+
+class StrictRouter(APIRouter):
+    """The routes of one noun. Their JSON bodies are read strictly."""
+
+    def __init__(self, *, tags: list[str]) -> None:
+        super().__init__(tags=[*tags], route_class=_StrictRoute)
 
 
 async def _text(request: Request) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from starlette.concurrency import run_in_threadpool
 
 from hybrid.api.table import Table
@@ -12,12 +12,13 @@ from hybrid.config.table_config import BoundaryMode
 from hybrid.errors import NotFoundError
 from hybrid.home.accounts import Right
 from hybrid.serve.authorization import needs
+from hybrid.serve.bodies import StrictRouter
 from hybrid.serve.context import context_of
 from hybrid.serve.openapi import StatusBody, shown
 from hybrid.serve.path_parameters import TableName, path_table
 from hybrid.table.boundary import Boundary
 
-router = APIRouter(tags=["boundary"])
+router = StrictRouter(tags=["boundary"])
 
 
 @router.get(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Request
+from fastapi import Path, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
@@ -12,11 +12,12 @@ from hybrid.home.accounts import Right
 from hybrid.rpc import json_views as views
 from hybrid.rpc.verbs import VERBS
 from hybrid.serve.authorization import needs
+from hybrid.serve.bodies import StrictRouter
 from hybrid.serve.context import context_of
 from hybrid.serve.openapi import shown
 from hybrid.serve.path_parameters import TableName, path_table
 
-router = APIRouter(tags=["connectors"])
+router = StrictRouter(tags=["connectors"])
 ConnectorName = Annotated[str, Path(description="The connector's name or a label of it", examples=["lineitem.live"])]
 ResetName = Annotated[
     str, Path(description="The topic; where the table reads one, also its connector's name", examples=["orders"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import Path, Query, Request
 
 from hybrid.api.table import Table
 from hybrid.catalog.run_record import RunRecord
@@ -15,11 +15,12 @@ from hybrid.operations.pauses import ConsumingInfo, PauseStatus
 from hybrid.rpc.verbs import SEAL
 from hybrid.runtime.json_values import epoch_ms, instant
 from hybrid.serve.authorization import needs
+from hybrid.serve.bodies import StrictRouter
 from hybrid.serve.context import ServerContext, context_of
 from hybrid.serve.openapi import shown
 from hybrid.serve.path_parameters import TableName, path_table
 
-router = APIRouter(tags=["consumption"])
+router = StrictRouter(tags=["consumption"])
 _LENGTH_MAX = 200
 _PAUSED = shown(
     {

@@ -10,15 +10,16 @@ from __future__ import annotations
 
 from typing import Annotated, Any, NamedTuple
 
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import Path, Query, Request
 
 from hybrid.config.table_config import Half
 from hybrid.errors import NotFoundError
+from hybrid.serve.bodies import StrictRouter
 from hybrid.serve.context import context_of
 from hybrid.serve.openapi import shown
 from hybrid.serve.path_parameters import HalfType, TableName, listed_halves, path_table
 
-router = APIRouter(tags=["brokers"])
+router = StrictRouter(tags=["brokers"])
 TENANT = "DefaultTenant"
 DATABASE = "default"
 _BROKER = {"port": 9000, "host": "127.0.0.1", "instanceName": "Broker_127.0.0.1_9000"}

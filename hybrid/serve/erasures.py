@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
+from hybrid.errors import NotFoundError, UsageError
 from hybrid.home.accounts import Right
+from hybrid.operations.erasure import by_table
 from hybrid.rpc import json_views as views
 from hybrid.rpc.verbs import VERBS
 from hybrid.serve.authentication import who_asks
 from hybrid.serve.authorization import needs
+from hybrid.serve.bodies import StrictRouter
 from hybrid.serve.context import ServerContext, context_of
 from hybrid.serve.openapi import shown
-from hybrid.serve.path_parameters import path_table
+from hybrid.serve.path_parameters import whole_table
 
-router = APIRouter(tags=["corrections"])
+router = StrictRouter(tags=["corrections"])
 _ID = "erasure-5f0c1a2b3c4d5e6f"
 _LENGTH_MAX, _TEXT_MAX, _TABLES_MAX = 200, 10_000, 100
 _CERTIFICATE = {
@@ -59,17 +63,15 @@ class SubjectBody(BaseModel):
 async def erase(request: Request, subject: SubjectBody, wait: Wait = True) -> Any:
     """Removes the rows from every place, and returns the certificate. The same request resumes an open erasure."""
     context = context_of(request)
+    if subject.dry_run and not wait:
+        raise UsageError("wait: a dry run is always waited for, and removed at its end. Leave wait=false out.")
     begun = await run_in_threadpool(_begin, context, subject)
     arguments = {"erasure": begun["id"]}
     if not begun["is_new"]:  # a new one has its options; one that was open gets them when it runs
         arguments |= {name: value for name, value in _options(subject).items() if value}
     if not subject.dry_run:
         return await _run(context, arguments, wait)
-    try:
-        return await context.carried_out("erase_run", {**arguments, "dry_run": True})
-    finally:
-        if begun["is_new"]:
-            await run_in_threadpool(context.home.erasures.give_back, begun["id"])
+    return await _look(context, {**arguments, "dry_run": True, "give_back": begun["is_new"]})
 
 
 @router.get("/erasures", summary="List the erasures", responses=shown([_CERTIFICATE]))
@@ -104,8 +106,21 @@ async def _run(context: ServerContext, arguments: dict[str, Any], wait: bool) ->
     return views.run_view(await run_in_threadpool(context.queue, "erase_run", arguments))
 
 
+async def _look(context: ServerContext, arguments: dict[str, Any]) -> Any:
+    """Return the report of a dry run. An erasure that was begun for it is removed, by the run if that ends later."""
+    run = None
+    try:
+        run = await run_in_threadpool(context.queue, "erase_run", arguments)
+        run = await context.ended(run)
+    finally:
+        if arguments["give_back"] and (run is None or not run.incomplete):
+            with suppress(NotFoundError):  # the run has removed it
+                await run_in_threadpool(context.home.erasures.give_back, arguments["erasure"])
+    return context.report(run)
+
+
 def _begin(context: ServerContext, subject: SubjectBody) -> Any:
-    tables = {path_table(context, name).table.name: where for name, where in subject.tables.items()}
+    tables = by_table(subject.tables, lambda name: whole_table(context, name, "an erasure").name)
     return VERBS["erase_begin"].call(context.home, tables=tables, **_options(subject))
 
 

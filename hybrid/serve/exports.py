@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Annotated, Any
 from urllib.parse import quote
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -28,13 +28,14 @@ from hybrid.query.engine import QueryOptions
 from hybrid.query.options import AS_OF_OPTION, refuse_request_options
 from hybrid.serve.authentication import who_asks
 from hybrid.serve.authorization import needs
+from hybrid.serve.bodies import StrictRouter
 from hybrid.serve.byte_channel import ByteChannel, ReaderGone
 from hybrid.serve.context import context_of
 from hybrid.serve.export_slots import EXPORTS_MAX
 from hybrid.serve.pinot_response import requested_options, requested_timeout
 from hybrid.serve.statement_records import StatementRecord
 
-router = APIRouter(tags=["query"])
+router = StrictRouter(tags=["query"])
 _LOG = logging.getLogger(__name__)
 # Exports have threads of their own, so that statements do not wait for slow clients.
 _THREADS = ThreadPoolExecutor(EXPORTS_MAX, thread_name_prefix="export")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 
 from hybrid.rpc.verbs import VERBS
+from hybrid.serve.bodies import StrictRouter
 from hybrid.serve.context import context_of
 from hybrid.serve.openapi import shown
 
-router = APIRouter(tags=["flows"])
+router = StrictRouter(tags=["flows"])
 _FLOW = {
     "target": "registration_events_raw",
     "flow": "registration_events_raw_backfill_2024",

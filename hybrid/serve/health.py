@@ -7,16 +7,17 @@ from collections.abc import Callable
 from importlib.metadata import version
 from typing import Any
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from hybrid.catalog.catalog import CATALOG_ERRORS
 from hybrid.errors import HybridError
 from hybrid.runtime import durable
 from hybrid.runtime.json_values import json_value
+from hybrid.serve.bodies import StrictRouter
 from hybrid.serve.context import ServerContext, context_of
 
-router = APIRouter(tags=["operations"])
+router = StrictRouter(tags=["operations"])
 BEAT_S_MAX = 5.0
 # Reported without making the server unready, as it still answers for all other tables.
 _TOLD = frozenset({"connectors"})

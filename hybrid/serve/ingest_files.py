@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import unquote, urlsplit
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from starlette.concurrency import run_in_threadpool
 
 from hybrid.clock import wall_clock_ms
@@ -18,14 +18,14 @@ from hybrid.errors import NotFoundError, SpecError, UsageError, suggestion
 from hybrid.home.accounts import Right
 from hybrid.home.input_access import UPLOAD, rules_of
 from hybrid.serve.authorization import needs
-from hybrid.serve.bodies import document
+from hybrid.serve.bodies import StrictRouter, document
 from hybrid.serve.context import ServerContext, context_of, source_of
 from hybrid.serve.jobs import spec_text
 from hybrid.serve.openapi import file_form, shown
 from hybrid.serve.path_parameters import half_in, path_table
 from hybrid.serve.uploads import remove_upload
 
-router = APIRouter(tags=["jobs"])
+router = StrictRouter(tags=["jobs"])
 _READER, _NAMING, _NAME_TYPE = "recordReader.prop.", "segmentNameGenerator.configs.", "segmentNameGenerator.type"
 _POSTFIX = "segment.name.postfix"
 _TEXT_MAX = 10_000

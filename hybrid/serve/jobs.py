@@ -6,7 +6,7 @@ import json
 from pathlib import Path as Folder
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
@@ -18,11 +18,12 @@ from hybrid.operations.run_views import run_details
 from hybrid.rpc import json_views as views
 from hybrid.rpc.verbs import JOB
 from hybrid.serve.authorization import needs
+from hybrid.serve.bodies import StrictRouter
 from hybrid.serve.context import context_of
 from hybrid.serve.openapi import shown
 from hybrid.serve.path_parameters import path_table
 
-router = APIRouter(tags=["jobs"])
+router = StrictRouter(tags=["jobs"])
 SOURCE = "spec"
 _TYPES = {JOB, *JOB_TYPES}
 _LENGTH_MAX = 200

@@ -34,6 +34,11 @@ class PathTable:
         """Return the selected halves, OFFLINE first."""
         return [half for half in (Half.OFFLINE, Half.REALTIME) if half in self.table.spec.halves and self._means(half)]
 
+    @property
+    def is_half_of_two(self) -> bool:
+        """Whether the request names one half of a table that has two."""
+        return self.half is not None and len(self.table.spec.halves) > 1
+
     def segments(self) -> list[Segment]:
         """Return the segments of the selected halves, by half and name."""
         return [segment for segment in self.table.segments() if self._means(Half(segment.half))]
@@ -59,6 +64,25 @@ def path_table(context: ServerContext, name: str, type_: str | None = None) -> P
     if half and half not in table.spec.halves:
         raise NotFoundError(f"Table '{raw}' has no {half} half.")
     return PathTable(table, half)
+
+
+def whole_table(context: ServerContext, name: str, operation: str) -> Table:
+    """Return the table of an operation that acts on all its halves; UsageError for the name of one half of two."""
+    target = path_table(context, name)
+    if target.is_half_of_two:
+        raise UsageError(
+            f"'{name}' names one half, and {operation} acts on both. Nothing was changed.",
+            hint=f"Name the table: '{target.table.name}'.",
+        )
+    return target.table
+
+
+def offline_table(context: ServerContext, name: str, type_: str | None = None) -> Table:
+    """Return the table of an operation that replaces segments of OFFLINE; UsageError for a REALTIME half."""
+    target = path_table(context, name, type_)
+    if target.half is Half.REALTIME:
+        raise UsageError(f"Segments of OFFLINE are replaced, not of REALTIME. '{target.table.name}' was not changed.")
+    return target.table
 
 
 def listed_halves(context: ServerContext, name: str, type_: str | None = None) -> tuple[str, list[Half]]:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
 from hybrid.home.accounts import Right
 from hybrid.rpc.verbs import VERBS
 from hybrid.serve.authorization import needs
+from hybrid.serve.bodies import StrictRouter
 from hybrid.serve.context import context_of
 from hybrid.serve.openapi import shown
-from hybrid.serve.path_parameters import TableName, path_table
+from hybrid.serve.path_parameters import TableName, path_table, whole_table
 
-router = APIRouter(tags=["corrections"])
+router = StrictRouter(tags=["corrections"])
 _REPORT = {
     "id": "purge-5f0c1a2b3c4d5e6f",
     "table": "orders",
@@ -51,8 +52,8 @@ class ErasureBody(BaseModel):
 async def purge(request: Request, table: TableName, erasure: ErasureBody) -> Any:
     """Removes deleted rows from every place that still stores them, verifies all places, and returns the record."""
     context = context_of(request)
-    target = await run_in_threadpool(path_table, context, table)
-    return await context.carried_out("purge", {"table": target.table.name, **erasure.model_dump()})
+    target = await run_in_threadpool(whole_table, context, table, "a purge")
+    return await context.carried_out("purge", {"table": target.name, **erasure.model_dump()})
 
 
 @router.get("/tables/{table}/purges", summary="List purges", responses=shown([_REPORT]))

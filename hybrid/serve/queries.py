@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.responses import Response
@@ -21,12 +21,13 @@ from hybrid.query.options import AS_OF_OPTION, apply_options, refuse_request_opt
 from hybrid.rpc.json_views import logged_query_view
 from hybrid.serve.authentication import may_operate, who_asks
 from hybrid.serve.authorization import needs
+from hybrid.serve.bodies import StrictRouter
 from hybrid.serve.context import context_of
 from hybrid.serve.openapi import shown
 from hybrid.serve.pinot_response import failed_answer, json_response, query_answer, requested_options, requested_timeout
 from hybrid.serve.statement_records import StatementRecord
 
-router = APIRouter(tags=["query"])
+router = StrictRouter(tags=["query"])
 ARROW = "application/vnd.apache.arrow.stream"
 
 

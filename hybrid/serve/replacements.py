@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
@@ -16,11 +16,12 @@ from hybrid.home.accounts import Right
 from hybrid.rpc.verbs import VERBS
 from hybrid.runtime.json_values import json_value
 from hybrid.serve.authorization import needs
+from hybrid.serve.bodies import StrictRouter
 from hybrid.serve.context import ServerContext, context_of
 from hybrid.serve.openapi import shown
-from hybrid.serve.path_parameters import TableName, path_table
+from hybrid.serve.path_parameters import TableName, offline_table, path_table
 
-router = APIRouter(tags=["corrections"])
+router = StrictRouter(tags=["corrections"])
 _LENGTH_MAX = 200
 ROWS_MAX = 10_000
 _ENTRY = {
@@ -157,7 +158,7 @@ def _rejecting(context: ServerContext, table: str) -> Table:
 
 
 def _entry(context: ServerContext, table: str, entry: str) -> dict[str, str]:
-    target = path_table(context, table).table
+    target = offline_table(context, table)
     if target.replacing.waiting(entry[:_LENGTH_MAX]) is not None:
         return {"table": target.name, "entry": entry[:_LENGTH_MAX]}
     return {"table": target.name, "entry": target.replacement(entry[:_LENGTH_MAX]).id}

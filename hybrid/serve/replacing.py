@@ -7,22 +7,20 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
-from hybrid.api.table import Table
-from hybrid.config.table_config import Half
-from hybrid.errors import UsageError
 from hybrid.home.accounts import Right
 from hybrid.lake.pushes import PushState
 from hybrid.serve.authentication import who_asks
 from hybrid.serve.authorization import needs
-from hybrid.serve.context import ServerContext, context_of
+from hybrid.serve.bodies import StrictRouter
+from hybrid.serve.context import context_of
 from hybrid.serve.openapi import shown
-from hybrid.serve.path_parameters import HalfType, TableName, path_table
+from hybrid.serve.path_parameters import HalfType, TableName, offline_table
 
-router = APIRouter(tags=["segments"])
+router = StrictRouter(tags=["segments"])
 _ID = "replace-5f0c1a2b3c4d5e6f"
 _NAMES_MAX = 10_000
 _LENGTH_MAX = 200
@@ -83,7 +81,7 @@ def start(
     force_cleanup: Annotated[bool, Query(alias="forceCleanup", description="Revert what is in the way")] = False,
 ) -> Any:
     """Starts a replacement: jobs stage the segments of `segmentsTo`, and queries do not see them before the end."""
-    target = _offline(context_of(request), table, type_)
+    target = offline_table(context_of(request), table, type_)
     entry = target.replacing.start(
         body.segments_from, body.segments_to, force_cleanup=force_cleanup, notes=body.notes, user=who_asks()
     )
@@ -104,7 +102,7 @@ async def end(
 ) -> Any:
     """Publishes all pushed segments in one commit and waits for it. Does nothing if ended already."""
     context = context_of(request)
-    target = await run_in_threadpool(_offline, context, table, type_)
+    target = await run_in_threadpool(offline_table, context, table, type_)
     await run_in_threadpool(target.replacing.find, entry)
     names = body.segments_to if body is not None else []
     arguments = {"table": target.name, "entry": entry, "segments_to": names}
@@ -129,7 +127,7 @@ async def revert(
 ) -> Any:
     """Before the end, with `forceRevert`, discards pushed segments; after it, restores the replaced segments."""
     context = context_of(request)
-    target = await run_in_threadpool(_offline, context, table, type_)
+    target = await run_in_threadpool(offline_table, context, table, type_)
     state = await run_in_threadpool(target.replacing.state, entry)
     if state in (PushState.IN_PROGRESS, PushState.REVERTED):
         sentence = await run_in_threadpool(lambda: target.replacing.take_back(entry, force=force))
@@ -139,15 +137,6 @@ async def revert(
     reason = ", ".join(f"{key}={value}" for key, value in notes.items()) or None
     report = await context.carried_out("revert", {"table": target.name, "entry": replacement.id, "reason": reason})
     return _answer(entry, PushState.REVERTED, report["sentence"])
-
-
-def _offline(context: ServerContext, table: str, type_: str | None) -> Table:
-    target = path_table(context, table, type_)
-    if target.half is Half.REALTIME:
-        raise UsageError(
-            f"type: segments of OFFLINE are replaced, not of REALTIME. '{target.table.name}' was not changed."
-        )
-    return target.table
 
 
 def _answer(entry: str, state: PushState, sentence: str) -> dict[str, str]:

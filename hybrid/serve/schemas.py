@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import Path, Query, Request
 from starlette.concurrency import run_in_threadpool
 
 from hybrid.errors import SpecError
 from hybrid.home.accounts import Right
 from hybrid.operations.tables import schemas
 from hybrid.serve.authorization import needs
-from hybrid.serve.bodies import SOURCE, BodyText, document, unrecognized
+from hybrid.serve.bodies import SOURCE, BodyText, StrictRouter, document, unrecognized
 from hybrid.serve.context import context_of
 from hybrid.serve.openapi import StatusBody, json_body, shown
 
-router = APIRouter(tags=["schemas"])
+router = StrictRouter(tags=["schemas"])
 EXAMPLE: dict[str, Any] = {
     "schemaName": "events",
     "dimensionFieldSpecs": [{"name": "event_id", "dataType": "INT"}],

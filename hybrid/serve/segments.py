@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Request
+from fastapi import Path, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse
 
@@ -16,12 +16,13 @@ from hybrid.operations.segments import Segment
 from hybrid.replace.lineage import EntryState, ReplacementEntry
 from hybrid.runtime.json_values import epoch_ms
 from hybrid.serve.authorization import needs
+from hybrid.serve.bodies import StrictRouter
 from hybrid.serve.context import context_of
 from hybrid.serve.error_responses import not_built
 from hybrid.serve.openapi import NOT_BUILT, StatusBody, shown
 from hybrid.serve.path_parameters import HalfType, PathTable, TableName, path_table
 
-router = APIRouter(tags=["segments"])
+router = StrictRouter(tags=["segments"])
 SegmentName = Annotated[str, Path(examples=["orders_1632463351000_1632467070000_0"])]
 _STATES = {EntryState.ACTIVE: "COMPLETED", EntryState.REVERTED: "REVERTED"}
 _LENGTH_MAX = 200

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 
 from hybrid.config.table_config import Half
 from hybrid.operations.segments import Segment
+from hybrid.serve.bodies import StrictRouter
 from hybrid.serve.context import context_of
 from hybrid.serve.openapi import shown
 from hybrid.serve.path_parameters import HalfType, TableName, path_table
 from hybrid.serve.schemas import EXAMPLE
 
-router = APIRouter(tags=["tables"])
+router = StrictRouter(tags=["tables"])
 _PLACES = {Half.OFFLINE: "offlineSegments", Half.REALTIME: "realtimeSegments"}
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from starlette.concurrency import run_in_threadpool
 
 from hybrid.config.table_config import Half
@@ -18,15 +18,15 @@ from hybrid.operations.tables import configs
 from hybrid.rpc.json_views import export_view
 from hybrid.schema.document import Section
 from hybrid.serve.authorization import needs
-from hybrid.serve.bodies import SOURCE, BodyText, document, unrecognized
+from hybrid.serve.bodies import SOURCE, BodyText, StrictRouter, document, unrecognized
 from hybrid.serve.context import ServerContext, context_of
-from hybrid.serve.openapi import StatusBody, json_body, shown
+from hybrid.serve.openapi import NOT_BUILT, StatusBody, json_body, shown
 from hybrid.serve.path_parameters import TableName, path_table
 from hybrid.serve.schemas import EXAMPLE as SCHEMA
 from hybrid.serve.tables import EXAMPLE as CONFIG
-from hybrid.serve.tables import config_shown
+from hybrid.serve.tables import config_shown, half_not_dropped
 
-router = APIRouter(tags=["tables"])
+router = StrictRouter(tags=["tables"])
 EXAMPLE: dict[str, Any] = {"tableName": "events", "schema": SCHEMA, "offline": CONFIG}
 _DONE = shown({"unrecognizedProperties": {}, "status": "TableConfigs events successfully added", "warnings": []})
 _KEYS = {Half.OFFLINE: "offline", Half.REALTIME: "realtime"}
@@ -77,18 +77,25 @@ async def add_table_configs(request: Request, text: BodyText, skipped: Skipped =
 async def update_table_configs(request: Request, table: TableName, text: BodyText, skipped: Skipped = None) -> Any:
     """Changes schema and configs at once, as `PUT /schemas/{schema}` and `PUT /tables/{table}` do; 404 for no table."""
     context, body = context_of(request), document(text)
-    name = (await run_in_threadpool(path_table, context, table)).table.name
+    target = await run_in_threadpool(path_table, context, table)
+    name = target.table.name
     if _name(body) != name:
         raise SpecError.at(SOURCE, "tableName", f"it is not the table of the path, '{name}'.")
+    for half, key in _KEYS.items():
+        if target.half not in (None, half) and body.get(key) is not None:
+            raise SpecError.at(SOURCE, key, f"the path names the {target.half} half alone.")
     return await _apply(context, body, _documents(body), f"TableConfigs updated for {name}")
 
 
-@router.delete("/tableConfigs/{table}", summary="Drop a table", response_model=StatusBody)
+@router.delete("/tableConfigs/{table}", summary="Drop a table", response_model=StatusBody, responses=NOT_BUILT)
 @needs(Right.ADMIN)
 def delete_table_configs(request: Request, table: TableName) -> Any:
     """Drops the table with its schema, as `DELETE /tables/{table}`; `hybrid table undrop` restores it."""
     context = context_of(request)
-    return {"status": context.home.drop_table(path_table(context, table).table.name)}
+    target = path_table(context, table)
+    if target.is_half_of_two:
+        return half_not_dropped(target, "/tableConfigs")
+    return {"status": context.home.drop_table(target.table.name)}
 
 
 @router.post("/tableConfigs/validate", summary="Check schema and configs", openapi_extra=json_body(EXAMPLE))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from starlette.responses import JSONResponse
 
 from hybrid.config.table_config import Half
@@ -13,13 +13,13 @@ from hybrid.operations.tables import configs
 from hybrid.operations.tables.creation import Creation
 from hybrid.schema.secrets import without_secrets
 from hybrid.serve.authorization import needs
-from hybrid.serve.bodies import SOURCE, BodyText, document, unrecognized
+from hybrid.serve.bodies import SOURCE, BodyText, StrictRouter, document, unrecognized
 from hybrid.serve.context import context_of
 from hybrid.serve.error_responses import not_built
 from hybrid.serve.openapi import NOT_BUILT, StatusBody, json_body, shown
-from hybrid.serve.path_parameters import HalfType, TableName, half_type, path_table
+from hybrid.serve.path_parameters import HalfType, PathTable, TableName, half_type, path_table
 
-router = APIRouter(tags=["tables"])
+router = StrictRouter(tags=["tables"])
 EXAMPLE: dict[str, Any] = {
     "tableName": "events",
     "tableType": "OFFLINE",
@@ -123,7 +123,7 @@ def update_table(
     """
     context = context_of(request)
     target, config = path_table(context, table), document(text)
-    creation = configs.update_config(context.home.context, target.table.name, config, SOURCE)
+    creation = configs.update_config(context.home.context, target.table.name, config, SOURCE, target.half)
     return _done(config, creation, f"Table config updated for {target.table.name}")
 
 
@@ -133,14 +133,20 @@ def delete_table(request: Request, table: TableName, type_: HalfType = None) -> 
     """Drops the table. Its data is kept, and `hybrid table undrop` restores it."""
     context = context_of(request)
     target = path_table(context, table, type_)
-    if target.half and len(target.table.spec.halves) > 1:
-        return not_built(
-            f"Table '{target.table.name}' has two halves, and dropping one of them alone is not built yet. "
-            f"DELETE /tables/{target.table.name} drops both."
-        )
+    if target.is_half_of_two:
+        return half_not_dropped(target, "/tables")
     halves = ", ".join(f"{target.table.name}_{half}" for half in target.halves)
     sentence = context.home.drop_table(target.table.name)
     return JSONResponse({"status": f"Tables: [{halves}] deleted", "sentence": sentence})
+
+
+def half_not_dropped(target: PathTable, path: str) -> JSONResponse:
+    """Return the response to a request to drop one half of two; `path` and the table's name drop both."""
+    name = target.table.name
+    return not_built(
+        f"Table '{name}' has two halves, and dropping one of them alone is not built yet. "
+        f"DELETE {path}/{name} drops both."
+    )
 
 
 def _done(given: dict[str, object], made: Creation, status: str) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import Path, Query, Request
 
 from hybrid.api.hybrid import Hybrid
 from hybrid.catalog.run_record import DRY_RUN, REJECTED, RunRecord, public_arguments
@@ -18,11 +18,12 @@ from hybrid.operations.tasks import TASK_TYPES, TaskType, task_type
 from hybrid.rpc.verbs import VERBS
 from hybrid.runtime.json_values import shown_stamps
 from hybrid.serve.authorization import needs
+from hybrid.serve.bodies import StrictRouter
 from hybrid.serve.context import ServerContext, context_of
 from hybrid.serve.openapi import shown
 from hybrid.serve.path_parameters import path_table
 
-router = APIRouter(tags=["tasks"])
+router = StrictRouter(tags=["tasks"])
 STATES = {
     "QUEUED": "NOT_STARTED",
     "RUNNING": "IN_PROGRESS",
@@ -150,8 +151,7 @@ def _tables(context: ServerContext, wanted: TaskType, table: str | None) -> list
     if table is None:
         return [name for name in home.table_names() if wanted.is_had_by(home.spec(name))]
     target = path_table(context, table).table
-    if not wanted.is_had_by(target.spec):
-        raise SpecError(f"Table '{target.name}' has no {wanted.name}: {wanted.lacks}")
+    wanted.require(target.spec)
     return [target.name]
 
 

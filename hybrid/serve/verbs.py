@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Body, Request
+from fastapi import Body, Request
 from pydantic import ConfigDict, TypeAdapter, ValidationError, create_model
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse
@@ -26,11 +26,11 @@ from hybrid.rpc.client import STATEMENT_VERBS
 from hybrid.rpc.verbs import VERBS, Verb, explain, query, rejected, segments
 from hybrid.runtime.json_values import json_value
 from hybrid.serve.authentication import who_asks
-from hybrid.serve.bodies import check_characters
+from hybrid.serve.bodies import StrictRouter, check_characters
 from hybrid.serve.context import ServerContext, context_of, with_account
 from hybrid.serve.statement_records import StatementRecord
 
-router = APIRouter(tags=["verbs"])
+router = StrictRouter(tags=["verbs"])
 REJECTED_MAX = 10_000
 Arguments = Annotated[dict[str, Any], Body(examples=[{"table": "orders"}])]
 

@@ -34,6 +34,13 @@ def test_add_list_remove(home: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert [one.name for one in Accounts(home).list()] == ["ci@example.org"]
 
 
+def test_a_home_that_did_not_exist_is_named(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A mistyped --home would else take an account that the meant server never sees."""
+    for name, is_new in (("ada", True), ("bob", False)):
+        assert run(["--home", str(home), "access", "add", name, "--right", "read"]) == 0
+        assert (f"{home} did not exist: it is a new home now" in capsys.readouterr().err) is is_new
+
+
 def test_the_file_holds_no_secret_and_is_private(home: Path) -> None:
     account, secret = Accounts(home).add("ada", Right.ADMIN)
     path = home / "access.json"

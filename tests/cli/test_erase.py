@@ -56,7 +56,13 @@ def test_what_is_no_condition(given: tuple[Any, ...], kind: type[HybridError], w
 
 
 @pytest.mark.parametrize(
-    ("text", "words"), [("{", "is no JSON"), ("[]", "expected an object"), ('{"a": 1}', "expected")]
+    ("text", "words"),
+    [
+        ("{", "s.json: line 1, column 2: this is not JSON"),
+        ("[]", "a JSON object .* is expected"),
+        ('{"a": 1}', "expected an object"),
+        ('{"orders": "customer_id = 7", "orders": "customer_id = 8"}', "key 'orders' is given twice"),
+    ],
 )
 def test_a_subject_file_is_an_object_of_texts(text: str, words: str, tmp_path: Path) -> None:
     (tmp_path / "s.json").write_text(text)

@@ -58,6 +58,16 @@ def test_what_is_refused_before_anything_is_written(home: Hybrid) -> None:
 
 
 @pytest.mark.slow
+def test_names_of_one_table_in_two_spellings_are_refused(home: Hybrid, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of a DDL table, whose name is read without case: the second condition must not replace the first."""
+    spec = home.context.spec
+    monkeypatch.setattr(home.context, "spec", lambda name: spec(name.lower()))
+    with pytest.raises(UsageError, match="'Orders' and 'orders' are one table"):
+        home.erase({"Orders": WHERE, "orders": "customer = 'b'"})
+    assert home.erasures.all() == []
+
+
+@pytest.mark.slow
 def test_the_same_request_takes_up_the_open_one(home: Hybrid) -> None:
     begun = home.erasures.begin(ORDERS)
     again = home.erasures.begin({"orders": f" {WHERE} "}, ErasureOptions(reason="request 17", undecided=True))

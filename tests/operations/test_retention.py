@@ -12,9 +12,11 @@ import hybrid
 from hybrid.api.hybrid import Hybrid, TableDocuments
 from hybrid.config.retention_json import RETENTION_TASK
 from hybrid.errors import NotFoundError, SpecError
+from hybrid.operations.tasks import check_task
 from hybrid.rpc.json_views import table_details
 from hybrid.rpc.queue import enqueue
 from hybrid.rpc.verbs import VERBS
+from tests.operations.test_compaction import documents as upserts
 
 TIME = {"name": "ts", "dataType": "LONG", "format": "1:MILLISECONDS:EPOCH", "granularity": "1:MILLISECONDS"}
 
@@ -71,3 +73,28 @@ def test_a_server_queues_it_by_its_type(here: Hybrid) -> None:
     assert enqueue(here, "task_run", arguments, "http") is None
     with pytest.raises(NotFoundError, match="Did you mean 'RetentionManager'"):
         VERBS["task_run"].call(here, table="aging", type="RetentionManage")
+
+
+def test_a_retention_without_effect_is_refused_with_its_reason(here: Hybrid) -> None:
+    """The same text with a server, which checks before it queues, and without one."""
+    keys = {"timeColumnName": "ts", "retentionTimeUnit": "DAYS", "retentionTimeValue": "3"}
+    created(here, "pushed", segmentPushType="REFRESH", **keys)
+    created(here, "kept", timeColumnName="ts")
+    reasons = {"pushed": "but with REFRESH each push replaces the data", "kept": "no retention: it keeps"}
+    for name, reason in reasons.items():
+        with pytest.raises(SpecError, match=reason) as alone:
+            here.table(name).upkeep.drop_expired()
+        with pytest.raises(SpecError) as queued:
+            check_task(here.context, {"table": name, "type": RETENTION_TASK})
+        assert (str(queued.value), queued.value.hint) == (str(alone.value), alone.value.hint)
+
+
+def test_a_run_without_kafka_says_so(here: Hybrid, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An older version of a key that waits in Kafka counts: whether it was read must not be left out."""
+    keys = {"timeColumnName": "ts", "retentionTimeUnit": "DAYS", "retentionTimeValue": "3"}
+    here.create_table(upserts(upsertConfig={"mode": "FULL"}, segmentsConfig={"schemaName": "pushed", **keys}))
+    monkeypatch.setattr("hybrid.operations.maintenance.catch_up", lambda *_: ["Went on without Kafka."])
+    report = here.table("pushed").upkeep.drop_expired()
+    assert report.sentence.endswith("it holds no rows. Went on without Kafka.")
+    assert here.runs("pushed")[0].result == report.sentence
+    assert "Kafka" not in here.table("pushed").upkeep.drop_expired(dry_run=True).sentence

@@ -44,3 +44,8 @@ def test_what_is_not_there(working: App) -> None:
     assert working.get("/backfills") == []
     assert working.refused("POST", "/backfills", {"table": "nosuch"})[0] == 404
     assert working.refused("POST", "/backfills", {"table": "orders", "why": 1})[0] == 400
+
+
+def test_a_realtime_half_is_not_corrected(orders: App) -> None:
+    status, said = orders.refused("POST", "/backfills", {**CHANGE, "table": "orders_REALTIME"})
+    assert status == 400 and "Segments of OFFLINE are replaced, not of REALTIME" in said and not orders.home.runs()

@@ -3,13 +3,16 @@
 import itertools
 import json
 import random
+import re
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
 import pytest
+from fastapi.routing import APIRoute
 
 from hybrid.rpc.verbs import VERBS
+from hybrid.serve.app import _ROUTERS
 from hybrid.serve.context import ServerLimits
 from tests.serve.app import MOVED, OFFLINE, SCHEMA, App, form, lay_orders, orders_app
 
@@ -208,3 +211,22 @@ def test_half_of_a_character_is_no_error_of_the_server(orders: App, path: str, b
     """28: JSON can write it, and neither SQLite nor an answer in UTF-8 can hold it."""
     status, sentence = orders.refused("POST", path, body, headers={"Content-Type": "application/json"})
     assert status in {400, 404} and "Unexpected" not in sentence
+
+
+def test_a_key_twice_is_refused_wherever_json_is_read(orders: App) -> None:
+    """Else the last counts: a backfill with two conditions would delete by one of them."""
+    before = state_of(orders)
+    text = '{"table": "orders", "delete": true, "where": "amount > 1", "where": "amount > 2"}'
+    routes = (route for router in _ROUTERS for route in router.routes if isinstance(route, APIRoute))
+    paths = [route.path for route in routes if "POST" in route.methods and route.body_field is not None]
+    for path in paths:
+        place = re.sub(r"{\w+}", "orders", path)
+        status, body = orders.call("POST", place, text)
+        assert (status, body["code"], body["kind"]) == (400, 400, "spec"), (path, body)
+        assert body["error"].startswith("body: key 'where' is given twice in one object"), (path, body)
+    assert {"/backfills", "/erasures", "/jobs", "/verbs/{verb}"} <= set(paths) and state_of(orders) == before
+    for wrong, words in (('{"rowsPerSecond": NaN}', "NaN is not JSON"), ('{"rowsPerSecond": 1e999}', "too large")):
+        status, said = orders.refused("POST", "/backfills/backfill-1/resume", wrong)
+        assert status == 400 and words in said, said
+    assert orders.refused("POST", "/backfills/backfill-1/pause")[0] == 404  # a body is not needed where none is read
+    assert orders.refused("POST", "/backfills/backfill-1/resume", "null")[0] != 500

@@ -1,9 +1,16 @@
 """Purges over HTTP, and what a server holds in memory of rows that were purged."""
 
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from hybrid.errors import NotFoundError
+from hybrid.operations.erasure import ErasurePreview
+from hybrid.operations.erasures import Erasures
+from hybrid.rpc.queue import carry_out
+from hybrid.serve.context import ServerLimits
 from tests.replace.purge.erasing import holding
 from tests.serve.app import App, lay_history
 from tests.serve.test_jobs import ROWS, table, total
@@ -59,3 +66,55 @@ def test_the_condition_of_an_erasure_is_not_queued(app: App) -> None:
     assert app.refused("POST", "/erasures", {"tables": {}})[0] == 400
     assert app.ok("DELETE", f"/erasures/{begun['id']}")["state"] == "DISCARDED"
     assert holding(app.home.home, "erase-me") == [] and app.refused("DELETE", f"/erasures/{begun['id']}")[0] == 409
+
+
+def test_the_name_of_one_half_of_two_erases_nothing(orders: App) -> None:
+    for half in ("orders_OFFLINE", "orders_REALTIME"):
+        status, said = orders.refused("POST", f"/tables/{half}/purges", {"where": "amount > 0"})
+        assert status == 400 and f"'{half}' names one half, and a purge acts on both" in said
+        status, said = orders.refused("POST", "/erasures", {"tables": {half: "amount > 0"}})
+        assert status == 400 and f"'{half}' names one half, and an erasure acts on both" in said
+    assert orders.get("/erasures") == [] and not orders.home.runs()
+
+
+@pytest.mark.slow
+def test_two_names_of_one_table_erase_nothing(app: App) -> None:
+    table(app)
+    conditions = {"orders": "customer = 'ada'", "orders_OFFLINE": "customer = 'bob'"}
+    status, said = app.refused("POST", "/erasures", {"tables": conditions})
+    assert status == 400 and "'orders' and 'orders_OFFLINE' are one table" in said and app.get("/erasures") == []
+
+
+@pytest.mark.slow
+def test_a_dry_run_is_removed_by_whoever_ends_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request that stops waiting leaves the erasure to its run, which could not look without it."""
+    looked: list[str] = []
+
+    def look(erasures: Erasures, erasure_id: str, _: object) -> ErasurePreview:
+        looked.append(erasures.show(erasure_id).id)
+        return ErasurePreview([], [])
+
+    monkeypatch.setattr(Erasures, "look", look)
+    body: dict[str, Any] = {"tables": {"orders": "customer = 'ada'"}, "dryRun": True}
+    with closing(App(tmp_path / "home", ServerLimits(run_wait_s=0.1))) as app:
+        table(app)
+        status, said = app.refused("POST", "/erasures?wait=false", body)
+        assert status == 400 and "a dry run is always waited for" in said and app.get("/erasures") == []
+        assert app.refused("POST", "/erasures", body)[0] == 504
+        (begun,) = app.get("/erasures")
+        run = app.home.context.catalog.runs.claim()
+        assert run is not None and looked == []
+        carry_out(app.home, run, lambda: True)
+        assert app.get(f"/runs/{run.id}")["state"] == "DRY_RUN" and looked == [begun["id"]]
+        assert app.get("/erasures") == []
+
+
+@pytest.mark.slow
+def test_a_dry_run_that_is_not_queued_leaves_nothing(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise NotFoundError("The queue is gone.")
+
+    monkeypatch.setattr("hybrid.serve.context.enqueue", full)
+    table(app)
+    assert app.refused("POST", "/erasures", {"tables": {"orders": "customer = 'ada'"}, "dryRun": True})[0] == 404
+    assert app.get("/erasures") == []

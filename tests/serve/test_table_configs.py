@@ -24,6 +24,24 @@ def test_a_table_from_one_document(app: App) -> None:
     assert app.get("/tables") == {"tables": []}
 
 
+def test_the_name_of_one_half_of_two_changes_that_half_alone(orders: App) -> None:
+    """Nothing drops both halves for the name of one, nor changes the half that the path does not name."""
+    configs = orders.get("/tables/orders")
+    for path in ("/tables", "/tableConfigs"):
+        status, said = orders.refused("DELETE", f"{path}/orders_OFFLINE")
+        assert status == 501 and f"DELETE {path}/orders drops both" in said, said
+    status, said = orders.refused("PUT", "/tables/orders_OFFLINE", configs["REALTIME"])
+    assert status == 400 and "the path names the OFFLINE half, and this is REALTIME" in said, said
+    status, said = orders.refused("PUT", "/tableConfigs/orders_OFFLINE", orders.get("/tableConfigs/orders"))
+    assert status == 400 and "realtime: the path names the OFFLINE half alone" in said, said
+    assert "updated" in orders.ok("PUT", "/tables/orders_OFFLINE", configs["OFFLINE"])["status"]
+    assert (
+        "updated"
+        in orders.ok("PUT", "/tableConfigs/orders_OFFLINE", orders.get("/tableConfigs/orders_OFFLINE"))["status"]
+    )
+    assert orders.get("/tables/orders") == configs
+
+
 @pytest.mark.parametrize(
     ("changed", "words"),
     [

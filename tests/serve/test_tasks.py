@@ -82,7 +82,7 @@ def test_schedules(orders: App) -> None:
 @pytest.mark.slow
 def test_retention_is_a_task_of_tables_that_have_one(orders: App) -> None:
     refused = orders.refused("POST", f"/tasks/schedule?taskType={RETENTION}&tableName=orders")
-    assert refused[0] == 400 and "no config of its halves names a retentionTimeUnit" in refused[1]
+    assert refused[0] == 400 and "has no retention: it keeps its rows for ever" in refused[1]
     none = {RETENTION: None, "schedulingErrors": f"No table has a {RETENTION}."}
     assert orders.ok("POST", f"/tasks/schedule?taskType={RETENTION}") == none
     config = orders.get("/tables/orders")["OFFLINE"]

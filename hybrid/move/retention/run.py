@@ -16,8 +16,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hybrid.config.table_config import BoundaryMode, Half, TableSpec
-from hybrid.errors import ConflictError, OvertakenError, SpecError
+from hybrid.config.retention_json import require_retention
+from hybrid.config.table_config import BoundaryMode, Half
+from hybrid.errors import ConflictError, OvertakenError
 from hybrid.lake.commit import commit_act
 from hybrid.lake.commit_context import new_act_id
 from hybrid.lake.half_frames import no_rows, rows_in, stored_rows
@@ -59,21 +60,6 @@ def run_retention(table: TableContext, *, dry_run: bool = False, share_max: floa
     require_retention(table.spec)
     run = _Run(table, table.bench.now_ms(), dry_run, share_max)
     return table.until_not_overtaken(run.attempt)
-
-
-def require_retention(spec: TableSpec) -> None:
-    """SpecError for a table that keeps its rows forever."""
-    if spec.retention:
-        return
-    if spec.time_column is None:
-        raise SpecError(
-            f"Table '{spec.name}' has no time column: its rows have no age, so none is dropped by it.",
-            hint='Name one in "segmentsConfig": {"timeColumnName": ...} when you create a table.',
-        )
-    raise SpecError(
-        f"Table '{spec.name}' has no retention: it keeps its rows for ever.",
-        hint='Add "segmentsConfig": {"retentionTimeUnit": "DAYS", "retentionTimeValue": "30"} to the config of a half.',
-    )
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import socket
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import astuple, dataclass, field, replace
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hybrid.catalog.definitions import is_table_name
+from hybrid.catalog.ownership import home_id
 from hybrid.clock import wall_clock_ms
 from hybrid.config.settings import FILE_NAME as SETTINGS
 from hybrid.errors import DataError, NotFoundError, RightError, UsageError
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
 
 _WAREHOUSE, _SCHEMAS = "warehouse", ".schemas"
 _ATTEMPTS = 10
+_NAMES_MAX = 20
 _ALWAYS_LEFT_OUT = (
     "messages in Kafka, and the local broker",
     "data files of older versions: older revisions and reverts need the original home",
@@ -114,17 +117,17 @@ def create_backup(home: Home, directory: Path, tables: Sequence[str] | None = No
         if made is not None and made.act == act:  # by this run, before its process was killed
             return _report(made, store, set())
         store.sweep_parts()
-        known = _known_files(store, str(home.folder))
+        known = _known_files(store, home.folder)
         report = _Creation(home, store, names, act, known).run()
         remove_surplus_if_free(store, home.progress)
         return report
 
 
-def _known_files(store: BackupStore, home: str) -> dict[str, BackupFile]:
+def _known_files(store: BackupStore, home: Path) -> dict[str, BackupFile]:
     """The newest file of each path in the backups of a home, back to the newest whole one: a partial one has few."""
     known = dict[str, BackupFile]()
     for manifest in store.newest_first():
-        if manifest.home == home:
+        if manifest.is_of(str(home), home_id(home)):
             known = {file.path: file for file in manifest.files} | known
             if manifest.whole:
                 break
@@ -176,10 +179,12 @@ class _Creation:
             created_at=created_at,
             product=version("hybrid"),
             home=str(self.home.folder),
-            whole=self.names is None,
+            whole=self.names is None and not self.home.remote.names(),
             tables=tuple(pinned[name].table for name in sorted(pinned)),
             files=tuple(sorted((file for files in self.stored.values() for file in files), key=lambda file: file.path)),
             left_out=tuple([*_ALWAYS_LEFT_OUT, *self.left_out]),
+            home_id=home_id(self.home.folder),
+            host=socket.gethostname(),
         )
         self.store.sync_objects({file.sha256 for file in manifest.files})
         self.store.publish(manifest)
@@ -279,6 +284,10 @@ class _Creation:
         dropped = home.settings.warehouse / ".dropped"
         if dropped.is_dir() and (copies := len(list(dropped.iterdir()))):
             self.left_out.append(f"{counted(copies, 'dropped table')}: hybrid table undrop brings one back")
+        if self.names is None and (remote := sorted(home.remote.names())):
+            names = ", ".join(remote[:_NAMES_MAX]) + (", ..." if len(remote) > _NAMES_MAX else "")
+            held = f"{counted(len(remote), 'table')} that other query servers hold ({names})"
+            self.left_out.append(f"{held}: each server backs up its own, into a directory of its own")
         self.stored[()] = files
 
 

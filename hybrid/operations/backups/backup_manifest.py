@@ -14,7 +14,7 @@ from typing import Any
 
 from hybrid.errors import DataError
 
-FORMAT = 1
+FORMAT = 2  # 1: without `home_id` and `host`
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,8 @@ class BackupManifest:
 
     `created_at` is when its first table was pinned; `id` begins with that time.
     `act` is the id of the run that made it; `home` and `product` are the folder and the version of the original.
+    `home_id` tells homes with the same folder on different machines apart; `host` is for people. Backups of older
+    versions have neither.
     `left_out` are sentences on what is not in it.
     """
 
@@ -74,6 +76,12 @@ class BackupManifest:
     tables: tuple[BackupTable, ...]
     files: tuple[BackupFile, ...]
     left_out: tuple[str, ...]
+    home_id: str = ""
+    host: str = ""
+
+    def is_of(self, home: str, home_id: str) -> bool:
+        """Whether it is a backup of the home in this folder with this id, as far as the backup says it."""
+        return self.home == home and self.home_id in ("", home_id)
 
     @property
     def bytes(self) -> int:

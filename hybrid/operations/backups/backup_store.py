@@ -17,7 +17,7 @@ import hashlib
 import os
 import re
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -263,7 +263,7 @@ class BackupStore:
         manifests, errors = self.readable()
         if not manifests:
             return self.newest()
-        homes = sorted({manifest.home for manifest in manifests})
+        homes = _homes(manifests)
         if len(homes) > 1:
             raise ConflictError(
                 f"{self.folder} holds backups of {len(homes)} homes ({', '.join(homes)}): which one is to be restored?",
@@ -321,6 +321,13 @@ class BackupStore:
             return (self.folder / MARKER).read_bytes() == _MARK.encode()
         except OSError:
             return False
+
+
+def _homes(manifests: Sequence[BackupManifest]) -> list[str]:
+    """The homes that have backups, in words. Without an id, a backup counts as one of any home in the same folder."""
+    known = {(manifest.home, manifest.home_id): manifest.host for manifest in manifests if manifest.home_id}
+    unknown = {manifest.home for manifest in manifests} - {home for home, _ in known}
+    return sorted([*(f"{host}:{home}" for (home, _), host in known.items()), *unknown])
 
 
 def _copied(file: BinaryIO, target: Path) -> tuple[str, int]:

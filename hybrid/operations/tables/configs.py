@@ -34,12 +34,17 @@ def add_config(home: Home, document: Json, source: str, kafka: str | None = None
     return apply_table(home, documents_of(home, document, source, kafka))
 
 
-def update_config(home: Home, table: str, document: Json, source: str) -> Creation:
-    """Replaces the config of a half, or of both. NotFoundError when the table has no such half."""
+def update_config(home: Home, table: str, document: Json, source: str, half_only: Half | None = None) -> Creation:
+    """Replaces the config of a half, or of both. NotFoundError when the table has no such half.
+
+    SpecError for another half than `half_only` (None: both may change).
+    """
     name, halves = halves_of(document, source)
     if name != table:
         raise SpecError.at(source, "tableName", f"'{name}' is not the table of the path, '{table}'.")
     for half in halves:
+        if half_only not in (None, half):
+            raise SpecError.at(source, "tableType", f"the path names the {half_only} half, and this is {half}.")
         if half not in home.spec(table).halves:
             raise NotFoundError(f"Table '{table}' has no {half} half.", hint="POST /tables adds one.")
     return apply_table(home, documents_of(home, document, source, None))

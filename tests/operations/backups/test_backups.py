@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from hybrid.api.hybrid import Hybrid
+from hybrid.catalog.ownership import OWNER_FILE
 from hybrid.cli.main import run
 from hybrid.config.settings import load_settings
 from hybrid.config.table_config import Half
@@ -23,7 +24,7 @@ from hybrid.doctor.findings import Severity
 from hybrid.errors import ConflictError, DataError, MachineError, NotFoundError, UsageError
 from hybrid.home.accounts import Accounts, Right
 from hybrid.operations.backups import backup_store
-from hybrid.operations.backups.backup_manifest import BackupManifest, _sealed, _tail
+from hybrid.operations.backups.backup_manifest import FORMAT, BackupManifest, _sealed, _tail
 from hybrid.operations.backups.backup_store import BackupStore
 from tests.operations.backups.restored_homes import SQL, opened, restored
 from tests.query.halves import KEY, Halves
@@ -355,7 +356,7 @@ def test_which_backup_is_restored_by_default(here: Hybrid, store: Path, tmp_path
 
     part = here.backups.create(store, ["orders"])
     only = restore(0)
-    assert only.id == part.id and "named tables only (PARTIAL)" in "".join(only.left_out)
+    assert only.id == part.id and "some tables only (PARTIAL)" in "".join(only.left_out)
     whole = here.backups.create(store)
     later = here.backups.create(store, ["orders"])
     chosen = restore(1)
@@ -372,6 +373,37 @@ def test_which_backup_is_restored_by_default(here: Hybrid, store: Path, tmp_path
         restore(5)
     assert refused.value.hint == f"Name its ID: hybrid backup list {store}"
     assert restore(6, backup=whole.id).id == whole.id
+
+
+@pytest.mark.slow
+def test_homes_in_the_same_folder_of_two_machines(here: Hybrid, store: Path, tmp_path: Path) -> None:
+    """Their folders are the same, their ids are not; a backup of a version without ids counts for either."""
+    made = BackupStore(store)
+    first = here.backups.create(store).id
+    (here.home / OWNER_FILE).write_text("0" * 32)
+    second = replace(made.read(first), id=f"{first}2", home_id="0" * 32, host="other")
+    old = replace(made.read(first), id=f"{first}1", home_id="", host="")
+    (store / "backups" / f"{second.id}.json").write_text(second.to_text())
+    with pytest.raises(ConflictError, match=f"backups of 2 homes .*other:{here.home}"):
+        made.newest_whole()
+    (store / "backups" / f"{first}.json").unlink()
+    (store / "backups" / f"{old.id}.json").write_text(old.to_text())
+    assert made.newest_whole() == second
+    body = old.to_text()[len('{"backup":') : -len(_tail(""))]
+    body = body.replace(f'"format":{FORMAT}', '"format":1').replace('"home_id":"",', "").replace('"host":"",', "")
+    assert BackupManifest.from_text(_sealed(body), "x") == old
+
+
+@pytest.mark.slow
+def test_tables_of_other_query_servers_are_named(here: Hybrid, store: Path, tmp_path: Path) -> None:
+    """A server with pinned tables has only its own: its backup is not of the whole warehouse."""
+    remote = here.settings.warehouse / ".remote"
+    remote.mkdir()
+    (remote / "events.json").write_text("{}")
+    report = here.backups.create(store)
+    assert [summary.state for summary in here.backups.list(store)] == ["PARTIAL"]
+    assert any("1 table that other query servers hold (events)" in words for words in report.left_out)
+    assert list(here.backups.create(store, ["orders"]).left_out) == [w for w in report.left_out if "events" not in w]
 
 
 @pytest.mark.slow
@@ -413,8 +445,8 @@ def test_a_manifest_from_elsewhere_writes_nothing_outside(here: Hybrid, store: P
         (store / "backups" / "bad.json").write_text(bad.to_text())
         with pytest.raises(DataError, match="outside of the home"):
             opened(tmp_path / "new").backups.restore(store, "bad")
-    newer = manifest.to_text()[len('{"backup":') : -len(_tail(""))].replace('"format":1', '"format":2')
-    with pytest.raises(DataError, match="has format 2"):
+    newer = manifest.to_text()[len('{"backup":') : -len(_tail(""))].replace(f'"format":{FORMAT}', '"format":9')
+    with pytest.raises(DataError, match="has format 9"):
         BackupManifest.from_text(_sealed(newer), "x")
     with pytest.raises(DataError, match="is no manifest of a backup"):
         BackupManifest.from_text(_sealed("[]"), "x")
