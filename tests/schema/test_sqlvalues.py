@@ -4,9 +4,9 @@ from decimal import Decimal
 
 import pytest
 
+from hybrid.records.fields import UNFIT
 from hybrid.schema.sqlvalues import sql_column
 from hybrid.schema.types import DataType
-from hybrid.records.fields import UNFIT
 
 NINES = "99999999999999999999.999999999999999999"
 
