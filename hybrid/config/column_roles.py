@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NoReturn
 
 from hybrid.config.table_config import Half
@@ -58,6 +58,20 @@ def _own_time_column(section: Section, schema: Schema) -> str | None:
     if field.data_type not in _TIME_TYPES:
         section.fail(key, f"'{field.name}' is {field.data_type}; a time column is INT, LONG, STRING or TIMESTAMP.")
     return field.name
+
+
+def time_warnings(halves: Halves, schema: Schema, time_column: str | None) -> Iterator[str]:
+    """A warning for a time column of numbers whose pattern needs zeros in front, which numbers do not keep."""
+    field = schema.find(time_column) if time_column is not None else None
+    text = field.time_format.unreadable_text if field is not None and field.time_format is not None else None
+    if field is None or field.time_format is None or text is None:
+        return
+    source = next(iter(halves.values())).source
+    yield (
+        f"{source}: segmentsConfig.timeColumnName: '{field.name}' is {field.data_type} with the pattern "
+        f"'{field.time_format.pattern}': a time like {text} becomes the number {int(text)}, which the pattern cannot "
+        'read, and its row is rejected. Write "dataType": "STRING", or a pattern that begins with the year (yyyy).'
+    )
 
 
 def _check_schema_name(section: Section, schema: Schema) -> None:

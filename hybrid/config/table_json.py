@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from hybrid.config.batch_ingestion import BatchIngestion, parse_batch_ingestion
 from hybrid.config.bucket_json import TableRows, parse_move
-from hybrid.config.column_roles import ddl_columns, index_columns, sort_columns, time_column_of
+from hybrid.config.column_roles import ddl_columns, index_columns, sort_columns, time_column_of, time_warnings
 from hybrid.config.compaction_json import parse_compaction
 from hybrid.config.dedup_json import DEDUP, parse_dedup, refuse_not_first
 from hybrid.config.ingestion_json import flattening_warnings, parse_ingestion
@@ -332,6 +332,7 @@ def _warnings(
 ) -> Iterator[str]:
     realtime = halves.get(Half.REALTIME)
     yield from schema.warnings
+    yield from time_warnings(halves, schema, time_column)
     yield from table_warnings(halves, time_column, has_stream=realtime is not None and _has_stream_configs(realtime))
     for half, top in halves.items():
         yield from flattening_warnings(top, schema, ingestion[half])
