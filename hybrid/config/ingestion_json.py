@@ -116,9 +116,10 @@ def _renamed_columns(
         names = [f"'{name}'" for name in open_columns if name.startswith(prefix) and name != prefix]
         if names:
             word, verb = ("columns", "get") if len(names) > 1 else ("column", "gets")
+            place = f"{top.source}: ingestionConfig.{_COMPLEX}.prefixesToRename.{prefix}"
             yield (
-                f"{top.source}: ingestionConfig.{_COMPLEX}.prefixesToRename.{prefix}: it renames every field that begins "
-                f"with '{prefix}': the {word} {', '.join(names)} {verb} nothing from a field of the same name."
+                f"{place}: it renames every field that begins with '{prefix}': the {word} {', '.join(names)} {verb} "
+                "nothing from a field of the same name."
             )
 
 

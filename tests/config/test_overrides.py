@@ -54,7 +54,7 @@ def test_sets_one_value(assignment: str, pointer: list[Any], value: object) -> N
         ("/list/9=1", "nothing is there to set"),
         ("/list/zz/v=1", "nothing is there to set"),
         ("/a/b=1e999", "--set /a/b: 1e999 is beyond the largest number"),
-        ("b=[1, {\"x\": -1.5e400}]", "--set b: -1.5e400 is beyond the largest number"),
+        ('b=[1, {"x": -1.5e400}]', "--set b: -1.5e400 is beyond the largest number"),
     ],
 )
 def test_errors_list_candidates(assignment: str, part: str) -> None:
