@@ -15,10 +15,10 @@ from hybrid.schema.rounding import why_not_rounded
 from hybrid.schema.schema import Schema
 
 ROUNDING = "roundBucketTimePeriod"
-_PREFIX, _POSTFIX = "segmentNamePrefix", "segmentNamePostfix"
+NAME_PREFIX, NAME_POSTFIX = "segmentNamePrefix", "segmentNamePostfix"
 _MOVE_KEYS = {
     "bucketTimePeriod", "bufferTimePeriod", "mergeType", "maxNumRecordsPerSegment", "maxNumRecordsPerTask",
-    ROUNDING, _PREFIX, _POSTFIX, "schedule",
+    ROUNDING, NAME_PREFIX, NAME_POSTFIX, "schedule",
     # How Pinot's minions divide the work.
     "tableMaxNumTasks", "taskConcurrencyPerInstance", "minionInstanceTag", "pushMode",
     "allowDownloadFromServer", "enableReplaceSegments",
@@ -38,7 +38,7 @@ class TableRows:
 
 def parse_move(section: Section, rows: TableRows) -> MoveConfig:
     """The settings of the realtime-to-offline task."""
-    aggregations = parse_aggregations(section, rows.schema) if _rolls_up(section) else {}
+    aggregations = parse_aggregations(section, rows.schema) if rolls_up(section) else {}
     buckets = parse_buckets(section, rows, aggregations)
     return MoveConfig(**vars(buckets), schedule=parse_schedule(section))
 
@@ -56,8 +56,8 @@ def parse_buckets(section: Section, rows: TableRows, given: Mapping[str, Aggrega
         max_records_per_task=section.whole("maxNumRecordsPerTask", default.max_records_per_task, low=1),
         round_ms=_rounding(section, rows, bucket_ms),
         aggregations=rolled_up(section, rows.schema, given) if merge_type is MergeType.ROLLUP else (),
-        name_prefix=_name_part(section, _PREFIX),
-        name_postfix=_name_part(section, _POSTFIX),
+        name_prefix=_name_part(section, NAME_PREFIX),
+        name_postfix=_name_part(section, NAME_POSTFIX),
     )
 
 
@@ -65,16 +65,18 @@ def move_warnings(section: Section) -> Iterator[str]:
     """One warning for each key that has no effect."""
     rest = {key: value for key, value in section.doc.items() if not key.endswith(AGGREGATION_SUFFIX)}
     yield from Section(rest, section.source, section.path).unknown(_MOVE_KEYS)
-    if not _rolls_up(section):
-        yield from (_no_effect(section, key) for key in section.doc if key not in rest)
+    if not rolls_up(section):
+        yield from (no_effect(section, key, "mergeType 'rollup'") for key in section.doc if key not in rest)
 
 
-def _rolls_up(section: Section) -> bool:
+def rolls_up(section: Section) -> bool:
+    """Whether a task, or a level of a task, combines rows."""
     return section.has("mergeType") and section.text("mergeType").lower() == MergeType.ROLLUP
 
 
-def _no_effect(section: Section, key: str) -> str:
-    return f"{section.source}: {section.at(key)}: has no effect without mergeType 'rollup'."
+def no_effect(section: Section, key: str, what: str) -> str:
+    """The warning for a key that counts beside another setting only."""
+    return f"{section.source}: {section.at(key)}: has no effect without {what}."
 
 
 def _merge_type(section: Section, rows: TableRows) -> MergeType:

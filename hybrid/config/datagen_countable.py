@@ -83,7 +83,7 @@ def _decimal(field: FieldSpec) -> Countable:
     def read(bound: Bound) -> int:
         if isinstance(bound, str):
             raise ValueError("it must hold numbers")
-        return int(Decimal(repr(bound)) * units)
+        return int(_EXACT.multiply(Decimal(repr(bound)), Decimal(units)))
 
     return Countable(-most + 1, most, lambda number: Decimal(number).scaleb(-behind, _EXACT), read, units=units)
 

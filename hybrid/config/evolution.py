@@ -129,9 +129,14 @@ def _changed_nulls(before: FieldSpec, after: FieldSpec) -> Iterator[_Refused]:
 
 
 def _changed_sql(before: FieldSpec, after: FieldSpec) -> Iterator[_Refused]:
-    if before.sql_type == after.sql_type:
-        return
     where, source = f"column '{before.name}'", "hybrid.sqlType"
+    if before.sql_type == after.sql_type:
+        if before.sql_type is not None and before.data_type is not after.data_type:
+            yield _Refused(
+                f"{where} becomes {after.data_type}, and its {source} is {before.sql_type} still.",
+                f"Write the wider type in both: {source} and dataType.",
+            )
+        return
     if before.sql_type is None or after.sql_type is None:
         yield _Refused(
             f"{where} is {_sql(before)}, not {_sql(after)}: the table was not described in the same way.",

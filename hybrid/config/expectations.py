@@ -19,6 +19,7 @@ from typing import NoReturn
 from hybrid.config.table_keys import EXPECTATIONS
 from hybrid.errors import Gathered, SpecError, UsageError, suggestion
 from hybrid.schema.document import Section, shown
+from hybrid.schema.jsontext import finite_float
 from hybrid.schema.schema import FieldSpec, Schema
 from hybrid.schema.types import DataType
 from hybrid.schema.values import CONVERTERS, EXPECTED
@@ -132,7 +133,7 @@ def _fail_option(message: str) -> NoReturn:
 
 def _load(text: str, fail: Callable[[str], NoReturn]) -> object:
     try:
-        value: object = json.loads(text, parse_constant=_refuse_constant)
+        value: object = json.loads(text, parse_float=finite_float, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         fail(f"is not JSON: {error}.")
     return value

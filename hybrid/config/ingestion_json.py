@@ -6,7 +6,7 @@ itself; a column outside of the schema is allowed where another transform, or th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import pairwise
 
 from hybrid.config.table_config import Half
@@ -85,8 +85,8 @@ def _other_name(column: str) -> str:
     """How a transform comes to read the field that has its column's name, as a hint."""
     return (
         f'In the REALTIME config "complexTypeConfig": {{"prefixesToRename": {{"{column}": "{column}_sent"}}}} renames '
-        f"the field of the messages, and the transform reads {column}_sent. It flattens objects, too: a JSON column "
-        "that takes one would be null. In a file the field needs another name."
+        f"the field of the messages and every field that begins with {column}, and the transform reads {column}_sent. "
+        "It flattens objects, too: a JSON column that takes one would be null. In a file the field needs another name."
     )
 
 
@@ -95,6 +95,7 @@ def flattening_warnings(top: Section, schema: Schema, config: IngestionConfig) -
     if config.complex_types is None:
         return
     filled = {transform.column for transform in config.transforms}
+    yield from _renamed_columns(top, schema, config.complex_types.renames, filled)
     taking = (field.name for field in schema.fields if field.data_type is DataType.JSON)
     columns = [f"'{name}'" for name in taking if name not in filled]
     if columns:
@@ -103,6 +104,23 @@ def flattening_warnings(top: Section, schema: Schema, config: IngestionConfig) -
             f"{top.source}: ingestionConfig.{_COMPLEX}: it flattens objects: JSON {word} {', '.join(columns)} {verb} "
             "null where a message has an object."
         )
+
+
+def _renamed_columns(
+    top: Section, schema: Schema, renames: Mapping[str, str], filled: Collection[str]
+) -> Iterator[str]:
+    """A warning for each prefix with which further columns begin: their fields are renamed, too."""
+    made = tuple(filter(None, renames.values()))
+    open_columns = [name for name in schema.column_names if name not in filled and not name.startswith(made)]
+    for prefix in renames:
+        names = [f"'{name}'" for name in open_columns if name.startswith(prefix) and name != prefix]
+        if names:
+            word, verb = ("columns", "get") if len(names) > 1 else ("column", "gets")
+            place = f"{top.source}: ingestionConfig.{_COMPLEX}.prefixesToRename.{prefix}"
+            yield (
+                f"{place}: it renames every field that begins with '{prefix}': the {word} {', '.join(names)} {verb} "
+                "nothing from a field of the same name."
+            )
 
 
 _TIME_CHECKS = {

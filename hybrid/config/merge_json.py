@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from hybrid.config.batch_ingestion import IngestionType, parse_batch_ingestion
-from hybrid.config.bucket_json import ROUNDING, TableRows, parse_buckets
+from hybrid.config.bucket_json import NAME_POSTFIX, NAME_PREFIX, ROUNDING, TableRows, no_effect, parse_buckets, rolls_up
 from hybrid.config.cron import Cron
 from hybrid.config.rollup_json import AGGREGATION_SUFFIX, parse_aggregations
 from hybrid.config.table_config import Aggregation, MergeLevel, MergeType, MoveConfig
@@ -20,13 +20,13 @@ from hybrid.schema.document import Section, shown
 MERGE_TASK = "MergeRollupTask"
 _REQUIRED = ("bucketTimePeriod", "bufferTimePeriod")
 _LEVEL_KEYS = {
-    *_REQUIRED, "mergeType", ROUNDING, "maxNumRecordsPerSegment", "maxNumRecordsPerTask",
+    *_REQUIRED, "mergeType", ROUNDING, "maxNumRecordsPerSegment", "maxNumRecordsPerTask", NAME_PREFIX, NAME_POSTFIX,
     # How Pinot divides the work among minions.
     "maxNumParallelBuckets",
 }  # fmt: skip
 _TASK_KEYS = {
     "schedule",
-    # How Pinot's minions divide the work, and name and push segments.
+    # How Pinot's minions divide the work, and push segments.
     "mode", "tableMaxNumTasks", "taskConcurrencyPerInstance", "minionInstanceTag", "pushMode",
     "allowDownloadFromServer", "enableReplaceSegments",
 }  # fmt: skip
@@ -65,8 +65,12 @@ def merge_warnings(task: Section) -> Iterator[str]:
     for key in task.doc:
         if "." not in key:
             yield from Section({key: task.doc[key]}, task.source, task.path).unknown(_TASK_KEYS)
-    for section in _levels(task).values():
+    levels = _levels(task).values()
+    for section in levels:
         yield from section.unknown(_LEVEL_KEYS)
+    if not any(map(rolls_up, levels)):
+        aggregations = (key for key in task.doc if key.endswith(AGGREGATION_SUFFIX))
+        yield from (no_effect(task, key, "a level with mergeType 'rollup'") for key in aggregations)
 
 
 def _task(offline: Section | None) -> Section | None:

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 from hybrid.errors import NotFoundError, SpecError, UsageError, suggestion
 from hybrid.schema.document import shown
-from hybrid.schema.jsontext import DEPTH_MAX, depth
+from hybrid.schema.jsontext import DEPTH_MAX, depth, finite_float
 
 Document = tuple[dict[str, object], str]
 
@@ -42,12 +42,15 @@ def parse_value(text: str, source: str) -> object:
         raise SpecError(f"{source}: the JSON nests deeper than {DEPTH_MAX} levels.")
     try:
         value: object = json.loads(
-            text, object_pairs_hook=_unique_keys(text, source), parse_constant=_refuse_constant(source)
+            text,
+            object_pairs_hook=_unique_keys(text, source),
+            parse_float=finite_float,
+            parse_constant=_refuse_constant(source),
         )
     except json.JSONDecodeError as error:
         message = f"{source}: line {error.lineno}, column {error.colno}: this is not JSON: {error.msg}."
         raise SpecError(message) from error
-    except ValueError as error:  # a whole number with more digits than Python accepts
+    except ValueError as error:  # a whole number with more digits than Python accepts, or a too large one
         raise SpecError(f"{source}: this cannot be read: {error}.") from error
     return value
 
@@ -70,7 +73,7 @@ def apply_sets(documents: list[Document], assignments: list[str]) -> list[Docume
         if not equals or not pointer:
             raise UsageError(f"--set {assignment!r}: write POINTER=VALUE, as in /segmentsConfig/replication=1.")
         path = pointer if pointer.startswith("/") else _only_place(changed, pointer)
-        _set(changed, path, _value(text))
+        _set(changed, path, _value(text, pointer))
     return changed
 
 
@@ -126,9 +129,15 @@ def _refuse_constant(source: str) -> Callable[[str], NoReturn]:
     return refuse
 
 
-def _value(text: str) -> object:
+def _value(text: str, pointer: str) -> object:
+    def number(digits: str) -> float:
+        try:
+            return finite_float(digits)
+        except ValueError as error:
+            raise SpecError(f"--set {pointer}: {error}.") from error
+
     try:
-        value: object = json.loads(text, parse_constant=_not_json)
+        value: object = json.loads(text, parse_float=number, parse_constant=_not_json)
     except (ValueError, RecursionError):
         return text
     return value
@@ -154,7 +163,7 @@ def _set(documents: list[Document], path: str, value: object) -> None:
     """Set a pointer in every document where it exists, or add its last key to the only document with its parent."""
     *parents, last = [_unescape(part) for part in path.split("/")[1:]]
     if parents == _FREE_KEYS and len(documents) == 1:
-        documents[0][0].setdefault("metadata", {}).setdefault("customConfigs", {})  # type: ignore[attr-defined]
+        _make_objects(documents[0][0], parents, path)
     nodes = [(_follow(doc, parents), source) for doc, source in documents]
     holders = [(node, source) for node, source in nodes if _holds(node, last)]
     if not holders:
@@ -168,6 +177,18 @@ def _set(documents: list[Document], path: str, value: object) -> None:
         raise SpecError(f"--set {path}: nothing is there to set.{hint}")
     for node, _ in holders:
         _assign(node, last, value)
+
+
+def _make_objects(doc: dict[str, object], keys: list[str], path: str) -> None:
+    """Create nested objects that are missing or null. SpecError where a value is no object."""
+    node = doc
+    for key in keys:
+        if node.get(key) is None:
+            node[key] = {}
+        below = node[key]
+        if not isinstance(below, dict):
+            raise SpecError(f"--set {path}: '{key}' is {shown(below)}, no object: nothing can be set in it.")
+        node = below
 
 
 def _follow(node: object, parts: list[str]) -> object:

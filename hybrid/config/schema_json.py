@@ -11,10 +11,11 @@ from hybrid.errors import Gathered, SpecError, suggestion
 from hybrid.schema.document import Section, shown
 from hybrid.schema.ingestion import Transform
 from hybrid.schema.schema import FieldKind, FieldSpec, Schema
+from hybrid.schema.sqltypes import parse_sql_type
 from hybrid.schema.sqlvalues import sql_column
 from hybrid.schema.time_field import old_time_field
 from hybrid.schema.timeformat import TimeFormat
-from hybrid.schema.types import DataType
+from hybrid.schema.types import WIDER, DataType
 from hybrid.schema.values import CONVERTERS, EPOCH, EXPECTED, INT_MIN, LONG_MIN
 
 _LISTS = {
@@ -144,11 +145,11 @@ def _field(section: Section, name: str, kind: FieldKind, null_handling: bool) ->
         _refuse_keys(section)
     with errors:
         not_null = section.boolean("notNull") and null_handling
-    with errors:
-        sql_type = section.text(_SQL_TYPE) if section.has(_SQL_TYPE) else None
     if data_type is None:
         errors.raise_all()
     assert data_type is not None  # else there was an error
+    with errors:
+        sql_type = _sql_type(section, data_type, single_value)
     default, time_format, missing = None, None, tuple[object, ...]()
     with errors:
         _check_kind(section, kind, data_type)
@@ -170,6 +171,28 @@ def _field(section: Section, name: str, kind: FieldKind, null_handling: bool) ->
         sql_type=sql_type,
         missing=missing,
     )
+
+
+def _sql_type(section: Section, data_type: DataType, single_value: bool) -> str | None:
+    """The canonical text of a DDL's type. SpecError unless the column's data type stores it.
+
+    A wider data type stores it too: tables exist whose data type alone was widened.
+    """
+    if not section.has(_SQL_TYPE):
+        return None
+    text = section.text(_SQL_TYPE)
+    try:
+        kind = parse_sql_type(text, _SQL_TYPE)
+    except SpecError as error:
+        section.fail(_SQL_TYPE, f"{shown(text)} cannot be read: {str(error).removeprefix(f'{_SQL_TYPE}: ')}")
+    if data_type is not kind.data_type and data_type not in WIDER.get(kind.data_type, ()):
+        message = f"{kind.text} is stored as {kind.data_type}, and the dataType is {data_type}."
+        section.fail(_SQL_TYPE, f"{message} Write that dataType, or remove the key.")
+    if kind.array == single_value:
+        held = "several values" if kind.array else "one value"
+        message = f"{kind.text} holds {held}, and singleValueField is {str(single_value).lower()}."
+        section.fail(_SQL_TYPE, f"{message} Change one of them.")
+    return kind.text
 
 
 def _missing(section: Section, sql_type: str | None, data_type: DataType, single_value: bool) -> tuple[object, ...]:

@@ -285,7 +285,7 @@ class TableSpec:
     `boundary_lag_ms` is how far mode `pinot` stays behind the last offline time. `batch` is how jobs push to OFFLINE.
     `by_flows`: flows load the rows, and REALTIME has no stream of its own. `connectors` load the rows: the Kafka
     connector is the stream.
-    `ignores_case`: fields of records match columns in any case. `ddl_columns`: see `column_order`.
+    `ignores_case`: fields of records match columns in any case. `ddl_columns`: all columns, or none.
     `expectations` must hold for the rows of every job. `revert_window_ms` is how long replaced data is kept, fixed
     when a half is created. `retention` is how long a half keeps its rows, in ms; a half that keeps them for ever is
     not in it.

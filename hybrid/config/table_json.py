@@ -6,14 +6,13 @@ file asks for. Keys of hosts, tenants, replicas and indexes are ignored.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
 from hybrid.config.batch_ingestion import BatchIngestion, parse_batch_ingestion
 from hybrid.config.bucket_json import TableRows, parse_move
-from hybrid.config.column_roles import index_columns, sort_columns, time_column_of
+from hybrid.config.column_roles import ddl_columns, index_columns, sort_columns, time_column_of, time_warnings
 from hybrid.config.compaction_json import parse_compaction
 from hybrid.config.dedup_json import DEDUP, parse_dedup, refuse_not_first
 from hybrid.config.ingestion_json import flattening_warnings, parse_ingestion
@@ -34,7 +33,7 @@ from hybrid.config.table_config import (
     UpsertConfig,
 )
 from hybrid.config.table_halves import Halves, halves_of, refuse_hidden, refuse_swapped, table_name
-from hybrid.config.table_keys import BOUNDARY, COLUMNS, DDL, EXPECTATIONS, FLOWS, REVERT_WINDOW, must_be_empty
+from hybrid.config.table_keys import BOUNDARY, DDL, EXPECTATIONS, FLOWS, REVERT_WINDOW, must_be_empty
 from hybrid.config.table_warnings import table_warnings
 from hybrid.config.task_schedules import (
     OPTIMIZE_DEFAULT,
@@ -123,6 +122,8 @@ def _readers_of_columns(schema: Schema, halves: Halves, brokers: str | None) -> 
         *(partial(parse_ingestion, top, schema, half) for half, top in halves.items()),
     ]
     realtime = halves.get(Half.REALTIME)
+    if realtime is not None:
+        readers.append(lambda: ddl_columns(_custom(realtime), schema))
     if realtime is not None and _has_stream_configs(realtime):
         readers.append(partial(_stream, realtime, schema, (), halves, brokers))
     try:
@@ -191,7 +192,7 @@ def _parse_table(
         by_flows=realtime is not None and _by_flows(realtime),
         connectors=connectors,
         ignores_case=realtime is not None and _custom(realtime).boolean(DDL),
-        ddl_columns=_ddl_columns(realtime) if realtime else (),
+        ddl_columns=ddl_columns(_custom(realtime), schema) if realtime else (),
         expectations=_expectations(halves, schema),
         schema_doc=schema_doc,
         realtime_doc=realtime.doc if realtime else None,
@@ -257,7 +258,8 @@ def _stream(
     if connectors:
         from hybrid.config.connector_stream import stream_of
 
-        return stream_of(realtime, schema, _ddl_columns(realtime) or schema.column_names, connectors, halves.keys())
+        columns = ddl_columns(_custom(realtime), schema) or schema.column_names
+        return stream_of(realtime, schema, columns, connectors, halves.keys())
     if _by_flows(realtime) or _custom(realtime).boolean(DDL):
         return None
     return parse_stream(find_streams(realtime), schema, brokers)
@@ -270,11 +272,6 @@ def _check_datagens(realtime: Section, spec: TableSpec) -> None:
     for section, connector in zip(realtime.sections("connectors"), spec.connectors, strict=True):
         if isinstance(connector.transport, Datagen):
             check_datagen(section.section("transport").section("config"), connector.transport, spec)
-
-
-def _ddl_columns(realtime: Section) -> tuple[str, ...]:
-    custom = _custom(realtime)
-    return tuple(map(str, json.loads(custom.text(COLUMNS)))) if custom.has(COLUMNS) else ()
 
 
 def _expectations(halves: Halves, schema: Schema) -> tuple[Expectation, ...]:
@@ -335,6 +332,7 @@ def _warnings(
 ) -> Iterator[str]:
     realtime = halves.get(Half.REALTIME)
     yield from schema.warnings
+    yield from time_warnings(halves, schema, time_column)
     yield from table_warnings(halves, time_column, has_stream=realtime is not None and _has_stream_configs(realtime))
     for half, top in halves.items():
         yield from flattening_warnings(top, schema, ingestion[half])

@@ -6,8 +6,9 @@ truncates towards zero, as in Java and in queries.
 
 from __future__ import annotations
 
+from calendar import monthrange
 from collections.abc import Callable
-from datetime import UTC, date, datetime, timedelta, tzinfo
+from datetime import MAXYEAR, MINYEAR, UTC, date, datetime, timedelta, tzinfo
 
 from hybrid.expression.arguments import shown, text, whole
 from hybrid.expression.constants import (
@@ -122,9 +123,9 @@ def _timestamp_add(unit: str, interval: object, value: object) -> int:
     if unit in _FIXED_MS:
         return whole(value) + count * _FIXED_MS[unit]
     months = instant.year * 12 + instant.month - 1 + count * _MONTHS[unit]
-    first = instant.replace(year=months // 12, month=months % 12 + 1, day=1)
-    following = (first + timedelta(days=31)).replace(day=1)
-    return millis_of(first.replace(day=min(instant.day, (following - timedelta(days=1)).day)))
+    year, month = months // 12, months % 12 + 1
+    days = monthrange(year, month)[1] if MINYEAR <= year <= MAXYEAR else 1  # `replace` refuses other years
+    return millis_of(instant.replace(year=year, month=month, day=min(instant.day, days)))
 
 
 def _timestamp_diff(unit: str, start: object, end: object) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import NamedTuple
 
 from hybrid.errors import DataError
@@ -23,6 +24,7 @@ from hybrid.schema.types import DataType
 _FAILS = (DataError, ValueError, ArithmeticError, TypeError, LookupError, RecursionError)
 _WHOLE = {DataType.INT, DataType.LONG}
 _TEXT_SHOWN_MAX = 200
+_DIGITS_MAX = 20
 
 
 class _Step(NamedTuple):
@@ -88,8 +90,11 @@ def _is_single(value: object) -> bool:
 
 
 def _cut(value: object) -> object:
+    """The value without its fraction. A decimal that no whole number column holds stays as it is, and is rejected."""
     if isinstance(value, JsonFloat):
         value = float(value)
+    if isinstance(value, Decimal):
+        return math.trunc(value) if value.is_finite() and value.adjusted() < _DIGITS_MAX else value
     return math.trunc(value) if isinstance(value, float) and math.isfinite(value) else value
 
 

@@ -15,7 +15,7 @@ from hybrid.lake.half_frames import rows_in
 from hybrid.lake.layout import ddl_of, physical_columns, quoted
 from hybrid.records.decode import Decoder
 from hybrid.records.messages import unpack
-from hybrid.records.outcome import Decoded, Filtered, Rejected
+from hybrid.records.outcome import Decoded, Rejected
 from hybrid.table import columns
 from hybrid.table.replays import nothing_was_brought, replay_connector
 
@@ -33,7 +33,7 @@ KIND, WHY, LOW, HIGH = "_hy_kind", "_hy_why", "_hy_low", "_hy_high"
 # KIND of a rejected row is its new mark, and `row` when it stays rejected. KIND of a row that enters the table:
 BROUGHT = "brought"
 
-OTHERS_ARE_THERE = "Other records of the message are in the table already."
+OTHERS_ARE_THERE = "Other records of the message may be in the table already."
 _REASONS = "reasons"
 
 
@@ -113,8 +113,8 @@ def _rows(spec: TableSpec, decoder: Decoder, message: Mapping[str, Any]) -> Iter
     elif refused:
         kind, why = columns.OP_ROW, refused[0]
         # A reason names the number of records, with one row for each: both change together or not at all.
-        reasons = refused if len(refused) == len(outcomes) == len(reasons) else reasons
-    elif all(isinstance(outcome, Filtered) for outcome in outcomes):
+        reasons = refused if not good and len(refused) == len(reasons) else reasons
+    elif not good:
         kind = columns.OP_FILTERED
     times = [outcome.time_ms for outcome in good if outcome.time_ms is not None] if kind == columns.OP_REPLAYED else []
     own = (why, min(times, default=None), max(times, default=None))

@@ -14,7 +14,7 @@ An older row that arrives after its marker was removed becomes visible. The TTL 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from decimal import Decimal
+from decimal import ROUND_FLOOR, Context, Decimal
 from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 _KEY, _ORDER, _LOW = "_hy_key", "_hy_order", "_hy_low"
+# As many digits as Spark's decimals have. Rounded down: a marker is rather kept.
+_DIGITS = Context(prec=38, rounding=ROUND_FLOOR)
 _FRACTIONS = {DataType.FLOAT, DataType.DOUBLE}
 
 
@@ -99,10 +101,14 @@ def _threshold(spec: TableSpec, *halves: DataFrame | None) -> int | float | Deci
     highest_value = max((value for value in highest if value is not None), default=None)
     if highest_value is None:
         return None
-    ttl = spec.upsert.deleted_keys_ttl
-    if isinstance(highest_value, int):
-        return ceil(highest_value - Decimal(str(ttl)))
-    return highest_value - Decimal(str(ttl)) if isinstance(highest_value, Decimal) else highest_value - ttl
+    return below(highest_value, spec.upsert.deleted_keys_ttl)
+
+
+def below(value: int | float | Decimal, ttl: float) -> int | float | Decimal:
+    """The comparison value that is `ttl` below another one, exact for whole numbers and decimals."""
+    if isinstance(value, int):
+        return ceil(_DIGITS.subtract(Decimal(value), Decimal(str(ttl))))
+    return _DIGITS.subtract(value, Decimal(str(ttl))) if isinstance(value, Decimal) else value - ttl
 
 
 def _age(spec: TableSpec) -> Column:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 
 from hybrid.config.table_config import TableSpec
-from hybrid.records.outcome import Decoded, Outcome, Rejected
+from hybrid.records.outcome import Decoded, Filtered, Outcome, Rejected
 
 _AGAIN = (
     "An earlier record of the message has the same key, and rows of a key are folded in order of their offsets: send "
@@ -21,14 +22,22 @@ def resolve_rows(outcomes: list[list[Outcome]], spec: TableSpec, places: Sequenc
     """
     if spec.folds:
         outcomes = _first_of_each(outcomes, places)
-    numbered = [
-        _numbered(outcome, number, len(outcomes))
-        for number, of_record in enumerate(outcomes, 1)
-        for outcome in of_record
-    ]
+    numbered = _with_numbers(outcomes)
     if spec.folds:
         return numbered
     return _last_of_each(numbered, spec, places) if spec.primary_key else numbered
+
+
+def _with_numbers(outcomes: list[list[Outcome]]) -> list[Outcome]:
+    """All outcomes. The reason of a rejection names its record, where several records were not filtered.
+
+    Filtered records do not count: a replay compares the number of records with the number of rejected rows
+    (`hybrid.table.replays.nothing_was_brought`), and a filtered record never becomes a row of the table.
+    """
+    counted = [any(type(outcome) is not Filtered for outcome in of_record) for of_record in outcomes]
+    pairs = list(zip(accumulate(map(int, counted)), outcomes, strict=True))
+    count = sum(counted)
+    return [_numbered(outcome, number, count) for number, of_record in pairs for outcome in of_record]
 
 
 def _last_of_each(found: list[Outcome], spec: TableSpec, places: Sequence[int]) -> list[Outcome]:
@@ -68,7 +77,7 @@ def _first_of_each(found: list[list[Outcome]], places: Sequence[int]) -> list[li
 
 
 def _numbered(found: Outcome, number: int, count: int) -> Outcome:
-    """Names the record in the reason of its rejection, where a message has several."""
+    """Names the record in the reason of its rejection, where a message has several that count."""
     return (
         Rejected(f"Record {number} of {count}: {found.reason}") if isinstance(found, Rejected) and count > 1 else found
     )

@@ -33,6 +33,14 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
+def finite_float(text: str) -> float:
+    """The double of a number with a point or exponent. ValueError for one beyond the largest double."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{shortened(text, 40)} is beyond the largest number, about 1.8e308")
+    return number
+
+
 _DECODER = json.JSONDecoder(parse_float=JsonFloat, parse_constant=_refuse_constant)
 
 

@@ -2,20 +2,24 @@
 
 The keys of some sections are passed to a client (Kafka, object stores, schema registries). There only listed options
 are shown, because nobody can list all secret options of a client. Elsewhere a value is hidden when its key looks
-secret.
+secret, unless the keys are names of columns. Keys of customConfigs are their users' own: no list has them, but their
+values are searched for logins and passwords.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from enum import Enum
 
 HIDDEN = "********"
 # Sections of configs, connectors and job specs whose keys are options of a client or a reader.
 _OPTION_SECTIONS = frozenset({
     "streamConfigs", "streamConfigMaps", "batchConfigMaps", "config", "configs", "properties", "storage_options",
-    "customConfigs", "extraConfigs",
+    "extraConfigs",
 })  # fmt: skip
+_FREE_SECTIONS = frozenset({"customConfigs"})
+_COLUMN_SECTIONS = frozenset({"partialUpsertStrategies", "columnPartitionMap", "prefixesToRename"})
 _PREFIXES = re.compile(r"(?:stream\.[a-z]+\.|consumer\.prop\.|decoder\.prop\.|input\.fs\.prop\.|output\.fs\.prop\.)+")
 _PUBLIC = frozenset({
     # Kafka: brokers, topics, decoders
@@ -56,9 +60,6 @@ _PUBLIC = frozenset({
     # batch configs, and this system's own keys among a job's extra configs
     "inputDirURI", "outputDirURI", "includeFileNamePattern", "excludeFileNamePattern", "overwriteOutput", "push.mode",
     "segmentNameGenerator.type", "hybrid.covers", "hybrid.expectations", "stagingDir",
-    # this system's own keys of a table config
-    "hybrid.boundary", "hybrid.flows", "hybrid.ddl", "hybrid.columns", "hybrid.revertWindow",
-    "hybrid.retentionSchedule", "hybrid.optimizeSchedule", "hybrid.vacuumSchedule",
 })  # fmt: skip
 _PUBLIC_STARTS = (
     "realtime.segment.", "fetch.", "max.", "message.", "receive.", "socket.", "reconnect.", "broker.", "api.",
@@ -73,6 +74,11 @@ _SECRET_WORDS = re.compile(
 _NOT_SECRET = frozenset({
     "schema.registry.basic.auth.credentials.source", "anonymousCredentialsProvider", "ssl.key.location",
 })  # fmt: skip
+_FIELDS = "fields"  # of a plan of generated rows: its keys are names of columns
+_OF_COLUMN = ".aggregationType"  # what stands before it is the name of a metric
+_OWN = "hybrid."  # begins this system's own keys of customConfigs
+# `name=` or `name:` inside of a value.
+_NAMED_VALUE = re.compile(r"(?<![A-Za-z0-9_.\-])([A-Za-z0-9_.\-]++)[\"']?\s*+[=:]")
 _SHORTEST = 4  # a shorter value occurs in too many words
 _NO_LETTERS = re.compile(r"[^a-z0-9]")
 # Up to the last @ before the path; also a password with a slash in it, which is not the port of a host.
@@ -80,43 +86,75 @@ _USER_INFO = re.compile(r"(?<=://)(?:[^/@\s:]*:(?!\d*(?:/|$))\S*|(?<!http://)(?<
 _QUERY_STRING = re.compile(r"(?<=\?)\S*")
 
 
+class Keys(Enum):
+    """What the keys of an object are.
+
+    NAMED by the format of the document, OPTIONS of a client, FREE for the users, or names of COLUMNS.
+    """
+
+    NAMED = "named"
+    OPTIONS = "options"
+    FREE = "free"
+    COLUMNS = "columns"
+
+
 def hides(key: object, *, in_options: bool = False) -> bool:
     """Whether the value of a key is never shown. `in_options`: the key is an option of a client."""
+    return hides_among(key, Keys.OPTIONS if in_options else Keys.NAMED)
+
+
+def hides_among(key: object, keys: Keys) -> bool:
+    """Whether the value of a key is never shown."""
     name = str(key)
     bare = _PREFIXES.sub("", name)
+    if keys is Keys.COLUMNS or (keys is Keys.NAMED and name.endswith(_OF_COLUMN)):
+        return False
     if _SECRET_WORDS.search(_NO_LETTERS.sub("", name.lower())) and bare not in _NOT_SECRET:
         return True
-    return in_options and bare not in _PUBLIC and not bare.startswith(_PUBLIC_STARTS)
+    is_option = keys is Keys.OPTIONS or (keys is Keys.FREE and bare != name)
+    return is_option and bare not in _PUBLIC and not bare.startswith(_PUBLIC_STARTS)
 
 
-def opens_options(key: object) -> bool:
-    """Whether the keys in the section `key` are options of a client."""
-    return str(key) in _OPTION_SECTIONS
+def keys_below(key: object) -> Keys:
+    """What the keys in the section `key` are."""
+    name = str(key)
+    if name in _OPTION_SECTIONS:
+        return Keys.OPTIONS
+    return Keys.FREE if name in _FREE_SECTIONS else Keys.COLUMNS if name in _COLUMN_SECTIONS else Keys.NAMED
 
 
-def without_secrets(document: object, *, in_options: bool = False) -> object:
+def without_secrets(document: object, keys: Keys = Keys.NAMED) -> object:
     """A copy of a document with its secrets hidden.
 
     Options whose values are documents, such as the plan of generated rows, are shown as they are.
     """
     if isinstance(document, dict):
-        return {key: value_without_secrets(key, value, in_options=in_options) for key, value in document.items()}
+        return {key: value_without_secrets(key, value, keys) for key, value in document.items()}
     if isinstance(document, list):
-        return [without_secrets(item, in_options=in_options) for item in document]
-    return without_login(document) if in_options and isinstance(document, str) else document
+        return [without_secrets(item, keys) for item in document]
+    if not isinstance(document, str) or keys not in (Keys.OPTIONS, Keys.FREE):
+        return document
+    return HIDDEN if keys is Keys.FREE and names_secret(document) else without_login(document)
 
 
-def value_without_secrets(key: object, value: object, *, in_options: bool = False) -> object:
+def value_without_secrets(key: object, value: object, keys: Keys = Keys.NAMED) -> object:
     """The value of a key with its secrets hidden."""
     if value in (None, "") or isinstance(value, bool):
         return value
-    if isinstance(value, (dict, list)) and opens_options(key):
-        return without_secrets(value, in_options=True)
-    if hides(key, in_options=in_options):
+    below, is_document = keys_below(key), isinstance(value, (dict, list))
+    if is_document and below is not Keys.NAMED and (below is not Keys.COLUMNS or keys is Keys.NAMED):
+        return without_secrets(value, below)
+    if hides_among(key, keys):
         return HIDDEN
-    if in_options and isinstance(value, (dict, list)):
+    if is_document and keys in (Keys.OPTIONS, Keys.COLUMNS):
         return _public_document(value)
-    return without_secrets(value, in_options=in_options)
+    is_own = keys is Keys.FREE and str(key).startswith(_OWN)
+    return without_secrets(value, Keys.OPTIONS if is_own else keys)
+
+
+def names_secret(text: str) -> bool:
+    """Whether a text names a secret in itself, as in `sasl.jaas.config=...` and `-Dstore.password=...`."""
+    return any(hides(match[1]) for match in _NAMED_VALUE.finditer(text))
 
 
 def redacted(text: str, options: Mapping[str, str]) -> str:
@@ -127,26 +165,35 @@ def redacted(text: str, options: Mapping[str, str]) -> str:
     return text
 
 
-def hidden_place(document: object, path: str = "", *, in_options: bool = False) -> str | None:
-    """The path of a value in a document that was hidden for display; None without any."""
+def hidden_place(document: object, path: str = "", *, has_logins: bool = False) -> str | None:
+    """The path of a value in a document that was hidden for display; None without any.
+
+    `has_logins`: a part of a text may have been hidden, as below options.
+    """
     if isinstance(document, list):
-        items = [(f"{path}[{at}]", item, in_options) for at, item in enumerate(document)]
+        items = [(f"{path}[{at}]", item, has_logins) for at, item in enumerate(document)]
     elif isinstance(document, dict):
         below = f"{path}." if path else ""
-        items = [(f"{below}{key}", item, in_options or opens_options(key)) for key, item in document.items()]
+        parts = (Keys.OPTIONS, Keys.FREE)
+        items = [(f"{below}{key}", item, has_logins or keys_below(key) in parts) for key, item in document.items()]
     else:
-        return path if isinstance(document, str) and HIDDEN in document and (in_options or document == HIDDEN) else None
-    hidden = (hidden_place(item, place, in_options=options) for place, item, options in items)
+        return path if isinstance(document, str) and HIDDEN in document and (has_logins or document == HIDDEN) else None
+    hidden = (hidden_place(item, place, has_logins=logins) for place, item, logins in items)
     return next((place for place in hidden if place is not None), None)
 
 
-def _public_document(value: object) -> object:
+def _public_document(value: object, keys: Keys = Keys.NAMED) -> object:
     """A document at a public option, with its secrets hidden: its keys are no options of a client."""
     if isinstance(value, dict):
-        return {key: HIDDEN if hides(key) and item else _public_document(item) for key, item in value.items()}
+        return {key: _public_value(key, item, keys) for key, item in value.items()}
     if isinstance(value, list):
         return [_public_document(item) for item in value]
     return without_login(value) if isinstance(value, str) else value
+
+
+def _public_value(key: object, value: object, keys: Keys) -> object:
+    below = Keys.COLUMNS if key == _FIELDS else Keys.NAMED
+    return HIDDEN if hides_among(key, keys) and value else _public_document(value, below)
 
 
 def without_login(text: str) -> str:

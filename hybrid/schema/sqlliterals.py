@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import NoReturn
 
 from hybrid.schema.document import shown
@@ -21,6 +21,7 @@ _UNITS_MS = {"DAY": 86_400_000, "HOUR": 3_600_000, "MINUTE": 60_000, "SECOND": 1
 _UNIT_NAMES = tuple(_UNITS_MS)
 _NOT_FIXED = {"YEAR", "QUARTER", "MONTH"}
 _CONSTANTS = {"TRUE": True, "FALSE": False, "NULL": None}
+_DIGITS = Context(prec=38)  # those of a stored BIG_DECIMAL; Python's own context has 28
 _NUMBER_MAX = 400  # characters, and digits before the point
 _NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,3})?")
 _MAX_MS = 1000 * 366 * _UNITS_MS["DAY"]
@@ -131,7 +132,7 @@ def _no_literal(cursor: Cursor, first: Token) -> NoReturn:
 def _document(value: object, stored: object) -> object:
     """The stored value as JSON that converts to the same stored value. A decimal is text, which keeps its digits."""
     if isinstance(stored, Decimal):
-        return int(stored) if stored == int(stored) else str(stored.normalize())
+        return int(stored) if stored == int(stored) else str(stored.normalize(_DIGITS))
     if isinstance(stored, float):
         return stored if math.isfinite(stored) else str(value)
     return stored if isinstance(stored, (bool, int, str)) else str(value)

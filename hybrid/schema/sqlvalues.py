@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import date, datetime, time
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import NamedTuple
 
 from hybrid.schema.sqltypes import parse_sql_type
@@ -19,6 +19,8 @@ from hybrid.schema.values import CONVERTERS, EXPECTED
 Converter = Callable[[object], object]
 
 _RANGES = {"TINYINT": 2**7, "SMALLINT": 2**15}
+# Enough for the 38 digits of a value at the scale of any DECIMAL; Python's own context has 28.
+_DIGITS = Context(prec=100)
 _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 
@@ -60,12 +62,12 @@ def _within(base: Converter, limit: int) -> Converter:
 
 
 def _decimal(base: Converter, precision: int, scale: int) -> Converter:
-    largest, smallest = Decimal(10) ** (precision - scale), Decimal(1).scaleb(-scale)
+    largest, smallest = Decimal(1).scaleb(precision - scale), Decimal(1).scaleb(-scale)
 
     def convert(value: object) -> object:
         number = base(value)
         assert isinstance(number, Decimal)
-        if abs(number) >= largest or number % smallest:
+        if number.copy_abs() >= largest or _DIGITS.remainder(number, smallest):
             raise ValueError("too many digits")
         return number
 

@@ -31,6 +31,7 @@ UNITS_NS = {
     "DAYS": 86_400_000_000_000,
 }
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FIRST_DAY = datetime(2001, 1, 2, 3, 4, 5, 6000, tzinfo=UTC)  # each part of it begins with zeros
 _ONE_MS = timedelta(milliseconds=1)
 _WHOLE = re.compile(r"\s*[+-]?[0-9]{1,30}\s*", re.ASCII)
 _EXAMPLES = "Write it like '1:MILLISECONDS:EPOCH', 'SIMPLE_DATE_FORMAT|yyyy-MM-dd' or 'TIMESTAMP'."
@@ -106,6 +107,21 @@ class TimeFormat:
             moments = (_EPOCH, _EPOCH + timedelta(microseconds=1), _EPOCH + timedelta(microseconds=100))
             return len({compile_pattern(self.pattern).format(moment) for moment in moments}) > 1
         return self.kind is TimeKind.EPOCH and self.step_ns < 1_000_000
+
+    @property
+    def unreadable_text(self) -> str | None:
+        """The text of a time of which a number loses the zeros in front, so that it cannot be read; None without any.
+
+        Years before 1000 do not count.
+        """
+        if self.kind is not TimeKind.PATTERN or self.data_type not in (DataType.INT, DataType.LONG):
+            return None
+        text = compile_pattern(self.pattern).format(_FIRST_DAY.astimezone(self._zone))
+        try:
+            is_read = self.to_millis(int(text)) == self.to_millis(text)
+        except (DataError, ValueError):
+            is_read = False
+        return None if is_read else text
 
     @property
     def _zone(self) -> tzinfo:

@@ -128,8 +128,9 @@ def times_in_name(spec: TableSpec, name: str, held: tuple[int, int] | None = Non
         if held is not None and _is_text_of(spec, low, held[0]) and _is_text_of(spec, high, held[1]):
             return held
     form = spec.time_field.time_format if spec.time_field else None
-    affixes = (spec.move.name_prefix, spec.move.name_postfix) if spec.move is not None else (None, None)
-    for prefix, postfix in ((spec.name, None), (affixes[0] or spec.name, affixes[1])):
+    tasks = [config for config in (spec.move, *spec.merge_levels) if config is not None]
+    affixes = [(config.name_prefix or spec.name, config.name_postfix) for config in tasks]
+    for prefix, postfix in dict.fromkeys([(spec.name, None), *affixes]):
         match = re.fullmatch(rf"{prefix}_([^_]+)_([^_]+){f'_{postfix}' if postfix else ''}_[0-9]+", name, re.ASCII)
         if form is None or match is None:
             continue

@@ -50,6 +50,44 @@ def test_cells_of_csv_are_the_columns_in_their_order() -> None:
     assert rows(decoder, b"x|y\n1|a;b\n2|c\n") == [(1, ["a", "b"]), (2, ["c"])]
 
 
+DDL = """CREATE TABLE t (id INT, ts BIGINT NOT NULL LATENESS 0, name VARCHAR) WITH ('connectors' = '[
+  {"name": "live", "transport": {"name": "kafka_input", "config": {"bootstrap.servers": "b:1", "topic": "t"}},
+   "format": {"name": "csv"}}]')"""
+
+
+def test_cells_of_columns_that_were_added_come_last() -> None:
+    [made] = parse_ddl(DDL, "t.sql")
+    schema, configs = made.schema_doc, [(config, "t") for config in made.configs]
+    schema["dimensionFieldSpecs"].insert(0, {"name": "amount", "dataType": "INT"})
+    spec = parse_table(schema, "t", configs)
+    assert spec.column_order == ("id", "ts", "name", "amount")
+    assert spec.stream is not None and isinstance(spec.stream.codec, CsvFormat)
+    assert spec.stream.codec.columns == spec.column_order
+    [row] = rows(Decoder(spec), b"1,7,a,5\n")
+    assert dict(zip(spec.schema.column_names, row, strict=True)) == {"amount": 5, "id": 1, "name": "a", "ts": 7}
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("abc", "'abc' is no JSON list of column names"),
+        ("5", "'5' is no JSON list"),
+        ('"id"', "is no JSON list"),
+        ("[1]", "is no JSON list"),
+        ("[" * 3000, "is no JSON list"),
+        ('["id", "nam"]', "'nam' is not a column of the schema. Did you mean 'name'?"),
+        ('["id", "id"]', "'id' is given twice"),
+    ],
+)
+def test_a_wrong_order_of_columns_is_refused(given: str, words: str) -> None:
+    [made] = parse_ddl(DDL, "t.sql")
+    made.configs[0]["metadata"]["customConfigs"]["hybrid.columns"] = given
+    with pytest.raises(SpecError) as caught:
+        parse_table(made.schema_doc, "t", [(config, "t") for config in made.configs])
+    text = str(caught.value)
+    assert text.startswith("t: metadata.customConfigs.hybrid.columns: ") and words in text
+
+
 @pytest.mark.parametrize(("bare", "payload"), [(True, b"\x02"), (False, b"\x00\x00\x00\x00\x09\x02")])
 def test_records_of_avro(bare: bool, payload: bytes) -> None:
     stream, decoder = stream_of({"name": "avro", "config": {"schema": AVRO, "skip_schema_id": bare}})

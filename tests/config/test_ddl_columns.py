@@ -202,6 +202,7 @@ def test_wrong_columns(columns: str, words: str) -> None:
         ("INT DEFAULT 5", 5), ("INT DEFAULT -5 NOT NULL", -5), ("SMALLINT DEFAULT + 7", 7), ("BIGINT DEFAULT 0", 0),
         ("DOUBLE DEFAULT 1.5e3", 1500.0), ("DOUBLE DEFAULT .5", 0.5), ("REAL DEFAULT -2", -2.0),
         ("DECIMAL(5,2) DEFAULT 1.50", "1.5"), ("DECIMAL(5,2) DEFAULT 100", 100), ("DECIMAL(38,18) DEFAULT 0.1", "0.1"),
+        ("DECIMAL(38,18) DEFAULT 12345678901234567890.123456789012345678", "12345678901234567890.123456789012345678"),
         ("VARCHAR DEFAULT ''", ""), ("CHAR(4) DEFAULT 'ab'", "ab"), ("VARCHAR(3) DEFAULT 'a''b'", "a'b"),
         ("BOOLEAN DEFAULT TRUE", True), ("BOOLEAN DEFAULT false", False),
         ("DATE DEFAULT DATE '2024-02-29'", "2024-02-29"),

@@ -156,6 +156,15 @@ def test_what_a_ddl_may_not_change(old: str, new: str) -> None:
     refused(*(document(ddl_column(one), enableColumnBasedNullHandling=True) for one in (old, new)))
 
 
+def test_a_ddl_widens_both_types() -> None:
+    nulls = {"enableColumnBasedNullHandling": True}
+    old = document(column("INT", **{SQL: "INTEGER"}), **nulls)
+    words = refused(old, document(column("LONG", **{SQL: "INTEGER"}), **nulls))
+    assert "column 'c' becomes LONG, and its hybrid.sqlType is INTEGER still" in words
+    assert change(old, document(column("LONG", **{SQL: "BIGINT"}), **nulls)).widened == ("c",)
+    assert not change(*[document(column("LONG", **{SQL: "INTEGER"}), **nulls)] * 2), "as earlier builds stored it"
+
+
 def ddl_column(sql_type: str) -> dict[str, Any]:
     from hybrid.schema.sqltypes import parse_sql_type
 

@@ -99,6 +99,19 @@ def test_a_transform_of_its_own_column_gets_the_hint_that_works(parse: Any, conf
     assert parse(renamed).ingestion[Half.REALTIME].transforms == (Transform("amount", "amount_sent * 1000"),)
 
 
+def test_columns_whose_fields_are_renamed_too_warn(parse: Any, schema_doc: Doc) -> None:
+    schema_doc["dimensionFieldSpecs"] += [{"name": name, "dataType": "STRING"} for name in ("tsource", "ts_sent")]
+    config = {**transforms(ts="ts_sent"), "complexTypeConfig": {"prefixesToRename": {"ts": "ts_sent"}}}
+    (warning,) = parse(config).warnings
+    place = "ingestionConfig.complexTypeConfig.prefixesToRename.ts"
+    assert warning.endswith(
+        f"{place}: it renames every field that begins with 'ts': the column 'tsource' gets nothing from a field of the "
+        "same name."
+    )
+    config["transformConfigs"] += transforms(tsource="ts_sentource")["transformConfigs"]
+    assert not parse(config).warnings
+
+
 def test_keys_without_effect_warn(parse: Any) -> None:
     config: Doc = {**transforms(ts="a"), "filterConfig": {"filterFunction": "a > 1", "filterFuncton": "b"}}
     config["transformConfigs"][0]["note"] = "x"

@@ -13,6 +13,7 @@ from hybrid.config.merge_json import MERGE_TASK
 from hybrid.config.table_config import Aggregation, MergeLevel, MergeType, TableSpec
 from hybrid.config.table_json import parse_table
 from hybrid.errors import SpecError
+from hybrid.table.names import times_in_name
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 HOUR, DAY = 3_600_000, 86_400_000
@@ -103,6 +104,18 @@ def test_keys_without_effect_warn() -> None:
     ]
     (warning,) = parsed(DAILY, where="REALTIME").warnings
     assert warning.endswith(f"{MERGE_TASK}: it has no effect here; write it in the OFFLINE config.")
+
+
+def test_aggregations_need_a_level_that_rolls_up() -> None:
+    (warning,) = parsed({**DAILY, "amount.aggregationType": "MAX"}).warnings
+    assert warning.endswith(".amount.aggregationType: has no effect without a level with mergeType 'rollup'.")
+
+
+def test_names_of_merged_segments() -> None:
+    spec = parsed({**DAILY, "1day.segmentNamePrefix": "days", "1day.segmentNamePostfix": "v2"})
+    (level,) = spec.merge_levels
+    assert not spec.warnings and (level.name_prefix, level.name_postfix) == ("days", "v2")
+    assert times_in_name(spec, "days_1632434400000_1632435400000_v2_0") == (1632434400000, 1632435400000)
 
 
 ROLLED = {**DAILY, "1day.mergeType": "rollup", "1day.roundBucketTimePeriod": "1h"}

@@ -53,6 +53,8 @@ def test_sets_one_value(assignment: str, pointer: list[Any], value: object) -> N
         ("/a/b/z=1", "nothing is there to set"),
         ("/list/9=1", "nothing is there to set"),
         ("/list/zz/v=1", "nothing is there to set"),
+        ("/a/b=1e999", "--set /a/b: 1e999 is beyond the largest number"),
+        ('b=[1, {"x": -1.5e400}]', "--set b: -1.5e400 is beyond the largest number"),
     ],
 )
 def test_errors_list_candidates(assignment: str, part: str) -> None:
@@ -99,6 +101,7 @@ def test_loads_json(tmp_path: Path) -> None:
         ('{"a": 1,\n "b": {"c": 1,\n "c": 2}}', "key 'c' is given twice in one object (it is on lines 2, 3)"),
         ("[1]", "a JSON object {...} is expected"),
         ('{"a": NaN}', "NaN is not JSON"),
+        ('{"a": [-1e999]}', "f: this cannot be read: -1e999 is beyond the largest number"),
         ("[" * 100_000, "nests deeper"),
         ("", "line 1, column 1"),
     ],
@@ -106,6 +109,24 @@ def test_loads_json(tmp_path: Path) -> None:
 def test_broken_json_names_the_place(text: str, part: str) -> None:
     with pytest.raises(SpecError) as caught:
         parse_document(text, "f")
+    assert part in str(caught.value)
+
+
+@pytest.mark.parametrize("doc", [{}, {"metadata": None}, {"metadata": {}}, {"metadata": {"customConfigs": None}}])
+def test_free_keys_are_added_where_their_objects_are_missing_or_null(doc: dict[str, Any]) -> None:
+    assert apply_set(doc, "/metadata/customConfigs/x=1", "f") == {"metadata": {"customConfigs": {"x": 1}}}
+
+
+@pytest.mark.parametrize(
+    ("doc", "part"),
+    [
+        ({"metadata": []}, "--set /metadata/customConfigs/x: 'metadata' is [], no object"),
+        ({"metadata": {"customConfigs": "a"}}, "'customConfigs' is 'a', no object"),
+    ],
+)
+def test_free_keys_need_objects(doc: dict[str, Any], part: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        apply_set(doc, "/metadata/customConfigs/x=1", "f")
     assert part in str(caught.value)
 
 

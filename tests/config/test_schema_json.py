@@ -62,6 +62,11 @@ def test_default_nulls_are_coerced(data_type: str, given: object, stored: object
     assert one({"dataType": data_type, "defaultNullValue": given}).default_null == stored
 
 
+def test_the_type_of_a_ddl_is_kept_in_its_canonical_text() -> None:
+    assert one({"dataType": "STRING", "hybrid.sqlType": "varchar( 5 )"}).sql_type == "VARCHAR(5)"
+    assert one({"dataType": "LONG", "hybrid.sqlType": "INT"}).sql_type == "INTEGER", "widened by an earlier build"
+
+
 def test_errors_name_the_place(schema_doc: dict[str, Any]) -> None:
     schema_doc["dimensionFieldSpecs"][1]["dataType"] = "STRNG"
     message = fails(schema_doc)
@@ -86,6 +91,19 @@ def test_errors_name_the_place(schema_doc: dict[str, Any]) -> None:
         ),
         ({"dataType": "INT", "transformFunction": "c + 1"}, "dimensionFieldSpecs", "'c + 1' reads 'c'"),
         ({"dataType": "INT", "virtualColumnProvider": "x"}, "dimensionFieldSpecs", "cannot be honoured"),
+        (
+            {"dataType": "STRING", "hybrid.sqlType": "DECIMAL(5, 2)"},
+            "dimensionFieldSpecs",
+            "hybrid.sqlType: DECIMAL(5,2) is stored as BIG_DECIMAL, and the dataType is STRING. Write that dataType",
+        ),
+        ({"dataType": "INT", "hybrid.sqlType": "FOO"}, "dimensionFieldSpecs", "sqlType: 'FOO' cannot be read: line 1"),
+        ({"dataType": "INT", "hybrid.sqlType": "INT x"}, "dimensionFieldSpecs", "does not belong to a type"),
+        ({"dataType": "INT", "hybrid.sqlType": "INT ARRAY"}, "dimensionFieldSpecs", "INTEGER ARRAY holds several"),
+        (
+            {"dataType": "INT", "hybrid.sqlType": "INT", "singleValueField": False},
+            "dimensionFieldSpecs",
+            "INTEGER holds one value, and singleValueField is false",
+        ),
         ({"dataType": "INT", "name": "_HY_x"}, "dimensionFieldSpecs", "system's own"),
         ({"dataType": "INT", "name": "$x"}, "dimensionFieldSpecs", "system's own"),
         ({"dataType": "INT", "name": "a b"}, "dimensionFieldSpecs", "refused"),

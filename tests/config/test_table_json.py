@@ -57,6 +57,15 @@ def test_reads_the_recipe_without_a_warning(parse: Parse, realtime_doc: dict[str
     assert spec.realtime_doc == before and spec.schema_doc is not None and spec.offline_doc is not None
 
 
+def test_a_numeric_time_column_that_loses_zeros_warns(parse: Parse) -> None:
+    def change(schema: dict[str, Any], realtime: dict[str, Any], offline: dict[str, Any]) -> None:
+        schema["dateTimeFieldSpecs"][0].update(dataType="INT", format="SIMPLE_DATE_FORMAT|ddMMyyyy")
+
+    (warning,) = parse(change).warnings
+    assert warning.startswith("r.json: segmentsConfig.timeColumnName: 'ts' is INT with the pattern 'ddMMyyyy'")
+    assert "a time like 02012001 becomes the number 2012001, which the pattern cannot read" in warning
+
+
 def test_upsert_takes_the_latest_row_by_the_time_column(parse: Parse) -> None:
     spec = parse(
         lambda s, r, o: r.update(upsertConfig={"mode": "FULL", "hashFunction": "NONE", "enableSnapshot": True})

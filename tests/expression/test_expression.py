@@ -184,6 +184,8 @@ TIMES = [
     ("timestampAdd('hours', 2, ts)", TS + 7_200_000), ("dateAdd('MONTH', 5, ts)", 1645682551123),
     ("timestampAdd('month', 1, 1612051200000)", 1614470400000), ("timestampAdd('year', -1, ts)", 1600927351123),
     ("timestampDiff('day', 0, ts)", 18894), ("dateDiff('month', 1630454400000, ts)", 0),
+    ("timestampAdd('month', 1, 253399536000000)", 253402128000000),  # into December 9999
+    ("timestampDiff('month', ts, 253402300799999)", 95739), ("dateDiff('year', 253402214400000, ts)", -7978),
     ("timestampDiff('year', ts, 0)", -51), ("timestampDiff('month', 1612051200000, 1614470400000)", 1),
     ("year(ts)", 2021), ("yearOfWeek(1609459200000)", 2020), ("yow(ts)", 2021), ("quarter(ts)", 3), ("month(ts)", 9),
     ("monthOfYear(ts)", 9), ("week(ts)", 38), ("weekOfYear(ts)", 38), ("dayOfYear(ts)", 267), ("doy(ts)", 267),

@@ -78,6 +78,9 @@ def test_a_whole_number_column_cuts_what_is_computed() -> None:
     assert row(decode(made, price=-1.0))["cents"] == -99
     assert "1.5 does not fit" in reason(decode(made, cents=1.5)), "what was sent is not cut"
     assert row(decode(spec(cents="price"), price=1.9))["cents"] == 1
+    exact = spec(cents="CAST(raw AS BIG_DECIMAL) * 100")
+    assert row(decode(exact, raw="1.005"))["cents"] == 100 and row(decode(exact, raw="-1.009"))["cents"] == -100
+    assert "does not fit" in reason(decode(exact, raw="99999999999999999"))
     assert "does not fit" in reason(decode(spec(cents="1 / 0"))), "an infinity is no INT"
     assert row(decode(spec(price="1 / 0")))["price"] == float("inf")
 

@@ -9,7 +9,10 @@ import pytest
 from hybrid.config.table_config import Half, Records, TableSpec
 from hybrid.lake.rejected import KIND, LOW, OTHERS_ARE_THERE, WHY, _as_batch, _rows
 from hybrid.records.decode import Decoder
+from hybrid.records.outcome import Rejected
 from hybrid.schema.ingestion import IngestionConfig
+from hybrid.schema.schema import Schema
+from hybrid.schema.types import DataType
 from tests.cases.tables import table_spec
 
 
@@ -78,6 +81,27 @@ def test_a_message_of_which_none_came_comes_as_a_whole_or_not_at_all() -> None:
         "Record 1 of 2: Column 'id': \"x\" do",
         "Record 2 of 2: Column 'id': \"y\" do",
     ]
+
+
+def test_records_that_the_filter_dropped_do_not_count() -> None:
+    then, now = spec(Records.LINES, where="key = 'test'"), spec(Records.LINES)
+    dropped, bad, worse = row(9, key="test"), row("x"), row("y")
+    reasons = [outcome.reason for outcome in Decoder(then).decode_all(lines(dropped, bad)) if type(outcome) is Rejected]
+    assert [reason[:12] for reason in reasons] == ["Column 'id':"]
+    lenient = replace(now, schema=text_ids(now))
+    assert [one[KIND] for one in what(lenient, lines(dropped, bad), *reasons)] == ["replayed", "brought", "brought"]
+    lenient = replace(then, schema=lenient.schema)
+    assert [one[KIND] for one in what(lenient, lines(dropped, bad), *reasons)] == ["replayed", "brought"]
+
+    found = what(then, lines(dropped, bad, worse), "Record 1 of 2: no", "Record 2 of 2: no")
+    assert [one["_hy_reason"][:27] for one in found] == ["Record 1 of 2: Column 'id':", "Record 2 of 2: Column 'id':"]
+    found = what(then, lines(dropped, bad), "Record 2 of 2: of an earlier build")
+    assert [(one["_hy_op"], one[WHY]) for one in found] == [("row", OTHERS_ARE_THERE)]
+
+
+def text_ids(made: TableSpec) -> Schema:
+    ids = replace(made.schema.fields[0], data_type=DataType.STRING)
+    return replace(made.schema, fields=(ids, *made.schema.fields[1:]))
 
 
 def test_a_message_that_was_one_record_and_now_is_several() -> None:

@@ -1,5 +1,7 @@
 """What of configs and specs is shown: public options by a list, everything else hidden."""
 
+import json
+
 import pytest
 
 from hybrid.config import connector_delta, connector_format, connector_kafka, job_reader, job_store, stream_json
@@ -84,6 +86,49 @@ def test_plans_of_generated_rows_are_shown() -> None:
     plan = {"config": {"plan": [{"limit": 3, "fields": {"amount": {"values": [1, 2]}}}]}}
     assert without_secrets(plan) == plan and hidden_place(plan) is None
     assert list(_difference("", plan, {"config": {"plan": [{"limit": 4}]}})) != []
+
+
+def test_custom_configs_are_shown_but_for_secrets() -> None:
+    free = {
+        "d2Name": "xlntBetaPinot", "owner": "data", "replicas": 3, "wiki": "https://wiki/orders",
+        "ssl.key.location": "/k",
+        "hybrid.expectations": json.dumps([{"name": "a", "condition": "secret = 'none' AND token IS NOT NULL"}]),
+        "hybrid.boundary": "exact", "stream.kafka.consumer.prop.client.id": "me",
+    }  # fmt: skip
+    document = {"metadata": {"customConfigs": free}}
+    assert without_secrets(document) == document and hidden_place(document) is None
+    assert list(_difference("", {"metadata": {"customConfigs": {**free, "owner": "ops"}}}, document)) == [
+        "/metadata/customConfigs/owner: ops -> data"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("db.password", SECRET), ("awsSecretKey", SECRET), ("sasl.jaas.config", SECRET), ("auth.token", SECRET),
+        ("stream.kafka.consumer.prop.made.up", SECRET), ("jdbc", f"jdbc:mysql://me:{SECRET}@host/db"),
+        ("options", f"user=me;password={SECRET}"), ("options", json.dumps({"clientSecret": SECRET})),
+        ("nested", {"deeper": {"dbPassword": SECRET}}), ("nested", [f"http://me:{SECRET}@host"]),
+    ],
+)  # fmt: skip
+def test_secrets_of_custom_configs_are_hidden(key: str, value: object) -> None:
+    document = {"metadata": {"customConfigs": {"owner": "data", key: value}}}
+    shown = without_secrets(document)
+    assert SECRET not in str(shown) and "data" in str(shown) and hidden_place(shown) is not None
+    other = json.loads(json.dumps(document).replace(SECRET, "OLDSECRET"))
+    found = list(_difference("", other, document))
+    assert len(found) == 1 and "SECRET" not in found[0] and found[0].endswith("changed")
+
+
+def test_names_of_columns_are_no_secrets() -> None:
+    document = {
+        "upsertConfig": {"partialUpsertStrategies": {"token": "OVERWRITE"}},
+        "task": {"RealtimeToOfflineSegmentsTask": {"token_count.aggregationType": "sum"}},
+        "segmentPartitionConfig": {"columnPartitionMap": {"secret_id": {"functionName": "Murmur"}}},
+        "complexTypeConfig": {"prefixesToRename": {"token.": ""}},
+        "config": {"plan": [{"fields": {"token": {"strategy": "uniform"}}}]},
+    }
+    assert without_secrets(document) == document and hidden_place(document) is None
 
 
 @pytest.mark.parametrize(

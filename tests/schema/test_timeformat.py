@@ -17,6 +17,18 @@ def form(text: str, data_type: str = "LONG") -> TimeFormat:
 
 
 @pytest.mark.parametrize(
+    ("pattern", "data_type", "text"),
+    [
+        ("ddMMyyyy", "INT", "02012001"), ("MMyyyy", "INT", "012001"), ("HH", "LONG", "03"),
+        ("ddMMyyyy", "STRING", None), ("yyyyMMdd", "INT", None), ("yyyyMMddHHmmss", "LONG", None),
+        ("yyyy", "INT", None),
+    ],
+)  # fmt: skip
+def test_patterns_of_which_a_number_loses_zeros(pattern: str, data_type: str, text: str | None) -> None:
+    assert form(f"SIMPLE_DATE_FORMAT|{pattern}", data_type).unreadable_text == text
+
+
+@pytest.mark.parametrize(
     ("text", "data_type", "stored"),
     [
         ("1:MILLISECONDS:EPOCH", "LONG", MS),

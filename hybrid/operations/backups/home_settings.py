@@ -8,15 +8,13 @@ from collections.abc import Iterator, Set
 from typing import Any
 
 from hybrid.config.setting_keys import STORE_FILES
-from hybrid.schema.secrets import hides
+from hybrid.schema.secrets import hides, names_secret
 
 _KEY = re.compile(r"""\s*["']?([A-Za-z0-9_.\-]+)["']?\s*=""")
 _SECTION = re.compile(r"\s*\[")
 _OTHERS = frozenset({"server", "token", "catalog", "warehouse"})
 # A comment, or before it a string, in which a number sign begins none. Strings over several lines come first.
 _TOKEN = re.compile(r'"""(?:\\.|[^\\])*?"""|\'\'\'.*?\'\'\'|"(?:\\.|[^"\\\n])*"|\'[^\'\n]*\'|[ \t]*#[^\n]*', re.DOTALL)
-# `name=` or `name:` inside of a value, as in `-Dstore.password=x`, and the login of a URL.
-_NAMED_VALUE = re.compile(r"([A-Za-z0-9_.\-]+)[\"']?\s*[=:]")
 _LOGIN = re.compile(r"://[^/@\s]*:[^/@\s]*@")
 _HEADER = re.compile(r"""\s*\[\[?([A-Za-z0-9_.\-"' ]+)\]\]?\s*""")
 _PINNING, _MASTER, _WORKER_FILES = "pinning", "spark.master", "spark.worker_files"
@@ -112,7 +110,7 @@ def _is_toml(text: str) -> bool:
 
 def _names_secret(value: str) -> bool:
     """Whether a value names a secret in itself: `sasl.jaas.config=...`, `-Dstore.password=...`, a URL with a login."""
-    return _LOGIN.search(value) is not None or any(hides(match[1]) for match in _NAMED_VALUE.finditer(value))
+    return _LOGIN.search(value) is not None or names_secret(value)
 
 
 def _has_secret(document: object) -> bool:

@@ -26,7 +26,7 @@ from hybrid.operations.tables.create import check_stream, create_halves, settle_
 from hybrid.operations.tables.creation import Creation
 from hybrid.operations.tables.creation_lock import creation_lock
 from hybrid.operations.tables.retention_preview import retention_words
-from hybrid.schema.secrets import hides, opens_options, value_without_secrets
+from hybrid.schema.secrets import Keys, hides_among, keys_below, value_without_secrets
 from hybrid.table.rollup_rules import refuse_rolled_otherwise
 
 if TYPE_CHECKING:
@@ -183,47 +183,51 @@ def _check_boundary_mode(home: Home, before: TableSpec, after: TableSpec) -> Non
         )
 
 
-def _difference(path: str, before: Any, after: Any, in_options: bool = False) -> Iterator[str]:
-    """`path: before -> after` for every leaf that differs. Lists of named objects are compared by name.
-
-    `in_options`: the keys here are options of a client, of which only the public ones are shown.
-    """
+def _difference(path: str, before: Any, after: Any, keys: Keys = Keys.NAMED) -> Iterator[str]:
+    """`path: before -> after` for every leaf that differs. Lists of named objects are compared by name."""
     if _is_named(before) and _is_named(after):
         before, after = ({entry["name"]: entry for entry in entries} for entries in (before, after))
     if isinstance(before, dict) and isinstance(after, dict):
         for key in sorted({*before, *after}):
-            yield from _difference_at(f"{path}/{key}", key, before.get(key), after.get(key), in_options)
-    elif isinstance(before, list) and isinstance(after, list) and in_options and len(before) == len(after):
+            yield from _difference_at(f"{path}/{key}", key, before.get(key), after.get(key), keys)
+    elif isinstance(before, list) and isinstance(after, list) and keys is Keys.OPTIONS and len(before) == len(after):
         for position, (old, new) in enumerate(zip(before, after, strict=True)):
             if old != new:
-                yield from _difference(f"{path}[{position}]", old, new, in_options)
+                yield from _difference(f"{path}[{position}]", old, new, keys)
     elif before != after:
         key = path.rpartition("/")[2]
-        yield f"{path}: {_shown(key, before, in_options)} -> {_shown(key, after, in_options)}"
+        yield _line(path, key, before, after, keys)
 
 
-def _difference_at(path: str, key: str, before: Any, after: Any, in_options: bool) -> Iterator[str]:
+def _difference_at(path: str, key: str, before: Any, after: Any, keys: Keys) -> Iterator[str]:
     """The differences of the values of one key."""
     if before == after or (key == "tableName" and raw_table_name(str(before)) == raw_table_name(str(after))):
         return
     nested = isinstance(before, (dict, list)) and isinstance(after, (dict, list))
-    if hides(key, in_options=in_options) and not opens_options(key) and (in_options or not nested):
+    below = keys_below(key)
+    if hides_among(key, keys) and below is Keys.NAMED and (keys is not Keys.NAMED or not nested):
         yield f"{path}: changed"
     elif nested:  # the keys below a public option are not options themselves
-        yield from _difference(path, before, after, opens_options(key))
+        yield from _difference(path, before, after, keys if keys is Keys.FREE and below is Keys.NAMED else below)
     else:
-        yield f"{path}: {_shown(key, before, in_options)} -> {_shown(key, after, in_options)}"
+        yield _line(path, key, before, after, keys)
+
+
+def _line(path: str, key: str, before: Any, after: Any, keys: Keys) -> str:
+    """The line of a leaf; without values that differ in what is hidden of them only."""
+    shown_before, shown_after = (_shown(key, value, keys) for value in (before, after))
+    return f"{path}: {shown_before} -> {shown_after}" if shown_before != shown_after else f"{path}: changed"
 
 
 def _is_named(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(entry, dict) and "name" in entry for entry in value)
 
 
-def _shown(key: object, value: Any, in_options: bool) -> str:
+def _shown(key: object, value: Any, keys: Keys) -> str:
     """A value as a difference shows it, whole: a plain text as it is, all else as JSON."""
     if value is None:
         return "(none)"
-    public = value_without_secrets(key, value, in_options=in_options)
+    public = value_without_secrets(key, value, keys)
     return public if isinstance(public, str) and _is_plain(public) else json.dumps(public, ensure_ascii=False)
 
 
