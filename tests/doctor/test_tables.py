@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from errno import EACCES
 from typing import Any
 
 import pytest
@@ -82,6 +83,20 @@ def test_a_definition_whose_documents_make_no_sense(orders: Patient) -> None:
 
 
 @pytest.mark.slow
+def test_a_definition_that_this_user_may_not_read(orders: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is whole, and what `table apply` changed would be undone."""
+    before = orders.definition.read_text()
+
+    def refused(*_: object) -> None:
+        raise PermissionError(EACCES, "Permission denied", str(orders.definition))
+
+    monkeypatch.setattr("hybrid.catalog.definitions.Definitions.find", refused)
+    found = orders.only(repair=True)
+    assert error(found, "definition").endswith("definition.json: Permission denied.")
+    assert f"ls -l {orders.definition}" in str(found.hint)
+    assert orders.definition.read_text() == before and not list(orders.layout.root.glob("*.damaged-*"))
+
+
 def test_the_newest_documents_are_taken(patient: Patient) -> None:
     """`table apply` added the OFFLINE half: the older act 0 knows nothing of it."""
     patient.create("orders_table.json")
