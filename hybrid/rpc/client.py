@@ -36,6 +36,7 @@ STATEMENT_VERBS = frozenset({"query", "explain", "table_view", "rejected"})
 _CANCEL_S = 2.0
 _CONNECT_S = 30.0  # a server that restarts its query process accepts at once and answers some seconds later
 _POLL_S = (0.05, 0.5)
+_LOST_S = 20.0  # for which a run is asked for again while the server does not answer: it may be starting again
 _STEP = re.compile(r"(.{1,200}): ([0-9]{1,18}) of ([0-9]{1,18})")  # as the server's queue records it
 
 
@@ -162,7 +163,7 @@ class Client:
     def _follow(self, run_id: str) -> Any:
         last_progress, backoff = None, Backoff(*_POLL_S)
         while True:
-            _, run = self._request("GET", f"/runs/{run_id}")
+            run = self._poll(run_id)
             if run["progress"] and run["progress"] != last_progress and run["state"] in {"QUEUED", "RUNNING"}:
                 last_progress = run["progress"]
                 _report(self._progress, last_progress)
@@ -170,6 +171,20 @@ class Client:
                 if run["error"]:
                     raise error_of(run["error"])
                 return run["report"]
+            time.sleep(backoff.next_s())
+
+    def _poll(self, run_id: str) -> dict[str, Any]:
+        """A queued run. MachineError, which names it, when the server has not answered for some seconds."""
+        until, backoff = time.monotonic() + _LOST_S, Backoff(*_POLL_S)
+        while True:
+            try:
+                return self.run(run_id)
+            except MachineError as error:
+                if time.monotonic() > until:
+                    raise MachineError(
+                        f"{error} It may continue run {run_id} and commit it.",
+                        hint=f"hybrid task show {run_id} says how it ended, when the server answers again.",
+                    ) from error
             time.sleep(backoff.next_s())
 
     @contextmanager
