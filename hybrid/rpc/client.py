@@ -96,8 +96,8 @@ class ServerAddress:
         except ValueError:  # a port that is no number, a bracket that is not closed
             is_address = False
         if not is_address:
-            shown = without_login(url) if "://" in url else url.rpartition("@")[2]
-            raise UsageError(f"'{shown}' is not a server's address.", hint="Write it like http://127.0.0.1:9000")
+            url = without_login(url) if "://" in url else url.rpartition("@")[2]
+            raise UsageError(f"'{url}' is not a server's address.", hint="Write it like http://127.0.0.1:9000")
         pair = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}"
         plain = url.replace(parts.netloc, parts.netloc.rpartition("@")[2], 1)
         return cls(parts, plain, pair if pair != ":" else None)
