@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from importlib.metadata import version
 from pathlib import Path
@@ -15,8 +16,10 @@ from hybrid.operations.connectors.run import TableConnectors
 from hybrid.operations.erasures import Erasures
 from hybrid.operations.maintenance import Upkeep
 from hybrid.operations.segment_replacement import Replacing
+from hybrid.progress import Silent
 from hybrid.rpc.local_only import LocalOnly
 from hybrid.rpc.remote_hybrid import RemoteHybrid
+from hybrid.rpc.remote_operations import RemoteConnectors, RemoteReplacing, RemoteUpkeep
 from hybrid.rpc.remote_table import RemoteTable
 from tests.docs import pages
 
@@ -66,3 +69,36 @@ def test_what_needs_a_home_of_this_machine_is_listed(tmp_path: Path) -> None:
     for name, local, remote in (("hy", here, RemoteHybrid), ("table", Table.__new__(Table), RemoteTable)):
         refused = {method for method in dir(local) if isinstance(vars(remote).get(method), LocalOnly)}
         assert set(re.findall(rf"`{name}\.(\w+)`", text)) == refused
+
+    remote: Any = RemoteHybrid("http://127.0.0.1:1", None, Silent())
+    parts = {
+        "hy.backfills": (Backfills, type(remote.backfills)),
+        "hy.backups": (Backups, type(remote.backups)),
+        "table.upkeep": (Upkeep, RemoteUpkeep),
+        "table.connectors": (TableConnectors, RemoteConnectors),
+        "table.replacing": (Replacing, RemoteReplacing),
+    }
+    for name, (local, far) in parts.items():
+        missing = {method for method in vars(local) if not method.startswith("_")} - INTERNAL - vars(far).keys()
+        assert not missing, name
+        refused = {method for method, value in vars(far).items() if isinstance(value, LocalOnly)}
+        assert set(re.findall(rf"`{name}\.(\w+)`", text)) == refused, name
+
+
+def test_the_page_names_parameters_as_they_are(tmp_path: Path) -> None:
+    """A parameter that is shown with its default may be written so in a call."""
+    kinds: dict[str, Any] = {"hy": type(hybrid.connect(tmp_path)), "table": Table, **PARTS}
+    checked = set()
+    for name, kind in kinds.items():
+        rows = [row for row in pages.table(PYTHON, "Calls").rows if row[0].startswith(f"`{name}")]
+        for span in (span for row in rows for span in pages.spans(" ".join(row))):
+            call = re.fullmatch(r"[\w.]*(?:\(new_home\)\.backups)?\.(\w+)\(([^()]*)\)", span)
+            method = getattr(kind, call[1], None) if call else None
+            if call is not None and callable(method) and "options" not in (there := parameters_of(method)):
+                assert set(re.findall(r"(\w+)=", call[2])) <= there, span
+                checked.add(span)
+    assert len(checked) > 30
+
+
+def parameters_of(method: Any) -> set[str]:
+    return set(inspect.signature(method).parameters)

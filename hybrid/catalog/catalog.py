@@ -22,7 +22,7 @@ from hybrid.catalog.database import DatabaseLimits, database_engine, database_ur
 from hybrid.catalog.ownership import Owner, claim_database, require_owner
 from hybrid.catalog.runs import Runs
 from hybrid.catalog.serving import Serving
-from hybrid.catalog.sqlite_file import FILE, sqlite_engine, write_copy
+from hybrid.catalog.sqlite_file import FILE, sqlite_engine, take_in_states, write_copy
 from hybrid.catalog.write_watch import WriteWatch
 from hybrid.errors import MachineError
 from hybrid.runtime import durable
@@ -110,6 +110,10 @@ class Catalog:
         with self._engine.connect() as connection:
             busy = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").scalar()
         return not busy
+
+    def take_in_states(self, damaged: Path) -> bool:
+        """Copy the pauses and states of connectors of a damaged catalog. Returns whether all could be read."""
+        return take_in_states(damaged, self._engine)
 
     def write_copy(self, copy: sqlite3.Connection) -> None:
         """Write a catalog that is in a database, as it is at one moment, to an empty SQLite database."""

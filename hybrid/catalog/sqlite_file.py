@@ -13,7 +13,7 @@ from urllib.parse import quote
 import sqlalchemy as sa
 
 from hybrid.catalog import schema
-from hybrid.catalog.schema import INGESTION, ORIGIN, ROLES
+from hybrid.catalog.schema import CLOCK, CONNECTORS, INGESTION, ORIGIN, PAUSES, ROLES
 from hybrid.runtime import durable
 from hybrid.runtime.disk import sqlite_error
 
@@ -21,6 +21,8 @@ FILE = "catalog.db"  # a home's catalog in SQLite
 # What is valid in one place only: the processes, and the place.
 _OF_PLACE = (ORIGIN, ROLES, INGESTION)
 _ROWS = 100  # per insertion: a row may have megabytes
+# What people have set, and what the clock is compared with: no repeated work brings it back.
+_STATES = (PAUSES, CONNECTORS, CLOCK)
 
 
 @contextmanager
@@ -74,6 +76,35 @@ def take_in(home: Path, target: sa.Connection, owner_id: str) -> None:
                 _copy_rows(connection, target)
         finally:
             engine.dispose()
+
+
+def take_in_states(damaged: Path, target: sa.Engine) -> bool:
+    """Copy pauses, states of connectors and the clock from a damaged file, as far as they can be read.
+
+    Returns whether all pauses and connectors could be.
+    """
+    is_complete = True
+    for table in _STATES:
+        rows = list[dict[str, Any]]()
+        try:
+            with closing(sqlite3.connect(f"file:{quote(str(damaged))}?{_reading(damaged)}", uri=True)) as connection:
+                connection.row_factory = sqlite3.Row
+                for row in connection.execute(f'SELECT * FROM "{table.name}"'):
+                    rows.append({name: row[name] for name in row.keys() if name in table.c})  # noqa: SIM118
+        except sqlite3.Error:
+            is_complete = is_complete and table is CLOCK
+        for values in rows:
+            try:
+                with target.begin() as written:
+                    written.execute(table.insert().values(values))
+            except (sa.exc.SQLAlchemyError, TypeError, ValueError):  # a value that no catalog has
+                is_complete = is_complete and table is CLOCK
+    return is_complete
+
+
+def _reading(path: Path) -> str:
+    """How a file is opened that must not change; its journal, where it has one, is read, too."""
+    return "mode=ro" if path.with_name(f"{path.name}-wal").exists() else "mode=ro&immutable=1"
 
 
 def remove_taken_in(home: Path, owner_id: str) -> None:

@@ -44,4 +44,8 @@ def show(cli: Cli) -> None:
 def _shown(setting: Setting) -> Value:
     if setting.name in _SECRET and setting.value is not None:
         return "(hidden)"
-    return without_login(setting.value) if isinstance(setting.value, str) else setting.value
+    if not isinstance(setting.value, str):
+        return setting.value
+    if setting.name == "server" and "://" not in setting.value:  # as it is taken, http is meant
+        return without_login(f"http://{setting.value}").removeprefix("http://")
+    return without_login(setting.value)

@@ -83,6 +83,13 @@ def client_of(cli: Cli) -> Client | None:
     return None if url is None else Client(url, cli.progress, _secret_for(cli, url))
 
 
+def shown_server(url: str) -> str:
+    """The address of a server in a message: without a login."""
+    from hybrid.rpc.client import ServerAddress
+
+    return ServerAddress.parse(url).url
+
+
 def server_url(cli: Cli) -> str | None:
     """URL of the named server, else of the server that runs on this home, else None."""
     from hybrid.rpc.client import server_of
@@ -105,8 +112,9 @@ def refuse_server(cli: Cli, command: str, instead: str, *, flag_only: bool = Fal
     """
     server = cli.given.get("server") if flag_only else cli.settings.server
     if server:
+        where = shown_server(server)
         raise UsageError(
-            f"`{command}` works on a home of this machine and cannot ask the server at {server}.", hint=instead
+            f"`{command}` works on a home of this machine and cannot ask the server at {where}.", hint=instead
         )
 
 
@@ -120,9 +128,16 @@ def require_home(cli: Cli) -> None:
 
 
 def _secret_for(cli: Cli, url: str) -> str | None:
-    """The credential for the server at `url`: the token, else the secret of the home, which no other server gets."""
-    from hybrid.rpc.client import secret_of
+    """The credential for the server at `url`: the token, else the secret of the home, which no other server gets.
 
+    None when the address has a login, which wins over environment and file; UsageError when `--token` is given, too.
+    """
+    from hybrid.rpc.client import ServerAddress, secret_of
+
+    if ServerAddress.parse(url).login is not None:
+        if cli.given.get("token"):
+            raise UsageError("The server's address has a login, and --token is another.", hint="Leave out one of them.")
+        return None
     return cli.settings.token or secret_of(cli.home, url)
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import re
 import sys
 import traceback
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import click
@@ -16,9 +18,11 @@ from hybrid.cli.output import emit
 from hybrid.errors import ERRORS_MAX, HybridError
 from hybrid.jvm.spark_errors import is_spark_error, unexpected_words
 from hybrid.logs import written_log
+from hybrid.schema.secret_texts import holds_secret
 
 INTERRUPTED = 130
-_MASKED = frozenset({"--token", "--where", "--param", "--param-json"})
+_MASKED = frozenset({"--token", "-password", "-authToken", "--where", "--sql", "--param", "--param-json"})
+_NAME = re.compile(r"[\w./~-]+")
 _JSON = ("json", "jsonl")
 _ENGINE_INTERRUPTED = "Query interrupted"  # DuckDB sometimes raises this RuntimeError for Ctrl-C
 
@@ -92,11 +96,23 @@ def _complain(
         cli.say(f"There may be more: {ERRORS_MAX} errors are shown at once.")
     for text in hints:
         cli.say(f"hint: {text}")
-    if cli.format in _JSON or "--json" in args:  # --json is unparsed when an argument before it was invalid
+    form = _json_format(cli, args)
+    if form is not None:
         every_hint = (hint, *(other.hint for other in others))
         listed = [{"message": text, "hint": own} for text, own in zip(messages, every_hint, strict=True)]
         document = {"code": code, **listed[0], **({"errors": listed} if others else {})}
-        emit(document, fmt=cli.format if cli.format in _JSON else "json")
+        emit(document, fmt=form)
+
+
+def _json_format(cli: Cli, args: Sequence[str]) -> str | None:
+    """The JSON format of the command line, if any. It is unparsed when an argument before it was invalid."""
+    if cli.format in _JSON:
+        return cli.format
+    if "--json" in args:
+        return "json"
+    named = [*(arg.removeprefix("--format=") for arg in args if arg.startswith("--format="))]
+    named += [after for before, after in pairwise(args) if before == "--format"]
+    return next((form for form in named if form in _JSON), None)
 
 
 def _log_traceback(cli: Cli, error: BaseException) -> Path | str:
@@ -112,6 +128,19 @@ def _log_traceback(cli: Cli, error: BaseException) -> Path | str:
 
 
 def without_secret(args: Sequence[str]) -> list[str]:
-    """The arguments of a command line for a log: the token and conditions, which may name a person, are masked."""
-    shown = [f"{name}=..." if (name := arg.partition("=")[0]) in _MASKED and "=" in arg else arg for arg in args]
-    return ["..." if before in _MASKED else arg for before, arg in zip(["", *shown], shown, strict=False)]
+    """The arguments of a command line for a log: secrets and conditions, which may name a person, are masked."""
+    return [_without_secret(before, arg) for before, arg in zip(["", *args], args, strict=False)]
+
+
+def _without_secret(option: str, text: str) -> str:
+    """What a log shows of a word of the command line behind the word `option`."""
+    if option in _MASKED:
+        return "..."
+    if option == "--server":
+        return text.rpartition("@")[2]
+    name, equals, value = text.partition("=")
+    if equals and (name in _MASKED or name == "--server"):
+        return f"{name}={_without_secret(name, value)}"
+    if not holds_secret(text):
+        return text
+    return f"{name}=..." if equals and _NAME.fullmatch(name) else "..."

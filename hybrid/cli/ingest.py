@@ -9,7 +9,7 @@ from collections.abc import Callable
 import click
 
 from hybrid.cli.command import Cli, HybridCommand, pass_cli
-from hybrid.cli.dispatch import ask, dispatcher, require_right, server_url, tell
+from hybrid.cli.dispatch import ask, dispatcher, require_right, server_url, shown_server, tell
 from hybrid.errors import UsageError
 from hybrid.runtime.signals import act_on_signals
 
@@ -26,7 +26,8 @@ def ingest(cli: Cli, name: str, until_caught_up: bool) -> None:
     url = server_url(cli)
     if url is not None:
         raise UsageError(
-            f"The server at {url} ingests '{name}' all the time.", hint=f"hybrid ingest {name} --until-caught-up"
+            f"The server at {shown_server(url)} ingests '{name}' all the time.",
+            hint=f"hybrid ingest {name} --until-caught-up",
         )
     require_right(cli, "operate", "'ingest'")
     with dispatcher(cli) as home:

@@ -9,7 +9,7 @@ import click
 
 from hybrid.cli.cells import View
 from hybrid.cli.command import FINDINGS, Cli, HybridCommand, pass_cli
-from hybrid.cli.dispatch import ask, server_url
+from hybrid.cli.dispatch import ask, server_url, shown_server
 from hybrid.errors import UsageError
 
 _SHOWN = View(
@@ -96,4 +96,4 @@ def _server_words(cli: Cli) -> str | None:
     url, record = server_url(cli), server_record(cli.home)
     if record is not None and url is not None and plain_address(url) == plain_address(record.url):
         return f"{url} (process {record.process.pid})"
-    return url
+    return None if url is None else shown_server(url)

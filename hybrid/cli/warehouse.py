@@ -6,11 +6,10 @@ import click
 
 from hybrid.cli.cells import View
 from hybrid.cli.command import Cli, HybridGroup, pass_cli
-from hybrid.cli.dispatch import confirm, dispatcher, refuse_server, tell
+from hybrid.cli.dispatch import confirm, dispatcher, refuse_server, require_right, tell
 
 _HALVES = View(("table", "half", "state", "version", "store_version", "url"))
 _PINNED = View(("table", "is_here", "servers"))
-_WHERE = "Run it on the machine of the home."
 
 
 @click.group(cls=HybridGroup)
@@ -24,7 +23,7 @@ def show(cli: Cli) -> None:
     """Show who writes the warehouse, and its halves here and on the store."""
     from hybrid.operations.warehouse.sync import warehouse_status
 
-    refuse_server(cli, "hybrid warehouse show", _WHERE, flag_only=True)
+    _check(cli, "show", "read")
     with dispatcher(cli, may_create=True) as home:
         status = warehouse_status(home.context)
     if cli.is_machine_read:
@@ -43,7 +42,7 @@ def push(cli: Cli) -> None:
     """Copy the home's tables to the store of the setting 'warehouse'."""
     from hybrid.operations.warehouse.push import push_warehouse
 
-    refuse_server(cli, "hybrid warehouse push", _WHERE, flag_only=True)
+    _check(cli, "push", "admin")
     with dispatcher(cli) as home:
         tell(cli, push_warehouse(home.context).to_json())
 
@@ -56,7 +55,7 @@ def pull(cli: Cli, take_over: bool, yes: bool) -> None:
     """Bring the tables of the store into the home."""
     from hybrid.operations.warehouse.pull import pull_warehouse
 
-    refuse_server(cli, "hybrid warehouse pull", _WHERE, flag_only=True)
+    _check(cli, "pull", "admin")
     if take_over:
         confirm("Write the warehouse from this home? The home that writes it now will be refused.", yes)
     with dispatcher(cli, may_create=True) as home:
@@ -69,6 +68,11 @@ def sync(cli: Cli) -> None:
     """Bring mirror and store together after a crash."""
     from hybrid.operations.warehouse.sync import sync_warehouse
 
-    refuse_server(cli, "hybrid warehouse sync", _WHERE, flag_only=True)
+    _check(cli, "sync", "admin")
     with dispatcher(cli) as home:
         tell(cli, sync_warehouse(home.context).to_json())
+
+
+def _check(cli: Cli, verb: str, right: str) -> None:
+    refuse_server(cli, f"hybrid warehouse {verb}", "Run it on the machine of the home.", flag_only=True)
+    require_right(cli, right, f"'warehouse {verb}'")

@@ -37,6 +37,7 @@ def read_settings_file(path: Path) -> SettingsFile:
     except OSError as error:
         raise SpecError(f"{path} cannot be read: {error.strerror}. Is {path.parent} a folder?") from error
     spark, pinning = _table(path, parsed, _SPARK), _table(path, parsed, _PINNING)
+    _refuse_misplaced(path, {_SPARK: spark, _PINNING: pinning})
     own = {f"{_SPARK}.{name}": value for name, value in spark.items() if f"{_SPARK}.{name}" in BY_NAME}
     passed = _flat({name: value for name, value in spark.items() if f"{_SPARK}.{name}" not in BY_NAME})
     pinned = {f"{_PINNING}.{name}": value for name, value in pinning.items()}
@@ -55,6 +56,22 @@ def _table(path: Path, parsed: dict[str, Any], name: str) -> dict[str, Any]:
     if not isinstance(table, dict):
         raise SpecError.at(str(path), name, f"must be a table: [{name}]")
     return table
+
+
+def _refuse_misplaced(path: Path, tables: Mapping[str, Mapping[str, object]]) -> None:
+    """SpecError for a top-level setting below `[spark]` or `[pinning]`, where it would silently be something else.
+
+    A table is no setting: `kafka.consumer.cache.capacity` is Spark's own.
+    """
+    for table, values in tables.items():
+        for name, value in values.items():
+            if name in BY_NAME and f"{table}.{name}" not in BY_NAME and not isinstance(value, dict):
+                raise SpecError.at(
+                    str(path),
+                    f"[{table}] {name}",
+                    f"is a setting of the top level, and does not count below [{table}].",
+                    hint=f"Move the line with {name} above the first [...] of the file.",
+                )
 
 
 def _joined(path: Path, name: str, value: object) -> Value:

@@ -16,6 +16,7 @@ from hybrid.lake.log import open_half
 from hybrid.lake.log_entries import own_states, state_at
 from hybrid.operations.tables.creation_lock import creation_lock
 from hybrid.progress import Silent
+from hybrid.store.mirror import DEFINITION_FILE
 from hybrid.table.state import Act
 
 if TYPE_CHECKING:
@@ -29,6 +30,9 @@ def check_definition(checkup: Checkup, name: str) -> TableSpec | None:
         return home.spec(name)
     except NotFoundError:
         damage = None
+    except OSError as error:  # it may be whole, so nothing is put in its place
+        _found_unreadable(checkup, name, error)
+        return None
     except Exception as error:  # damaged documents may make their readers raise anything
         damage = str(error) if isinstance(error, HybridError) else repr(error)
     if damage is None and not _is_lost(checkup, name):
@@ -40,13 +44,20 @@ def check_definition(checkup: Checkup, name: str) -> TableSpec | None:
     )
     act = _newest_creation(layout)
     if act is None:
-        hint = f"Restore {layout.root / 'definition.json'} from a backup."
+        hint = f"Restore {layout.root / DEFINITION_FILE} from a backup."
         checkup.found(Severity.ERROR, "definition", message, table=name, hint=hint)
         return None
     repaired = checkup.found(
         Severity.ERROR, "definition", message, table=name, mend=lambda: _write_anew(home, name, act)
     )
     return home.spec(name) if repaired else None
+
+
+def _found_unreadable(checkup: Checkup, name: str, error: OSError) -> None:
+    path = checkup.home.context.layout(name).root / DEFINITION_FILE
+    message = f"The definition of table '{name}' cannot be read now: {path}: {error.strerror or error}."
+    hint = f"Look at owner and mode: ls -l {path}. Run hybrid as the user whose home it is."
+    checkup.found(Severity.ERROR, "definition", message, table=name, hint=hint)
 
 
 def _is_lost(checkup: Checkup, name: str) -> bool:

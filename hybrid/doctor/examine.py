@@ -31,7 +31,8 @@ def examine(home: Hybrid, table: str | None = None, *, repair: bool = False) -> 
     """
     names = _folders(home)
     if table is not None and table not in names:
-        raise NotFoundError.named("Table", table, names)
+        is_remote = table in _remote_names(home)
+        raise home.context.unknown_table(table) if is_remote else NotFoundError.named("Table", table, names)
     checkup = Checkup(home, repair=repair)
     if table is None:
         home.context.progress.say("Checking the machine and the catalog.")
@@ -73,4 +74,10 @@ def _folders(home: Hybrid) -> list[str]:
     warehouse = home.settings.warehouse
     if not warehouse.is_dir():
         return []
-    return sorted(path.name for path in warehouse.iterdir() if path.is_dir() and not path.name.startswith("."))
+    folders = [path.name for path in warehouse.iterdir() if path.is_dir() and not path.name.startswith(".")]
+    return sorted(set(folders) - _remote_names(home))
+
+
+def _remote_names(home: Hybrid) -> frozenset[str]:
+    """Tables that other query servers have: what they left here goes by itself, or they are being brought."""
+    return home.context.remote.names() - set(home.context.definitions.names())

@@ -1,4 +1,4 @@
-"""Checks of the catalog, the record of runs. No data depends on it: an empty one can replace a damaged one."""
+"""Checks of the catalog, the record of runs. No data depends on it: a new one can replace a damaged one."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from hybrid.runtime import durable
 
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 _RUNS_MAX = 1000
+_PAUSE_AGAIN = "Tables and connectors that were paused are read again: hybrid connector pause TABLE [NAME]"
 
 
 def check_catalog(checkup: Checkup) -> None:
@@ -76,7 +77,9 @@ def _damage(path: Path) -> str | None:
 
 def _told_damage(checkup: Checkup, path: Path, damage: str) -> bool:
     home = checkup.home.home
-    message = f"The catalog {path} is damaged ({damage}). No data depends on it; which tasks ran is lost."
+    message = (
+        f"The catalog {path} is damaged ({damage}). No data depends on it; which tasks ran, and queued work, are lost."
+    )
     url = server_of(home)
     if url is not None:
         hint = f"Stop the server at {url}, then: hybrid doctor --repair"
@@ -92,9 +95,17 @@ def _begin_anew(home: Path, path: Path, is_in_file: bool) -> str:
         if beside.exists():
             durable.rename(beside, aside.with_name(aside.name + ending))
     if not is_in_file:
-        return f"The damaged catalog is kept as {aside.name}; the one in the database goes on without it."
-    Catalog.of_home(home).close()
-    return f"Began a new catalog; the damaged one is kept as {aside.name}."
+        lost = f"What it had not moved there is lost, with any pauses and queued work. {_PAUSE_AGAIN}"
+        return f"The damaged catalog is kept as {aside.name}; the one in the database goes on without it. {lost}"
+    with closing(Catalog.of_home(home)) as catalog:
+        is_complete = catalog.take_in_states(aside)
+    if is_complete:
+        return (
+            f"Began a new catalog with the pauses and the states of connectors of the damaged one, which is kept as "
+            f"{aside.name}. Queued work is lost: ask for it again."
+        )
+    lost = f"Pauses may be lost, and queued work is: ask for it again. {_PAUSE_AGAIN}"
+    return f"Began a new catalog with what could be read of the damaged one, which is kept as {aside.name}. {lost}"
 
 
 def _check_runs(checkup: Checkup) -> None:

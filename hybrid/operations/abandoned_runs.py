@@ -26,7 +26,7 @@ def take_back_abandoned(home: Home) -> list[str]:
             for pending in replacing.in_progress():
                 if home.now_ms() - epoch_ms(pending.entry.created_at) > days * _DAY_MS:
                     sentences.append(replacing.throw_away(pending.entry.id).sentence)
-        except HybridError as error:  # one table's error must not keep the others from their check
+        except (HybridError, OSError) as error:  # one table's error must not keep the others from their check
             _LOG.warning("Replacements of '%s' cannot be taken back: %s", name, error)
     for sentence in sentences:
         _LOG.warning("%s It was older than %d days.", sentence, days)

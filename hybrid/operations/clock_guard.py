@@ -81,7 +81,7 @@ def _newest_message_ms(home: Home) -> int | None:
     for name in home.definitions.names():
         try:
             newest = open_half(home.layout(name).half(Half.REALTIME)).realtime.timestamp_max
-        except HybridError:  # missing or unreadable: the other tables are evidence enough
+        except (HybridError, OSError):  # missing or unreadable: the other tables are evidence enough
             continue
         if newest is not None and newest <= now_ms:
             timestamps.append(newest)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hybrid.config.table_config import Half
-from hybrid.errors import TIMEOUT, QueryError
+from hybrid.errors import TIMEOUT, QueryError, UsageError
 from hybrid.home.table_ref import TableRef
 from hybrid.records.messages import unpack
 from hybrid.runtime.sentence_repr import shown_as
@@ -137,10 +137,18 @@ def _text(raw: bytes | None) -> str | None:
         return "hex:" + raw.hex()
 
 
+def check_page(limit: int, offset: int) -> None:
+    """UsageError for a page that there cannot be."""
+    for name, number in (("limit", limit), ("offset", offset)):
+        if number < 0:
+            raise UsageError(f"{name}: {number} is not 0 or more.", hint="Rejected rows are counted from 0.")
+
+
 def rejected_page(
     table: TableRef, limit: int, offset: int = 0, *, everything: bool = False, bounds: Bounds | None = None
 ) -> RejectedPage:
     """Rejected rows sorted by offset, and their total number, of one version of the table."""
+    check_page(limit, offset)
     snapshot = table.half(Half.REALTIME)
     files = [file for file in snapshot.files if file.segment == columns.rejected_segment(table.name)]
     rows = read_rejected([file.path for file in files], limit, offset, everything=everything, bounds=bounds)

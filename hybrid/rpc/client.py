@@ -17,12 +17,13 @@ from functools import partial
 from pathlib import Path
 from socket import SHUT_RDWR, socket
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 from hybrid.errors import HybridError, MachineError, QueryError, UsageError, known_kinds, with_others
 from hybrid.jvm.process import Process, read_record
 from hybrid.progress import Progress
 from hybrid.runtime.backoff import Backoff
+from hybrid.schema.secrets import without_login
 
 if TYPE_CHECKING:
     from http.client import HTTPResponse
@@ -35,6 +36,7 @@ STATEMENT_VERBS = frozenset({"query", "explain", "table_view", "rejected"})
 _CANCEL_S = 2.0
 _CONNECT_S = 30.0  # a server that restarts its query process accepts at once and answers some seconds later
 _POLL_S = (0.05, 0.5)
+_LOST_S = 20.0  # for which a run is asked for again while the server does not answer: it may be starting again
 _STEP = re.compile(r"(.{1,200}): ([0-9]{1,18}) of ([0-9]{1,18})")  # as the server's queue records it
 
 
@@ -77,22 +79,42 @@ def plain_address(url: str) -> str:
     return url.removeprefix("http://").rstrip("/").replace("localhost:", "127.0.0.1:")
 
 
+@dataclass(frozen=True)
+class ServerAddress:
+    """A server's address: its parts, its text without a login, and the login `user:password`; None without one."""
+
+    parts: SplitResult
+    url: str
+    login: str | None
+
+    @classmethod
+    def parse(cls, url: str) -> ServerAddress:
+        """The address in a text; UsageError, without the login, when it is none."""
+        try:
+            parts = urlsplit(url if "://" in url else f"http://{url}")
+            is_address = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+        except ValueError:  # a port that is no number, a bracket that is not closed
+            is_address = False
+        if not is_address:
+            url = without_login(url) if "://" in url else url.rpartition("@")[2]
+            raise UsageError(f"'{url}' is not a server's address.", hint="Write it like http://127.0.0.1:9000")
+        pair = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}"
+        plain = url.replace(parts.netloc, parts.netloc.rpartition("@")[2], 1)
+        return cls(parts, plain, pair if pair != ":" else None)
+
+
 class Client:
     """The client of the server at `url`. It raises the verb's error; MachineError when the server does not answer.
 
-    `secret` is an account's secret, if the server requires one.
+    `secret` is an account's secret, if the server requires one. A login in the address counts before it.
     """
 
     def __init__(self, url: str, progress: Progress, secret: str | None = None) -> None:
-        parts = urlsplit(url if "://" in url else f"http://{url}")
-        if parts.scheme not in {"http", "https"} or not parts.hostname:
-            raise UsageError(f"'{url}' is not a server's address.", hint="Write it like http://127.0.0.1:9000")
-        self._parts, self._url, self._progress = parts, url, progress
+        address = ServerAddress.parse(url)
+        self._parts, self._url, self._progress = address.parts, address.url, progress
         self._headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "hybrid"}
-        if parts.username is not None and secret is None:
-            pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-            self._headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
-            self._url = url.replace(parts.netloc, parts.netloc.rpartition("@")[2])
+        if address.login is not None:
+            self._headers["Authorization"] = f"Basic {base64.b64encode(address.login.encode()).decode()}"
         elif secret is not None:
             self._headers["Authorization"] = f"Bearer {secret}"
 
@@ -141,7 +163,7 @@ class Client:
     def _follow(self, run_id: str) -> Any:
         last_progress, backoff = None, Backoff(*_POLL_S)
         while True:
-            _, run = self._request("GET", f"/runs/{run_id}")
+            run = self._poll(run_id)
             if run["progress"] and run["progress"] != last_progress and run["state"] in {"QUEUED", "RUNNING"}:
                 last_progress = run["progress"]
                 _report(self._progress, last_progress)
@@ -149,6 +171,20 @@ class Client:
                 if run["error"]:
                     raise error_of(run["error"])
                 return run["report"]
+            time.sleep(backoff.next_s())
+
+    def _poll(self, run_id: str) -> dict[str, Any]:
+        """A queued run. MachineError, which names it, when the server has not answered for some seconds."""
+        until, backoff = time.monotonic() + _LOST_S, Backoff(*_POLL_S)
+        while True:
+            try:
+                return self.run(run_id)
+            except MachineError as error:
+                if time.monotonic() > until:
+                    raise MachineError(
+                        f"{error} It may continue run {run_id} and commit it.",
+                        hint=f"hybrid task show {run_id} says how it ended, when the server answers again.",
+                    ) from error
             time.sleep(backoff.next_s())
 
     @contextmanager

@@ -17,11 +17,15 @@ def connect(
 
     A home is the folder with warehouse, catalog and logs of an installation. Without `home`, HYBRID_HOME names it, else
     `.hybrid` is searched from the current folder upward. `token` is an account's secret on the server; without it
-    HYBRID_TOKEN. `progress` receives messages about long work.
+    HYBRID_TOKEN. A login in the address, `http://NAME:SECRET@HOST:9000`, counts before the variable; beside `token` it
+    is a UsageError. `progress` receives messages about long work.
     """
     if isinstance(home, str) and "://" in home:
+        from hybrid.rpc.client import ServerAddress
         from hybrid.rpc.remote_hybrid import RemoteHybrid
 
+        if token and ServerAddress.parse(home).login is not None:
+            raise UsageError("The server's address has a login, and `token` is another.", hint="Leave out one of them.")
         return RemoteHybrid(home, token or os.environ.get("HYBRID_TOKEN") or None, progress or Silent())
     if token is not None:
         raise UsageError(

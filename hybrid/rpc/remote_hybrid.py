@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hybrid.api.hybrid import Hybrid
-from hybrid.errors import HybridError
+from hybrid.errors import NotFoundError
 from hybrid.files.results.output_file import open_output
 from hybrid.files.results.result_format import format_of_file
 from hybrid.operations.flows import FlowStatus
@@ -169,9 +169,9 @@ class RemoteHybrid(RemoteObject, Hybrid):
         force: bool = False,
     ) -> ExportReport:
         """Writes a statement's rows to a file of this machine as they come."""
-        chosen = format_of_file(str(path), format)
-        output = open_output(Path(path), force=force)
-        return export_from(self._client, _statement(sql, params, as_of), output, chosen, self._progress)
+        chosen, statement = format_of_file(str(path), format), _statement(sql, params, as_of)
+        output = open_output(Path(path), force=force)  # last: what fails before leaves no file
+        return export_from(self._client, statement, output, chosen, self._progress)
 
     def queries(
         self,
@@ -266,7 +266,7 @@ class RemoteHybrid(RemoteObject, Hybrid):
         try:
             found = self._client.call("boundary", {"table": document["table"]})
             boundary, override_ms = values.effective(found), found["override_ms"]
-        except HybridError:  # the table has one half, or was dropped meanwhile
+        except NotFoundError:  # the table has one half, or was dropped meanwhile
             pass
         return values.value_of(TableStatus, document, boundary=boundary, override_ms=override_ms)
 

@@ -132,6 +132,7 @@ class RemoteReplacing(RemoteObject, Replacing):
 
     start: Any = LocalOnly("POST /segments/TABLE/startReplaceSegments, and jobs by hy.run_job.")
     take_back: Any = LocalOnly("table.revert(id) discards a replacement that has not ended.")
+    started: Any = LocalOnly("hybrid replacement list TABLE, with --server, has those in progress.")
 
     def end(self, entry: str, segments_to: Sequence[str] = (), *, user: str | None = None) -> JobReport:
         """Makes the pushed segments visible."""
@@ -239,6 +240,7 @@ class RemoteBackups(RemoteObject, Backups):
         self._client = client
 
     restore: Any = LocalOnly("hybrid.connect(new_home).backups.restore(directory) on the server's machine.")
+    delete_surplus: Any = LocalOnly("hybrid backup delete DIRECTORY --surplus on the server's machine.")
 
     def create(self, directory: str | Path, tables: Sequence[str] | None = None) -> BackupReport:
         """Backs up all tables, or the named ones."""

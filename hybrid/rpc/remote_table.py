@@ -13,11 +13,12 @@ from hybrid.move.boundary_override import BoundaryReport
 from hybrid.move.move import MoveReport
 from hybrid.operations.erasure import Erasure
 from hybrid.operations.pauses import PauseStatus
+from hybrid.operations.rejected_rows import check_page
 from hybrid.operations.segment_origins import Origin
 from hybrid.operations.segments import Segment
 from hybrid.operations.time_boundary import TimeBoundary
 from hybrid.query.views.view import TableView
-from hybrid.replace.lineage import ReplacementEntry
+from hybrid.replace.lineage import ReplacementEntry, find_entry
 from hybrid.replace.purge.report import PurgeReport
 from hybrid.replace.report import JobReport
 from hybrid.rpc import remote_values as values
@@ -161,7 +162,10 @@ class RemoteTable(RemoteObject, Table):
 
     def replacement(self, entry_id: str) -> ReplacementEntry:
         """One lineage entry; NotFoundError, with a suggestion, for an unknown id."""
-        return values.replacement_entry(self._call("replacement", entry=entry_id))
+        document = self._call("replacement", entry=entry_id)
+        if document["version"] is None:  # one in several requests, without a commit: it is in `replacing` only
+            return find_entry(self.replacements(), entry_id)
+        return values.replacement_entry(document)
 
     def segments(self) -> list[Segment]:
         """All segments, offline ones first, each half by name."""
@@ -182,6 +186,7 @@ class RemoteTable(RemoteObject, Table):
         """Rejected rows by offset; a server gives at most 10,000 from the first on."""
         if bounds is not None:
             refuse_remote("`bounds`", "The server's own limits apply.")
+        check_page(limit, offset)
         rows = self._call("rejected", limit=limit + offset, everything=everything)
         return list(rows[offset:])
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from hybrid.api.hybrid import Hybrid
+from hybrid.catalog.catalog import CATALOG_ERRORS
 from hybrid.config.table_config import Half
 from hybrid.config.upsert_json import MOVE_TASK
 from hybrid.errors import HybridError
@@ -40,7 +41,7 @@ class _TableState:
 
 
 class HomeMetrics:
-    """Collector that reads the home at each scrape. Unreadable tables are counted and do not affect others."""
+    """Collector that reads the home at each scrape. Neither an unreadable table nor the catalog hides the rest."""
 
     def __init__(self, home: Hybrid) -> None:
         self._home, self._context = home, home.context
@@ -55,8 +56,7 @@ class HomeMetrics:
         yield gauge("hybrid_tables_unreadable", "Number of tables that cannot be read.", (), [((), unreadable)])
         yield from self._of_segments(tables)
         yield from self._of_tables(tables)
-        yield from self._of_ingestion(tables)
-        yield from self._of_runs()
+        yield from self._of_catalog(tables)
         yield from self._of_machine()
         yield from self._of_cache()
         yield from self._of_streams(self._home.cached_streams())
@@ -66,9 +66,19 @@ class HomeMetrics:
         for name in self._home.table_names():
             try:
                 readable.append(_state_of(self._context.table(name)))
-            except HybridError:
+            except Exception:  # a damaged table may make its readers raise anything
                 unreadable += 1
         return readable, unreadable
+
+    def _of_catalog(self, tables: list[_TableState]) -> Iterator[Metric]:
+        """What the catalog knows; nothing of it while it does not answer: a silent database is awaited once."""
+        try:
+            families = [*self._of_ingestion(tables), *self._of_runs()]
+        except (HybridError, *CATALOG_ERRORS):
+            families = []
+        text = "1 when the catalog has answered this scrape, else 0, without the metrics of ingestion and runs."
+        yield gauge("hybrid_catalog_up", text, (), [((), 1 if families else 0)])
+        yield from families
 
     def _of_segments(self, tables: list[_TableState]) -> Iterator[Metric]:
         segments = [

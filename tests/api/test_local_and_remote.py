@@ -37,6 +37,7 @@ from hybrid.kafka.sampling import MessageSample, SampledMessage
 from hybrid.operations.erasure import Erasure
 from hybrid.operations.inference import topic_sample
 from hybrid.rpc import remote_values
+from hybrid.rpc.client import Client
 from hybrid.rpc.json_views import boundary_view
 from hybrid.rpc.local_only import LocalOnly
 from hybrid.rpc.remote_hybrid import RemoteHybrid
@@ -185,6 +186,8 @@ def test_an_export(hy: Hybrid, tmp_path: Path) -> None:
         hy.export(MANY, tmp_path / "out.csv")
     with pytest.raises(QueryError):
         hy.export("selec", tmp_path / "none.csv")
+    with pytest.raises(QueryError):
+        hy.export("select :x from orders", tmp_path / "none.csv", {"x": object()})
     assert [path.name for path in tmp_path.iterdir()] == ["out.csv"]
 
 
@@ -339,6 +342,8 @@ def test_an_override_of_the_boundary_is_seen_with_its_limit(both: tuple[Hybrid, 
         (lambda hy: hy.table("orders").segment("x"), NotFoundError, "x"),
         (lambda hy: hy.table("orders").replacement("x"), NotFoundError, "x"),
         (lambda hy: hy.table("orders").view("cobol"), UsageError, "cobol"),
+        (lambda hy: hy.table("orders").rejected(offset=-1), UsageError, "offset: -1 is not 0 or more"),
+        (lambda hy: hy.table("orders").rejected(-1, 5), UsageError, "limit: -1 is not 0 or more"),
         (lambda hy: hy.run("x"), NotFoundError, "x"),
         (lambda hy: hy.run("x/../y?z"), NotFoundError, "x"),
         (lambda hy: hy.backfills.status("x"), NotFoundError, "x"),
@@ -363,6 +368,35 @@ def test_errors_are_the_same(
     assert type(local) is type(remote) and str(local) == str(remote) and local.hint == remote.hint
     if isinstance(local, QueryError) and isinstance(remote, QueryError):
         assert local.pinot_code == remote.pinot_code
+
+
+def test_a_replacement_without_a_commit_is_no_entry(both: tuple[Hybrid, Hybrid], app: App) -> None:
+    replacing = app.home.table("orders").replacing
+    pending = replacing.start([MOVED], ["orders_new"])
+    for end in (replacing.throw_away, replacing.find):
+        said = set()
+        for hy in both:
+            with pytest.raises(NotFoundError, match=f"Replacement '{pending.id}' does not exist") as raised:
+                hy.table("orders").replacement(pending.id)
+            said.add(str(raised.value))
+        assert len(said) == 1
+        end(pending.id)
+
+
+def test_a_status_says_why_it_cannot_be_read(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A boundary is unknown for a table that has none, not for a server that does not answer."""
+    remote = hybrid.connect(app.url)
+    call = Client.call
+
+    def lost(self: Client, verb: str, *arguments: Any) -> Any:
+        if verb == "boundary":
+            raise MachineError("The server does not answer.")
+        return call(self, verb, *arguments)
+
+    assert [found.boundary is None for found in remote.status()] == [False, True]
+    monkeypatch.setattr(Client, "call", lost)
+    with pytest.raises(MachineError):
+        remote.status()
 
 
 @pytest.mark.slow

@@ -108,10 +108,14 @@ def test_a_token_counts_where_no_server_runs(home: Path, capsys: pytest.CaptureF
     _, reader = Accounts(home).add("reader", Right.READ)
     _, admin = Accounts(home).add("admin", Right.ADMIN)
     capsys.readouterr()
-    for words in (["table", "drop", "orders", "--yes"], ["access", "remove", "admin"], ["doctor", "--repair"]):
+    for words in (
+        ["table", "drop", "orders", "--yes"], ["access", "remove", "admin"], ["doctor", "--repair"],
+        ["warehouse", "push"], ["warehouse", "pull"], ["warehouse", "pull", "--take-over", "--yes"],
+        ["warehouse", "sync"],
+    ):  # fmt: skip
         assert run([*here, "--token", reader, *words]) == 1
         assert "Account 'reader' has the right read" in capsys.readouterr().err
-    for words in (["table", "list"], ["logs"], ["doctor"]):
+    for words in (["table", "list"], ["logs"], ["doctor"], ["warehouse", "show"], ["warehouse", "sync"]):
         assert run([*here, "--token", "wrong", *words]) == 1
         assert "has this secret" in capsys.readouterr().err
     assert run([*here, "--token", reader, "table", "show", "orders"]) == 0
@@ -127,6 +131,10 @@ def test_a_token_counts_where_no_server_runs(home: Path, capsys: pytest.CaptureF
         (["--format", "jsonl", "query", "selec 1"], 1, "query"),
         (["table", "nope", "--json"], 2, "usage"),
         (["table", "show", "--json"], 2, "usage"),
+        (["tabel", "list", "--format", "json"], 2, "usage"),
+        (["tabel", "list", "--format=json"], 2, "usage"),
+        (["table", "nope", "--format", "jsonl"], 2, "usage"),
+        (["table", "nope", "--format=jsonl"], 2, "usage"),
     ],
 )
 def test_an_error_as_json(

@@ -13,6 +13,7 @@ import pytest
 
 from hybrid.cli import main as cli_main
 from hybrid.cli.command import Cli, HybridCommand, pass_cli
+from hybrid.cli.error_report import without_secret
 from hybrid.cli.main import NOUNS, hybrid, run
 from hybrid.errors import ConflictError, MachineError
 
@@ -107,6 +108,28 @@ def test_a_bug_is_logged(probe: list[Cli], home: Path, capsys: pytest.CaptureFix
     said = capsys.readouterr().err
     assert "error: Unexpected RuntimeError: oh" in said and str(log) in said and "Traceback" not in said
     assert "Traceback" in log.read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        (["--token", "abc", "table"], ["--token", "...", "table"]),
+        (["--token=abc", "--where=name = 'ada'"], ["--token=...", "--where=..."]),
+        (["AddTable", "-password", "abc", "-exec"], ["AddTable", "-password", "...", "-exec"]),
+        (["-authToken", "Basic YWRhOmFiYw==", "-authToken=abc"], ["-authToken", "...", "-authToken=..."]),
+        (["--server", "http://ada:abc@h:1", "--server=ada:abc@h:1"], ["--server", "h:1", "--server=h:1"]),
+        (["--server", "http://h:1", "list"], ["--server", "http://h:1", "list"]),
+        (["--set", "/streamConfigs/sasl.password=abc"], ["--set", "/streamConfigs/sasl.password=..."]),
+        (['--set=/streamConfigs={"sasl.jaas.config": "abc"}'], ["--set=..."]),
+        (["--set", "/replication=2"], ["--set", "/replication=2"]),
+        (["--stream-config", "basic.auth.user.info=a:abc"], ["--stream-config", "basic.auth.user.info=..."]),
+        (["--var", "SECRET_KEY=abc", "--var", "day=1"], ["--var", "SECRET_KEY=...", "--var", "day=1"]),
+        (["--registry", "https://ada:abc@h"], ["--registry", "..."]),
+        (["query", "select * from t where password = 'abc'"], ["query", "..."]),
+    ],
+)
+def test_a_log_has_no_secret_of_a_command_line(words: list[str], shown: list[str]) -> None:
+    assert without_secret(words) == shown
 
 
 def test_a_bug_where_nothing_can_be_logged(

@@ -35,6 +35,27 @@ def test_spark_section_is_passed_through(home: Path) -> None:
     assert found.spark_driver_memory == "4g"
 
 
+@pytest.mark.parametrize(
+    ("toml", "name"),
+    [
+        ('[spark]\nmaster = "local[4]"\nwarehouse = "s3://bucket/prefix"\n', "[spark] warehouse"),
+        ("[pinning]\ncopies = 1\ntake_over_after_s = 15\n", "[pinning] take_over_after_s"),
+        ('[spark]\ninput_folders = ["/data"]\n', "[spark] input_folders"),
+    ],
+)
+def test_a_top_level_setting_below_a_table_is_refused(home: Path, toml: str, name: str) -> None:
+    """Spark would take it as a key of its own: the tables were on the local disk only."""
+    with pytest.raises(SpecError) as raised:
+        load(home, toml)
+    assert f"hybrid.toml: {name}: is a setting of the top level" in str(raised.value)
+    assert "above the first [...]" in str(raised.value.hint)
+
+
+def test_sparks_own_keys_may_begin_as_a_setting(home: Path) -> None:
+    found = load(home, "[spark]\nkafka.consumer.cache.capacity = 8\n")
+    assert (found.kafka, found.spark) == (None, {"spark.kafka.consumer.cache.capacity": "8"})
+
+
 def test_lists_are_those_of_the_variables(home: Path) -> None:
     """A list would be Python's text otherwise."""
     found = load(home, 'input_folders = ["/data", "/in, x"]\ns3_buckets = ["a", "b"]\nkafka = ["a:9092", "b:9092"]\n')

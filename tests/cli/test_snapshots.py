@@ -73,7 +73,7 @@ def prepared(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hybrid.cli.command.load_settings", lambda **_: _settings())
     for module in ("access", "kafka"):
         monkeypatch.setattr(f"hybrid.cli.{module}.require_home", lambda cli: None)
-    for module in ("access", "backup"):
+    for module in ("access", "backup", "warehouse"):
         monkeypatch.setattr(f"hybrid.cli.{module}.require_right", lambda *_: None)
     monkeypatch.setattr(
         "hybrid.operations.backups.backups.list_backups",

@@ -66,6 +66,21 @@ def test_compose_refers_to_what_it_defines() -> None:
     assert {name for service in services.values() for name in service.get("secrets", ())} == set(compose["secrets"])
 
 
+def test_the_recipe_of_compose_reaches_what_it_prepares() -> None:
+    """The image runs as another user than the host's, and Compose mounts a secret's file with the host's mode."""
+    recipe = (ROOT / "docs" / "guides" / "containers.md").read_text(encoding="utf-8")
+    (compose,) = documents("compose.yaml")
+    (port,) = compose["services"]["store"]["ports"]
+    assert f"AWS_ENDPOINT_URL=http://{port.rpartition(':')[0]}" in recipe
+    folder = Path(compose["secrets"]["access"]["file"])
+    assert f"install -m 644 /tmp/accounts/{folder.name} deploy/" in recipe
+
+
+def test_a_role_of_the_cloud_does_in_the_place_of_keys() -> None:
+    found = [ref for document in documents("kubernetes.yaml") for ref in values(document, "secretRef")]
+    assert found == [{"name": "hybrid-store", "optional": True}]
+
+
 def test_kubernetes_refers_to_what_it_defines() -> None:
     found = documents("kubernetes.yaml")
     (stateful,) = [document for document in found if document["kind"] == "StatefulSet"]

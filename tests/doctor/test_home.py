@@ -107,16 +107,29 @@ def damage(path: Path, how: str) -> None:
 @pytest.mark.parametrize("how", ["no database", "pages"])
 def test_a_damaged_catalog_is_begun_anew(orders: Patient, how: str) -> None:
     path = orders.path / "catalog.db"
+    catalog = orders.hybrid().context.catalog
+    catalog.serving.pause("orders", "for the audit")
+    catalog.connectors.pause("orders", "history", {"0": 7})
+    catalog.close()
     damage(path, how)
     found = orders.only()
     assert (found.check, found.severity, found.hint) == ("catalog", Severity.ERROR, "hybrid doctor --repair")
     assert found.is_left and "No data depends on it" in found.message
     broken = path.read_bytes()
     mended = orders.only(repair=True)
-    assert mended.repair is not None and not mended.is_left
+    assert mended.repair is not None and not mended.is_left and "ueued work" in mended.repair
     kept = list(orders.path.glob("catalog.db.damaged-*"))
     assert [one.read_bytes() for one in kept if not one.name.endswith(("-wal", "-shm"))] == [broken]
-    assert orders.examine() == [] and orders.hybrid().context.catalog.runs.list() == []
+    fresh = orders.hybrid().context.catalog
+    assert orders.examine() == [] and fresh.runs.list() == []
+    comments, paused = [one.comment for one in fresh.serving.pauses().values()], fresh.connectors.of("orders")
+    if how == "pages":  # of the runs only
+        assert "with the pauses and the states of connectors" in mended.repair
+        assert (
+            comments == ["for the audit"] and paused["history"].pause_offsets == {"0": 7} and paused["history"].paused
+        )
+    else:
+        assert "hybrid connector pause TABLE" in mended.repair and not comments and not paused
 
 
 def test_a_catalog_in_use_is_left_alone(orders: Patient) -> None:

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from errno import EACCES
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ import pytest
 from hybrid.catalog.definitions import Definition
 from hybrid.config.table_config import Half
 from hybrid.doctor.findings import Severity
-from hybrid.errors import DataError, StreamError
+from hybrid.errors import DataError, NotFoundError, StreamError
 from hybrid.jvm.process import Process
 from hybrid.kafka.streams import StreamView
 from hybrid.lake.log import open_half
@@ -82,6 +83,20 @@ def test_a_definition_whose_documents_make_no_sense(orders: Patient) -> None:
 
 
 @pytest.mark.slow
+def test_a_definition_that_this_user_may_not_read(orders: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is whole, and what `table apply` changed would be undone."""
+    before = orders.definition.read_text()
+
+    def refused(*_: object) -> None:
+        raise PermissionError(EACCES, "Permission denied", str(orders.definition))
+
+    monkeypatch.setattr("hybrid.catalog.definitions.Definitions.find", refused)
+    found = orders.only(repair=True)
+    assert error(found, "definition").endswith("definition.json: Permission denied.")
+    assert f"ls -l {orders.definition}" in str(found.hint)
+    assert orders.definition.read_text() == before and not list(orders.layout.root.glob("*.damaged-*"))
+
+
 def test_the_newest_documents_are_taken(patient: Patient) -> None:
     """`table apply` added the OFFLINE half: the older act 0 knows nothing of it."""
     patient.create("orders_table.json")
@@ -114,6 +129,18 @@ def test_what_a_creation_left(patient: Patient) -> None:
     assert (found.check, found.severity, found.repair) == ("leftover", Severity.WARNING, None)
     patient.create()
     assert patient.examine() == []
+
+
+def test_what_a_table_of_another_server_left_goes_by_itself(orders: Patient) -> None:
+    """A query server lists it as remote, removes its definition, and its folder an hour later."""
+    definition = json.loads(orders.definition.read_text())
+    orders.definition.unlink()
+    orders.hybrid().context.remote.put("orders", definition)
+    assert orders.examine(repair=True) == [] and not orders.definition.exists()
+    with pytest.raises(NotFoundError, match="Table 'orders' is not in this home yet"):
+        orders.examine(table="orders")
+    orders.hybrid().context.remote.remove("orders")
+    assert "is missing, and its data is there" in orders.only().message
 
 
 def test_a_folder_without_a_table(patient: Patient) -> None:

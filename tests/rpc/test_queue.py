@@ -15,11 +15,12 @@ import hybrid
 from hybrid.api.hybrid import Hybrid, TableDocuments
 from hybrid.catalog.run_record import RunRecord
 from hybrid.config.table_config import Half
-from hybrid.errors import BusyError, ConflictError, DataError, UsageError
+from hybrid.errors import AccessError, BusyError, ConflictError, DataError, MachineError, UsageError
 from hybrid.home.home import Home, is_act_of, run_act_id
 from hybrid.lake.log import open_half
+from hybrid.progress import Silent
 from hybrid.rpc import queue as workqueue
-from hybrid.rpc.client import _report
+from hybrid.rpc.client import Client, _report
 from hybrid.rpc.queue import PipelineLost, carry_out, enqueue
 from hybrid.rpc.verbs import Verb
 from hybrid.table.state import next_act, to_user_metadata
@@ -212,3 +213,50 @@ def test_a_run_keeps_every_error_of_a_file(here: Hybrid) -> None:
     with pytest.raises(DataError), here.context.recorded("one", "replace"):
         wrong()
     assert here.runs("one", limit=1)[0].result == run.result
+
+
+class Answers:
+    """A server's answers to a client, in their order; the last one again and again. The time is that of its waits."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *answers: Any) -> None:
+        self.asked, self._answers, self.now_s = list[str](), list(answers), 0.0
+        monkeypatch.setattr(Client, "_request", self._answer)
+        monkeypatch.setattr("hybrid.rpc.client.time", self)
+
+    def _answer(self, method: str, path: str, *_: Any, **__: Any) -> tuple[int, Any]:
+        self.asked.append(f"{method} {path}")
+        answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return (202, answer) if method == "POST" else (200, answer)
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+    def sleep(self, seconds: float) -> None:
+        self.now_s += seconds
+
+
+QUEUED = {"run": "move_1"}
+ENDED = {"state": "DONE", "progress": None, "error": None, "report": {"rows": 3}}
+LOST = MachineError("The server at http://h:1 does not answer (ConnectionRefusedError).", hint="hybrid serve")
+
+
+def test_a_client_waits_for_a_server_that_starts_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = Answers(monkeypatch, QUEUED, *[LOST] * 9, ENDED)
+    assert Client("http://h:1", Silent()).call("move", {"table": "one"}) == {"rows": 3}
+    assert answers.asked[0] == "POST /verbs/move" and set(answers.asked[1:]) == {"GET /runs/move_1"}
+
+
+def test_a_client_that_gives_up_names_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = Answers(monkeypatch, QUEUED, LOST)
+    with pytest.raises(MachineError, match=r"does not answer .* It may continue run move_1 and commit it") as raised:
+        Client("http://h:1", Silent()).call("move", {"table": "one"})
+    assert str(raised.value.hint).startswith("hybrid task show move_1") and 15 < answers.now_s < 60
+
+
+def test_what_a_server_refuses_is_not_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = Answers(monkeypatch, QUEUED, AccessError("No account has this secret."))
+    with pytest.raises(AccessError):
+        Client("http://h:1", Silent()).call("move", {"table": "one"})
+    assert len(answers.asked) == 2

@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from hybrid.catalog.run_record import RunRequest
 from hybrid.config.table_config import Half
+from hybrid.errors import DataError, MachineError
 from hybrid.lake import log
 from hybrid.table.state import RealtimeState, from_user_metadata, to_user_metadata
 from tests.docs.pages import ROOT, reference, spans, table
@@ -141,6 +143,30 @@ def test_a_scrape_opens_each_half_once(app: App, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(log, "open_half", open_half)
     app.get("/metrics")
     assert sorted(opened) == ["OFFLINE", "REALTIME"]
+
+
+@pytest.mark.parametrize("error", [PermissionError(13, "Permission denied"), DataError("damaged"), KeyError("name")])
+def test_an_unreadable_table_is_counted(app: App, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    def refused(name: str) -> None:
+        raise error
+
+    assert value(app, "hybrid_tables_unreadable ") == 0
+    monkeypatch.setattr(app.home.context, "spec", refused)
+    assert value(app, "hybrid_tables_unreadable ") == 1 and value(app, "hybrid_queue_runs ") == 1
+
+
+@pytest.mark.parametrize("error", [sa.exc.OperationalError("SELECT 1", {}, Exception("locked")), MachineError("no")])
+def test_a_catalog_that_is_down_hides_only_what_it_knows(
+    app: App, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def down() -> None:
+        raise error
+
+    assert value(app, "hybrid_catalog_up ") == 1
+    monkeypatch.setattr(app.home.context.catalog.runs, "queue", down)
+    assert value(app, "hybrid_catalog_up ") == 0 and value(app, "hybrid_disk_size_bytes ") > 0
+    assert value(app, 'hybrid_ingested_rows_total{table="orders"}') == 4
+    assert "hybrid_queue_runs" not in app.get("/metrics")
 
 
 def test_a_half_of_an_earlier_version_has_ingested_nothing(app: App) -> None:

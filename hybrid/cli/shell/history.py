@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -11,18 +10,12 @@ from pathlib import Path
 from prompt_toolkit.history import FileHistory
 
 from hybrid.runtime import durable
-from hybrid.schema.secrets import hides, without_login
+from hybrid.schema.secret_texts import holds_secret
 
 _NAME = "shell_history"
 _BYTES_MAX = 1024 * 1024
 _MODE = 0o600
 _ENTRY = b"\n# "  # each entry begins with its time
-_WORD = re.compile(r"[\w.\-]+")
-_PAIR = re.compile(r"([\w.\-]+)[\"']?\s*(?:[=<>!:]+|(?i:(?:not\s+)?(?:in|like|between)\b))\s*\S")
-_SHORT = frozenset({"pwd", "pass", "auth", "pin"})
-_SIGNED = re.compile(r"[?&][\w.\-]*(?:sig|token|credential|key)[\w.\-]*=", re.IGNORECASE)
-_BEARER = re.compile(r"\b(?:bearer|basic)\s+[\w+/=.~-]{8,}", re.IGNORECASE)
-_SECRET_LENGTH_MIN = 4
 
 
 def history_file(environment: Mapping[str, str] = os.environ) -> Path:
@@ -30,23 +23,6 @@ def history_file(environment: Mapping[str, str] = os.environ) -> Path:
     state = environment.get("XDG_STATE_HOME", "")
     folder = Path(state) if os.path.isabs(state) else Path.home() / ".local" / "state"
     return folder / "hybrid" / _NAME
-
-
-def holds_secret(text: str, secrets: Iterable[str] = ()) -> bool:
-    """Whether a text may hold a secret: one of `secrets`, a login or signature in an address, a value by its name.
-
-    With a text in quotes any name that looks secret counts, whatever stands between the two.
-    """
-    if any(len(secret) >= _SECRET_LENGTH_MIN and secret in text for secret in secrets):
-        return True
-    if _BEARER.search(text) or _SIGNED.search(text) or _has_login(text):
-        return True
-    return any(hides(name) or name.lower() in _SHORT for name in (_WORD if "'" in text else _PAIR).findall(text))
-
-
-def _has_login(text: str) -> bool:
-    addresses = (word.partition("?")[0] for word in text.split() if "://" in word)
-    return any(without_login(address) != address for address in addresses)
 
 
 class PrivateHistory(FileHistory):

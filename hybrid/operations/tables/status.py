@@ -139,10 +139,10 @@ def status_of(
 
 
 def stored_bytes(home: Home, name: str) -> int | None:
-    """The bytes of a table's data files; None where a log cannot be read."""
+    """The bytes of a table's data files; None where a definition or a log cannot be read."""
     try:
         return sum(segment.bytes for segment in segments_of(home.table(name)))
-    except HybridError:
+    except (HybridError, OSError):
         return None
 
 

@@ -190,7 +190,7 @@ class Cache:
         for name in self.source.names():
             try:
                 self.table(name)
-            except HybridError as error:
+            except (HybridError, OSError) as error:
                 _LOG.warning("Table '%s' cannot be followed: %s", name, error)
 
     def close(self) -> None:

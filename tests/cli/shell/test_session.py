@@ -15,12 +15,13 @@ from hybrid.api.hybrid import connect
 from hybrid.cli.command import Cli
 from hybrid.cli.main import run
 from hybrid.cli.shell.commands import run_input
-from hybrid.cli.shell.history import PrivateHistory, history_file, holds_secret
+from hybrid.cli.shell.history import PrivateHistory, history_file
 from hybrid.cli.shell.pager import paged, pager_command
 from hybrid.cli.shell.session import ShellSession
 from hybrid.cli.shell.statements import ShellInput
 from hybrid.errors import UsageError
 from hybrid.progress import Silent
+from hybrid.schema.secret_texts import holds_secret
 from tests.cli.terminals import Terminal
 from tests.serve.app import lay_orders
 

@@ -1,0 +1,32 @@
+"""Whether a text that a person typed may hold a secret: it is kept in no history and in no log."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from hybrid.schema.secrets import hides, without_login
+
+_WORD = re.compile(r"[\w.\-]+")
+_PAIR = re.compile(r"([\w.\-]+)[\"']?\s*(?:[=<>!:]+|(?i:(?:not\s+)?(?:in|like|between)\b))\s*\S")
+_SHORT = frozenset({"pwd", "pass", "auth", "pin"})
+_SIGNED = re.compile(r"[?&][\w.\-]*(?:sig|token|credential|key)[\w.\-]*=", re.IGNORECASE)
+_BEARER = re.compile(r"\b(?:bearer|basic)\s+[\w+/=.~-]{8,}", re.IGNORECASE)
+_SECRET_LENGTH_MIN = 4
+
+
+def holds_secret(text: str, secrets: Iterable[str] = ()) -> bool:
+    """Whether a text may hold a secret: one of `secrets`, a login or signature in an address, a value by its name.
+
+    With a text in quotes any name that looks secret counts, whatever stands between the two.
+    """
+    if any(len(secret) >= _SECRET_LENGTH_MIN and secret in text for secret in secrets):
+        return True
+    if _BEARER.search(text) or _SIGNED.search(text) or _has_login(text):
+        return True
+    return any(hides(name) or name.lower() in _SHORT for name in (_WORD if "'" in text else _PAIR).findall(text))
+
+
+def _has_login(text: str) -> bool:
+    addresses = (word.partition("?")[0] for word in text.split() if "://" in word)
+    return any(without_login(address) != address for address in addresses)
