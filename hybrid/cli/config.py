@@ -8,7 +8,8 @@ from hybrid.cli.cells import CellKind, View
 from hybrid.cli.command import Cli, HybridGroup, pass_cli
 from hybrid.config.setting_keys import Value
 from hybrid.config.settings import Setting
-from hybrid.schema.secrets import without_login
+from hybrid.schema.secret_texts import holds_secret
+from hybrid.schema.secrets import HIDDEN, hides, without_login
 
 _SECRET = ("token",)
 _SETTINGS = View(("name", "value", "source", "meaning"), below=("source",), kinds={"meaning": CellKind.PROSE})
@@ -35,7 +36,12 @@ def show(cli: Cli) -> None:
         for setting in settings.values
     ]
     rows += [
-        {"name": name, "value": value, "source": str(settings.home / "hybrid.toml"), "meaning": "passed to Spark"}
+        {
+            "name": name,
+            "value": HIDDEN if hides(name) or holds_secret(value) else value,
+            "source": str(settings.home / "hybrid.toml"),
+            "meaning": "passed to Spark",
+        }
         for name, value in settings.spark.items()
     ]
     cli.emit(rows, _SETTINGS)

@@ -33,6 +33,7 @@ Began = Callable[[Callable[[], None]], None]  # receives a function that ends a 
 SERVER_FILE = "server.json"
 # These read rows of tables, and end with the request: their server stops them when nobody waits for the answer.
 STATEMENT_VERBS = frozenset({"query", "explain", "table_view", "rejected"})
+_VERBS = "/verbs/"
 _CANCEL_S = 2.0
 _CONNECT_S = 30.0  # a server that restarts its query process accepts at once and answers some seconds later
 _POLL_S = (0.05, 0.5)
@@ -135,7 +136,7 @@ class Client:
             f"The server at {self._url} was not stopped: what was asked may still be done there (hybrid task list)."
         )
         try:
-            status, answer = self._request("POST", f"/verbs/{verb}", dict(arguments))
+            status, answer = self._request("POST", f"{_VERBS}{verb}", dict(arguments))
             if status != 202:
                 return answer
             run = answer["run"]
@@ -153,7 +154,7 @@ class Client:
     def _ask_statement(self, verb: str, arguments: Mapping[str, Any], began: Began | None) -> Any:
         request_id = secrets.token_hex(8)
         try:
-            return self._request("POST", f"/verbs/{verb}", arguments, {"X-Request-Id": request_id}, began=began)[1]
+            return self._request("POST", f"{_VERBS}{verb}", arguments, {"X-Request-Id": request_id}, began=began)[1]
         except KeyboardInterrupt:
             # The closed connection stops it too, though not behind every proxy.
             with suppress(HybridError, KeyboardInterrupt):
@@ -223,7 +224,8 @@ class Client:
         began: Began | None = None,
     ) -> tuple[int, Any]:
         """Status and document of a request. `timeout_s` limits the wait for each part; None: no limit."""
-        with self._response(method, path, body, headers, timeout_s, began) as response, self._unreachable():
+        sent = _may_change(method, path)
+        with self._response(method, path, body, headers, timeout_s, began) as response, self._unreachable(sent):
             text = response.read()
             answer = json.loads(text) if text else None
         if response.status >= 400:
@@ -253,6 +255,7 @@ class Client:
                 connection.sock.settimeout(timeout_s)
                 if began is not None:
                     began(partial(_break, connection.sock))
+            with self._unreachable(_may_change(method, path)):
                 target = self._parts.path.rstrip("/") + path
                 connection.request(method, target, payload, {**self._headers, **(headers or {})})
                 response = connection.getresponse()
@@ -261,16 +264,29 @@ class Client:
             connection.close()
 
     @contextmanager
-    def _unreachable(self) -> Iterator[None]:
+    def _unreachable(self, was_sent: bool = False) -> Iterator[None]:
+        """Maps errors of the connection. `was_sent`: the server may have begun what was asked."""
         import http.client
 
         try:
             yield
         except (OSError, http.client.HTTPException, ValueError) as error:
+            if was_sent:
+                raise MachineError(
+                    f"The server at {self._url} got the request and did not answer ({type(error).__name__}). "
+                    "A change may be done there.",
+                    hint="hybrid task list shows the runs there. Look before you ask for a change again.",
+                ) from error
             raise MachineError(
                 f"The server at {self._url} does not answer ({type(error).__name__}).",
                 hint="hybrid serve, or leave --server (HYBRID_SERVER) away to work without one.",
             ) from error
+
+
+def _may_change(method: str, path: str) -> bool:
+    """Whether a request may have an effect that outlasts it."""
+    verb = path.removeprefix(_VERBS)
+    return method == "POST" and verb != path and verb not in STATEMENT_VERBS
 
 
 def _report(progress: Progress, message: str) -> None:

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+from hybrid.cli.main import run
 from hybrid.config.setting_keys import KEYS
 from hybrid.config.settings import Settings, load_settings
 from hybrid.errors import SpecError
+from hybrid.schema.secrets import HIDDEN
 
 
 def load(home: Path, toml: str = "", env: dict[str, str] | None = None, **flags: str | None) -> Settings:
@@ -131,3 +134,13 @@ def test_durable_is_on_and_is_switched_by_true_or_false(tmp_path: Path) -> None:
     assert not load_settings(home=tmp_path, environ={}).durable
     with pytest.raises(SpecError, match="'maybe' is not true or false"):
         load_settings(home=tmp_path, environ={"HYBRID_DURABLE": "maybe"})
+
+
+def test_secrets_for_spark_are_not_shown(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    load(
+        home, '[spark]\n"hadoop.fs.s3a.secret.key" = "abc"\nsql.x = 8\n"driver.extraJavaOptions" = "-Dp.password=abc"\n'
+    )
+    assert run(["--home", str(home), "--json", "config", "show"]) == 0
+    shown = {row["name"]: row["value"] for row in json.loads(capsys.readouterr().out)}
+    assert shown["spark.sql.x"] == "8" and "abc" not in shown.values()
+    assert {shown["spark.hadoop.fs.s3a.secret.key"], shown["spark.driver.extraJavaOptions"]} == {HIDDEN}

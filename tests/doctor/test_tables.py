@@ -82,7 +82,6 @@ def test_a_definition_whose_documents_make_no_sense(orders: Patient) -> None:
     assert orders.examine() == []
 
 
-@pytest.mark.slow
 def test_a_definition_that_this_user_may_not_read(orders: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is whole, and what `table apply` changed would be undone."""
     before = orders.definition.read_text()
@@ -97,6 +96,7 @@ def test_a_definition_that_this_user_may_not_read(orders: Patient, monkeypatch: 
     assert orders.definition.read_text() == before and not list(orders.layout.root.glob("*.damaged-*"))
 
 
+@pytest.mark.slow
 def test_the_newest_documents_are_taken(patient: Patient) -> None:
     """`table apply` added the OFFLINE half: the older act 0 knows nothing of it."""
     patient.create("orders_table.json")

@@ -1,7 +1,9 @@
-"""Addresses of servers: a login in one is used, and never shown."""
+"""The client of a server: its address, whose login is used and never shown, and connections that are lost."""
 
 from __future__ import annotations
 
+import socket
+import threading
 from base64 import b64encode
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ import hybrid
 from hybrid.cli.command import Cli
 from hybrid.cli.dispatch import client_of
 from hybrid.cli.main import run
-from hybrid.errors import UsageError
+from hybrid.errors import MachineError, UsageError
 from hybrid.progress import Silent
 from hybrid.rpc.client import Client
 
@@ -78,3 +80,26 @@ def test_settings_show_no_login(
     assert run(["--home", str(tmp_path), "--json", "config", "show"]) == 0
     said = capsys.readouterr().out
     assert "127.0.0.1:1" in said and "cret" not in said.replace("secret of an account", "")
+
+
+@pytest.mark.parametrize(("verb", "words"), [("move", "A change may be done there"), ("query", "does not answer")])
+def test_an_answer_that_is_lost_may_be_of_something_done(verb: str, words: str) -> None:
+    """The server takes the request, and is killed."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def take() -> None:
+            connection, _ = server.accept()
+            connection.recv(65536)
+            connection.close()
+
+        thread = threading.Thread(target=take)
+        thread.start()
+        with pytest.raises(MachineError, match=words):
+            Client(f"http://127.0.0.1:{server.getsockname()[1]}", Silent()).call(verb, {})
+        thread.join()
+
+
+@pytest.mark.parametrize("verb", ["move", "query"])
+def test_a_server_that_is_not_there_has_done_nothing(verb: str) -> None:
+    with pytest.raises(MachineError, match="does not answer"):
+        Client("http://127.0.0.1:1", Silent()).call(verb, {})
