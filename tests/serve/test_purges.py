@@ -12,7 +12,7 @@ from hybrid.operations.erasures import Erasures
 from hybrid.rpc.queue import carry_out
 from hybrid.serve.context import ServerLimits
 from tests.replace.purge.erasing import holding
-from tests.serve.app import App, lay_history
+from tests.serve.app import App, Worker, lay_history
 from tests.serve.test_jobs import ROWS, table, total
 from tests.serve.test_replacing import push
 
@@ -107,6 +107,8 @@ def test_a_dry_run_is_removed_by_whoever_ends_last(tmp_path: Path, monkeypatch: 
         carry_out(app.home, run, lambda: True)
         assert app.get(f"/runs/{run.id}")["state"] == "DRY_RUN" and looked == [begun["id"]]
         assert app.get("/erasures") == []
+    with closing(App(tmp_path / "home", ServerLimits(run_wait_s=60))) as app, Worker(app.home):
+        assert app.ok("POST", "/erasures", body)["readings"] == [] and app.get("/erasures") == []
 
 
 @pytest.mark.slow
