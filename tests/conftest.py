@@ -10,6 +10,7 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -132,14 +133,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config) -> object:
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
     """With `--spare`, one worker gets only files without processes."""
     if not config.getoption("--spare"):
         return None
     from tests.spare_worker import SpareWorkerScheduling, light_files, packages
 
     folder, root = Path(__file__).parent, config.rootpath
-    return SpareWorkerScheduling(config, light_files(folder, root, _WITH_PROCESS), packages(folder, root))
+    return SpareWorkerScheduling(config, log, light_files(folder, root, _WITH_PROCESS), packages(folder, root))
 
 
 def _java_options() -> tuple[str, ...]:

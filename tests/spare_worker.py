@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 from xdist.workermanage import WorkerController
 
@@ -46,9 +47,11 @@ class SpareWorkerScheduling(LoadFileScheduling):
     All files of a package, a folder with `__init__.py`, go to one worker: they share what lives as long as the package.
     """
 
-    def __init__(self, config: pytest.Config, light: Collection[str], packages: Collection[str]) -> None:
+    def __init__(
+        self, config: pytest.Config, log: Producer | None, light: Collection[str], packages: Collection[str]
+    ) -> None:
         """`light` are the files for the spare worker, and `packages` folders, as test ids begin."""
-        super().__init__(config)
+        super().__init__(config, log)
         self._light, self._packages, self._spare = light, packages, _name(self.numnodes)
 
     def _split_scope(self, nodeid: str) -> str:

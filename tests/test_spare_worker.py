@@ -32,7 +32,7 @@ class Node:
 def dealt(tests: list[str], pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
     """Which worker of three runs which tests, when each runs all that it has before the next one."""
     monkeypatch.setattr("xdist.scheduler.loadscope.parse_tx_spec_config", lambda config: ["popen"] * 3)
-    scheduling = SpareWorkerScheduling(pytestconfig, {LIGHT, "tests/sql/test_tables.py"}, {PACKAGE})
+    scheduling = SpareWorkerScheduling(pytestconfig, None, {LIGHT, "tests/sql/test_tables.py"}, {PACKAGE})
     nodes = [Node(f"gw{number}") for number in range(3)]
     for node in nodes:
         scheduling.add_node(cast("WorkerController", node))
