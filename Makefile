@@ -28,10 +28,10 @@ serve: setup ## Local Kafka, the server and the orders example; stays up until C
 	@$(BIN)/hybrid kafka start >/dev/null
 	@trap '$(BIN)/hybrid kafka stop >/dev/null' EXIT; \
 	$(BIN)/hybrid table show orders >/dev/null 2>&1 || { \
-	  $(BIN)/hybrid kafka topic create orders >/dev/null; \
+	  $(BIN)/hybrid kafka topic create orders --kafka localhost:9092 >/dev/null; \
 	  $(BIN)/hybrid table create --kafka localhost:9092 --schema data/orders/orders_schema.json \
 	    --config data/orders/orders_table.json --config data/orders/orders_offline_table.json; \
-	  $(BIN)/hybrid kafka produce orders data/orders/events.jsonl >/dev/null; }; \
+	  $(BIN)/hybrid kafka produce orders data/orders/events.jsonl --kafka localhost:9092 >/dev/null; }; \
 	$(BIN)/hybrid serve
 
 # Hundreds of tests start Python processes: each would compile every module if none kept its bytecode.

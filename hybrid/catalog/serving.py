@@ -98,7 +98,12 @@ class Serving:
             return {row.table_name: Pause(**row._mapping) for row in connection.execute(sa.select(PAUSES))}
 
     def forget(self, table: str) -> None:
-        """Delete the records of a dropped table."""
+        """Delete the records of a dropped table, whose name a new one takes."""
         with self._engine.begin() as connection:
             for recorded_in in (INGESTION, PAUSES):
                 connection.execute(recorded_in.delete().where(recorded_in.c.table_name == table))
+
+    def forget_ingestion(self, table: str) -> None:
+        """Delete what is known of the ingestion of a dropped table. It stays paused if it comes back."""
+        with self._engine.begin() as connection:
+            connection.execute(INGESTION.delete().where(INGESTION.c.table_name == table))

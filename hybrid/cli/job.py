@@ -54,8 +54,8 @@ def run_spec(
     from hybrid.config.job_document import read_job_file
 
     folder = spec.absolute().parent
-    if input_dir is not None and "://" not in input_dir and not (folder / input_dir).exists():
-        input_dir = str(Path(input_dir).expanduser().absolute())  # a server has another working folder
+    if input_dir is not None and "://" not in input_dir:
+        input_dir = _input_path(input_dir, folder)
     report = ask(
         cli,
         "job_run",
@@ -68,6 +68,19 @@ def run_spec(
     )
     assert isinstance(report, dict)
     return report
+
+
+def _input_path(text: str, folder: Path) -> str:
+    """A path as it was typed: from the working folder, which a server does not have, or from the folder of the spec.
+
+    UsageError when there is a file or folder in both places.
+    """
+    here, beside = Path(text).expanduser().absolute(), folder / text
+    if not beside.exists():
+        return str(here)
+    if here.exists() and not here.samefile(beside):
+        raise UsageError(f"--input {text}: it is {beside} or {here}, and both exist.", hint="Write the whole path.")
+    return text
 
 
 def read_expectation(text: str) -> str:

@@ -15,6 +15,7 @@ from hybrid.schema.document import Section
 NAME_TYPES = ("fixed", "simple", "normalizedDate", "inputFile")
 # A spec without a type: `simple`, or `normalizedDate` where the time column holds dates as text.
 INFERRED = ""
+BY_TIMES = frozenset({INFERRED, "simple", "normalizedDate"})  # other files with the same times get the same name
 
 _SEQUENCE = {"use.global.directory.sequence.id", "local.directory.sequence.id"}
 _UUID = "append.uuid.to.segment.name"

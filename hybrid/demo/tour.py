@@ -2,22 +2,44 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
+from hybrid.config.setting_keys import KEYS
 from hybrid.demo.recipes import LATER_EVENT, LATER_EVENTS, RECIPES, RecipeStep
 from hybrid.errors import MachineError
 from hybrid.jvm.broker import LocalBroker
 from hybrid.progress import Progress
 
+# Settings that name something beside the demo's home and broker: a cluster of Kafka or Spark, a server, a store.
+_ELSEWHERE = ("kafka", "server", "token", "catalog", "warehouse", "take_over_after_s", "pinning.", "spark.")
+
 
 def play(recipe: str, home: Path, run: Callable[[Sequence[str]], None], progress: Progress) -> None:
     """Play `recipe` in the emptied folder `home`. `run` runs one command from its arguments.
 
-    The broker is always stopped at the end. The home is kept for inspection.
+    The broker is always stopped at the end. The home is kept for inspection. Variables that name servers and clusters
+    do not count: the recipe would be played there.
     """
+    with _without_variables():
+        _play(recipe, home, run, progress)
+
+
+@contextmanager
+def _without_variables() -> Iterator[None]:
+    names = [key.variable for key in KEYS if key.name.startswith(_ELSEWHERE)]
+    taken = {name: os.environ.pop(name) for name in names if name in os.environ}
+    try:
+        yield
+    finally:
+        os.environ.update(taken)
+
+
+def _play(recipe: str, home: Path, run: Callable[[Sequence[str]], None], progress: Progress) -> None:
     say = progress.say
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir(parents=True)

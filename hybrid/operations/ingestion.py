@@ -101,13 +101,14 @@ def replay_rejected(home: Home, table: TableRef, *, dry_run: bool = False) -> Re
 
 
 def seal(home: Home, table: TableRef, segment: str | None = None) -> SealReport:
-    """Commit what Kafka holds, then seal the consuming segments, or only the named one."""
+    """Commit what Kafka holds, unless the table is paused, then seal the consuming segments, or only the named one."""
     from hybrid.ingest.loop import ingest_until_caught_up
     from hybrid.ingest.seal import seal_consuming
 
     def work() -> SealReport:
-        pause_offsets = TableConnectors(home, table).pause_offsets
-        ingest_until_caught_up(home.table_context(table), pause_offsets=pause_offsets)
+        if not is_paused(home, table.name):
+            pause_offsets = TableConnectors(home, table).pause_offsets
+            ingest_until_caught_up(home.table_context(table), pause_offsets=pause_offsets)
         return seal_consuming(home.table_context(table), segment)
 
     return home.run_recorded(table.name, "seal", work)

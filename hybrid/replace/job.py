@@ -17,9 +17,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hybrid.config.expectations import Expectation
+from hybrid.config.job_names import BY_TIMES
 from hybrid.config.job_spec import JobSpec
 from hybrid.config.table_config import Half, TableSpec
-from hybrid.errors import DataError, SpecError, UsageError, suggestion
+from hybrid.errors import ConflictError, DataError, SpecError, UsageError, suggestion
 from hybrid.files.csvfile import ends_line
 from hybrid.files.inputs import DataFormat, InputFile, inspect
 from hybrid.formats.csv_format import CsvFormat, multi_value_columns, text_columns
@@ -135,6 +136,7 @@ def _attempt(run: _Run, staged: StagedRows) -> JobReport:
     if plan.is_nothing:
         sentence = _nothing_sentence(run.job, plan, staged.filtered)
         return report_of(run.table.name, names, plan.found, sentence + refused(results), **details)
+    _refuse_replacing(run, plan)
     refuse_reviving(run.table, plan.base, plan.segments_from)
     refuse_swallowing(run.table, plan.base, plan.segments_from, plan.rows(NOT_YET))
     sentence = sentence_of_job(plan.segments_from, plan.segments_to, plan.found, run.options.dry_run, staged.filtered)
@@ -172,6 +174,18 @@ def _push(run: _Run, staged: StagedRows, targets: Sequence[Target], entry: OpenR
     )
     publish_push(run.table.layout, entry, push, folder)
     return report_of(run.table.name, ((), names), diff, sentence, staged_for=entry.id, **details)
+
+
+def _refuse_replacing(run: _Run, plan: JobPlan) -> None:
+    """ConflictError where `append` would remove rows: another file with the same times has the same name."""
+    is_lossy = bool(plan.segments_from) and bool(plan.found.removed or plan.found.changed)
+    if run.options.append and is_lossy and not plan.covers and run.job.segment_name_type in BY_TIMES:
+        raise ConflictError(
+            f"{shown(plan.segments_from)} of '{run.table.name}' would be replaced, not added to: segments are named "
+            "after their times, and other rows have these names. Nothing was changed.",
+            hint="To add the rows, give the segment a name of its own in the spec: segment.name.postfix, or "
+            "append.uuid.to.segment.name: true. To replace them, leave --append out.",
+        )
 
 
 def _lineage(run: _Run, plan: JobPlan, sentence: str, results: Sequence[CheckResult]) -> Lineage:

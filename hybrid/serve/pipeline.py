@@ -257,7 +257,7 @@ class Pipeline:
             return Ingester(self._home, name, self._shared, lambda: not self._works())
 
         tables = {name for name, spec in specs.items() if spec.stream is not None}
-        _keep(self._ingesters, tables, unreadable, make, self._home.context.catalog.serving.forget)
+        _keep(self._ingesters, tables, unreadable, make, self._home.context.catalog.serving.forget_ingestion)
 
     def _start_waiting(self) -> bool:
         """Start one queued run in its own thread, if one may start."""

@@ -92,6 +92,8 @@ def infer_file(path: Path, options: InferOptions) -> InferredTable:
         documents[Half.REALTIME] = config_document(plan, Half.REALTIME.value, stream)
     elif options.kafka is not None:
         raise UsageError("--kafka is the address of a topic's brokers: give --topic too, or the name of a topic.")
+    elif options.stream_configs:
+        raise UsageError("--stream-config is for the messages of a topic: give --topic too, or the name of a topic.")
     statement = _file_ddl(plan, path, data_format, sample, notes) if options.ddl else None
     job = job_text(plan, path, data_format, sample.csv)
     return replace(_result(sample, plan, documents, columns, notes, statement), job=job)
