@@ -68,7 +68,8 @@ def home_id(home: Path) -> str:
     if _ID.fullmatch(id_) is None:
         raise MachineError(
             f"{path} holds no id of a home.",
-            hint="Restore it: it is the first word of SELECT folder FROM origin; or rm it, and name an empty database.",
+            hint="Remove it. With a catalog in a database: restore it, the first word of SELECT folder FROM origin, or "
+            "name an empty database.",
         )
     return id_
 

@@ -76,7 +76,7 @@ KEYS = (
     Key("pinning.together", None, str, "tables that the same servers hold: groups by semicolons, names by commas"),
     Key("lock_timeout_s", 60.0, float, "how long an operation waits for another operation on the same half, seconds"),
     Key("ingest_interval_s", 1.0, float, "a server's pause between looks at a topic, seconds"),
-    Key("query_timeout_ms", 60_000, int, "how long a server works on one statement, milliseconds", least=1),
+    Key("query_timeout_ms", 60_000, int, "how long a server works on one statement, milliseconds; 0: no bound"),
     Key("query_rows_max", 1_000_000, int, "most rows that a server gives for one statement", least=1),
     Key(
         "query_result_bytes_max",
@@ -92,7 +92,6 @@ KEYS = (
         0,
         int,
         "statements of one account that a server runs at once; 0: one for each processor",
-        most=16,
     ),
     Key("query_export_timeout_s", 3600, int, "how long a server works on one export, seconds; 0: no bound"),
     Key("query_log_bytes", 100 * 1024**2, int, "most bytes of the query log; 0: no log"),
@@ -114,9 +113,7 @@ KEYS = (
     Key("s3_buckets", None, str, "buckets that work of accounts may read as the server itself, by commas; *: all"),
     Key("s3_endpoints", None, str, "S3 endpoints that work of accounts may name, host[:port], by commas"),
     Key("cache_bytes", 2 * 1024**3, int, "memory in which a server keeps tables, bytes; 0: it reads files each time"),
-    Key(
-        "pipeline_niceness", 10, int, "how far a server's Spark gives way while no work is late, 0 (not) to 19", most=19
-    ),
+    Key("pipeline_niceness", 10, int, "how far a server's Spark gives way while no work is late, 0 (not) to 19"),
     Key(
         "durable", "true", boolean_text, "whether what is acknowledged outlasts a power failure; false: only a process"
     ),

@@ -224,7 +224,7 @@ class Client:
         began: Began | None = None,
     ) -> tuple[int, Any]:
         """Status and document of a request. `timeout_s` limits the wait for each part; None: no limit."""
-        sent = _may_change(method, path)
+        sent = f"{method} {path}"
         with self._response(method, path, body, headers, timeout_s, began) as response, self._unreachable(sent):
             text = response.read()
             answer = json.loads(text) if text else None
@@ -255,7 +255,7 @@ class Client:
                 connection.sock.settimeout(timeout_s)
                 if began is not None:
                     began(partial(_break, connection.sock))
-            with self._unreachable(_may_change(method, path)):
+            with self._unreachable(f"{method} {path}"):
                 target = self._parts.path.rstrip("/") + path
                 connection.request(method, target, payload, {**self._headers, **(headers or {})})
                 response = connection.getresponse()
@@ -264,14 +264,14 @@ class Client:
             connection.close()
 
     @contextmanager
-    def _unreachable(self, was_sent: bool = False) -> Iterator[None]:
-        """Maps errors of the connection. `was_sent`: the server may have begun what was asked."""
+    def _unreachable(self, sent: str = "") -> Iterator[None]:
+        """Maps errors of the connection. `sent`: the request that the server may have begun, as `METHOD PATH`."""
         import http.client
 
         try:
             yield
         except (OSError, http.client.HTTPException, ValueError) as error:
-            if was_sent:
+            if _may_change(sent):
                 raise MachineError(
                     f"The server at {self._url} got the request and did not answer ({type(error).__name__}). "
                     "A change may be done there.",
@@ -283,10 +283,13 @@ class Client:
             ) from error
 
 
-def _may_change(method: str, path: str) -> bool:
-    """Whether a request may have an effect that outlasts it."""
-    verb = path.removeprefix(_VERBS)
-    return method == "POST" and verb != path and verb not in STATEMENT_VERBS
+def _may_change(request: str) -> bool:
+    """Whether a request, `METHOD PATH`, may have an effect that outlasts it."""
+    from hybrid.home.accounts import Right
+    from hybrid.rpc.verbs import VERBS  # a client without an error needs nothing of what they import
+
+    verb = VERBS.get(request.removeprefix(f"POST {_VERBS}"))
+    return verb is not None and verb.right is not Right.READ
 
 
 def _report(progress: Progress, message: str) -> None:

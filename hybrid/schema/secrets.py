@@ -71,6 +71,9 @@ _SECRET_WORDS = re.compile(
     r"password|passwd|passphrase|secret|token|credential|jaas|bearer|userinfo|apikey|accesskey|accountkey|masterkey"
     r"|privatekey|sharedkey|saskey|sslkey|keypem|serviceaccountkey|connectionstring|authorization"
 )
+SHORT_NAMES = frozenset({"pwd", "pass", "auth", "pin"})  # too short to be searched for inside of other words
+BEARER = re.compile(r"\b(?:bearer|basic)\s+[\w+/=.~-]{8,}", re.IGNORECASE)
+_LAST_WORD = re.compile(r"[^A-Za-z0-9]+")
 _NOT_SECRET = frozenset({
     "schema.registry.basic.auth.credentials.source", "anonymousCredentialsProvider", "ssl.key.location",
 })  # fmt: skip
@@ -110,6 +113,8 @@ def hides_among(key: object, keys: Keys) -> bool:
     if keys is Keys.COLUMNS or (keys is Keys.NAMED and name.endswith(_OF_COLUMN)):
         return False
     if _SECRET_WORDS.search(_NO_LETTERS.sub("", name.lower())) and bare not in _NOT_SECRET:
+        return True
+    if keys is Keys.FREE and _LAST_WORD.split(name.lower())[-1] in SHORT_NAMES:
         return True
     is_option = keys is Keys.OPTIONS or (keys is Keys.FREE and bare != name)
     return is_option and bare not in _PUBLIC and not bare.startswith(_PUBLIC_STARTS)
@@ -153,8 +158,10 @@ def value_without_secrets(key: object, value: object, keys: Keys = Keys.NAMED) -
 
 
 def names_secret(text: str) -> bool:
-    """Whether a text names a secret in itself, as in `sasl.jaas.config=...` and `-Dstore.password=...`."""
-    return any(hides(match[1]) for match in _NAMED_VALUE.finditer(text))
+    """Whether a text has a secret by its name, as `-Dstore.password=...` and `Pwd=...`, or a credential of HTTP."""
+    return BEARER.search(text) is not None or any(
+        hides_among(match[1], Keys.FREE) for match in _NAMED_VALUE.finditer(text)
+    )
 
 
 def redacted(text: str, options: Mapping[str, str]) -> str:

@@ -13,11 +13,12 @@ from starlette.requests import Request
 from hybrid.errors import UsageError, suggestion
 from hybrid.serve.authorization import only_reads
 
-# Pinot's clients send them. They say how its controller works, not what is changed, and have no effect here.
+# Pinot's clients send them to its paths. They say how its controller works, not what is changed: they have no effect.
+_PATHS_OF_PINOT = ("/schemas", "/tables", "/tableConfigs", "/segments", "/tasks")
 _OF_PINOT = frozenset(
     {
         "batchSize", "batchStatusCheckIntervalSec", "batchStatusCheckTimeoutSec", "cleanupSegments", "database",
-        "excludeErrors", "force", "forceDownload", "forceTableSchemaUpdate", "ignoreActiveTasks",
+        "errorSegmentsOnly", "force", "forceDownload", "forceTableSchemaUpdate", "ignoreActiveTasks",
         "instanceToSegmentsMap", "minionInstanceTag", "reload", "retention", "targetInstance",
     }
 )  # fmt: skip
@@ -30,8 +31,9 @@ async def refuse_unknown(request: Request) -> None:
     if not request.query_params or request.method in {"GET", "HEAD"} or only_reads(route.endpoint):
         return
     names = list(_names_in(route.dependant))
+    of_pinot = _OF_PINOT if route.path.startswith(_PATHS_OF_PINOT) else frozenset()
     for name in request.query_params:
-        if name not in names and name not in _OF_PINOT:
+        if name not in names and name not in of_pinot:
             raise UsageError(
                 f"'{name[:_LENGTH_MAX]}' is no parameter here.{suggestion(name, names)} Nothing was changed.",
                 hint=f"{request.method} {route.path} takes " + (", ".join(names) or "no parameters") + ".",

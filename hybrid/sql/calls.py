@@ -15,13 +15,14 @@ ColumnTypes = Mapping[str, DataType]
 # Key of `meta` for a function that returns the plain form of a node, where only DuckDB needs the long form.
 SAME_AS = "same_as"
 
-_CLOCKS: dict[type[exp.Expr], str] = {
+_CALLS_OF_CLOCKS: dict[type[exp.Expr], str] = {
     exp.CurrentDate: "current_date",
     exp.CurrentTime: "get_current_time",
     exp.CurrentTimestamp: "get_current_timestamp",
     exp.Localtime: "current_localtime",
     exp.Localtimestamp: "current_localtimestamp",
 }
+CLOCKS = tuple(_CALLS_OF_CLOCKS)
 _TEMPORAL_CALLS = frozenset(
     (
         "current_date", "current_localtimestamp", "epoch_ms", "get_current_timestamp", "make_date", "make_timestamp",
@@ -89,9 +90,9 @@ def is_temporal(node: exp.Expr, types: ColumnTypes) -> bool:
 
 def call_clocks(tree: exp.Expr) -> None:
     """Writes CURRENT_DATE and the like as calls: DuckDB takes the bare word for the output column of that name."""
-    for node in nodes_of(tree, *_CLOCKS):
+    for node in nodes_of(tree, *CLOCKS):
         if not node.args.get("this"):
-            node.replace(call(_CLOCKS[type(node)]))
+            node.replace(call(_CALLS_OF_CLOCKS[type(node)]))
 
 
 def to_millis(moment: exp.Expr) -> exp.Anonymous:

@@ -13,6 +13,7 @@ from sqlglot import exp
 from hybrid.errors import QueryError
 from hybrid.schema.dialect import canonical
 from hybrid.sql.aggregates import is_percentile
+from hybrid.sql.calls import CLOCKS
 from hybrid.sql.nodes import all_nodes
 from hybrid.sql.row_functions import FUNCTIONS
 from hybrid.sql.series import is_series
@@ -76,6 +77,8 @@ def refuse_unlisted(tree: exp.Query, sql: str) -> None:
     for node in all_nodes(tree):
         if isinstance(node, exp.GroupConcat):
             raise refusal(sql, start_of(node), "STRING_AGG", _BY_ORDER)
+        if isinstance(node, CLOCKS):
+            raise refusal(sql, start_of(node), node.sql().upper())
         if isinstance(node, exp.Anonymous) and not is_run_by_spark(canonical(node.name)) and not _is_series(node):
             raise refusal(sql, start_of(node), node.name.upper(), _reason(canonical(node.name)))
 

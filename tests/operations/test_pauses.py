@@ -44,6 +44,17 @@ def test_pause_and_start(here: Hybrid, name: tuple[str, ...], capsys: pytest.Cap
     assert not here.table("orders").pause_status().paused
 
 
+def test_a_pause_ends_with_its_table(here: Hybrid) -> None:
+    """It comes back with the table, and does not hold another one of its name."""
+    here.table("orders").connectors.pause(None)
+    here.drop_table("orders")
+    here.undrop_table("orders")
+    assert here.table("orders").pause_status().paused
+    here.drop_table("orders")
+    here.create_table(TableDocuments((SCHEMA, "schema"), [(REALTIME, "config"), (OFFLINE, "config")]))
+    assert not here.table("orders").pause_status().paused
+
+
 def test_what_cannot_be_paused_is_an_error(here: Hybrid) -> None:
     connectors = here.table("orders").connectors
     for act in (connectors.pause, connectors.start):

@@ -16,7 +16,7 @@ import pytest
 
 from hybrid.config.job_names import NameParts
 from hybrid.config.table_config import Half
-from hybrid.errors import OvertakenError
+from hybrid.errors import ConflictError, OvertakenError
 from hybrid.replace.job import run_job
 from hybrid.replace.job_options import JobOptions
 from hybrid.replace.lineage import list_replacements
@@ -80,6 +80,22 @@ def test_append_adds_rows_beside_others(orders: Table) -> None:
     )
     assert orders.segments() == {SEGMENT, "more"}
     assert len(orders.rows()) == 8
+
+
+def test_append_replaces_no_rows_of_a_name_that_other_times_made(orders: Table) -> None:
+    """Files of the same times get the same name: the rows of the first would be gone."""
+    first = {**_corrected()[0], "ts": 1600000000000}
+    orders.write_rows([first], "a.json")
+    assert _run(orders, None, append=True).added == 1
+    assert "already holds exactly" in _run(orders, None, append=True).sentence
+    orders.write_rows([first, {**first, "order_id": 8}], "a.json")
+    assert _run(orders, None, append=True).added == 1, "nothing is lost"
+    orders.write_rows([{**first, "order_id": 9}], "a.json")
+    for options in ({"append": True}, {"append": True, "dry_run": True}):
+        with pytest.raises(ConflictError, match="would be replaced, not added to") as refused:
+            _run(orders, None, **options)
+        assert "segment.name.postfix" in str(refused.value.hint)
+    assert _run(orders, None).removed == 2
 
 
 def test_an_empty_input_that_was_confirmed(orders: Table) -> None:

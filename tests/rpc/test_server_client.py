@@ -82,7 +82,10 @@ def test_settings_show_no_login(
     assert "127.0.0.1:1" in said and "cret" not in said.replace("secret of an account", "")
 
 
-@pytest.mark.parametrize(("verb", "words"), [("move", "A change may be done there"), ("query", "does not answer")])
+@pytest.mark.parametrize(
+    ("verb", "words"),
+    [("move", "A change may be done there"), ("query", "does not answer"), ("status", "does not answer")],
+)
 def test_an_answer_that_is_lost_may_be_of_something_done(verb: str, words: str) -> None:
     """The server takes the request, and is killed."""
     with socket.create_server(("127.0.0.1", 0)) as server:

@@ -108,6 +108,8 @@ def test_custom_configs_are_shown_but_for_secrets() -> None:
         ("db.password", SECRET), ("awsSecretKey", SECRET), ("sasl.jaas.config", SECRET), ("auth.token", SECRET),
         ("stream.kafka.consumer.prop.made.up", SECRET), ("jdbc", f"jdbc:mysql://me:{SECRET}@host/db"),
         ("options", f"user=me;password={SECRET}"), ("options", json.dumps({"clientSecret": SECRET})),
+        ("db.pwd", SECRET), ("smtp_pass", SECRET), ("auth", f"Basic {SECRET}{SECRET}"),
+        ("k", f"Bearer {SECRET}{SECRET}"), ("odbc", f"Server=h;Uid=u;Pwd={SECRET}"),
         ("nested", {"deeper": {"dbPassword": SECRET}}), ("nested", [f"http://me:{SECRET}@host"]),
     ],
 )  # fmt: skip

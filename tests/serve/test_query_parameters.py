@@ -18,6 +18,7 @@ pytestmark = pytest.mark.slow
         ("POST /tasks/schedule?taskType=RetentionManager&tablename=orders", "tablename", "takes taskType, tableName."),
         ("POST /tables/orders/forceCommit?partition=0", "partition", "takes segments, partitions."),
         ("POST /jobs?dryRun=true", "dryRun", "takes wait."),
+        ("POST /jobs?force=true", "force", "takes wait."),  # Pinot has no such path
     ],
 )
 def test_a_parameter_that_is_not_read_changes_nothing(orders: App, request_line: str, name: str, more: str) -> None:
@@ -36,6 +37,7 @@ def test_parameters_of_pinots_controller_have_no_effect(orders: App) -> None:
     path = "/tasks/schedule?tableName=orders&minionInstanceTag=x&database=default"
     assert orders.ok("POST", path)["RealtimeToOfflineSegmentsTask"]
     assert orders.ok("POST", "/segments/orders/reload?type=OFFLINE&forceDownload=true")
+    assert orders.ok("POST", "/segments/orders/reset?errorSegmentsOnly=true&targetInstance=x")
     assert orders.ok("DELETE", "/tables/orders?retention=0d&ignoreActiveTasks=true")
 
 

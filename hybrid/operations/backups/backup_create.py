@@ -179,7 +179,7 @@ class _Creation:
             created_at=created_at,
             product=version("hybrid"),
             home=str(self.home.folder),
-            whole=self.names is None and not self.home.remote.names(),
+            whole=self.names is None,
             tables=tuple(pinned[name].table for name in sorted(pinned)),
             files=tuple(sorted((file for files in self.stored.values() for file in files), key=lambda file: file.path)),
             left_out=tuple([*_ALWAYS_LEFT_OUT, *self.left_out]),

@@ -194,7 +194,7 @@ def _report(home: Home, manifest: BackupManifest, names: Sequence[str], files: S
             warnings.append(f"Table '{name}': {error.words}")
     left_out = list(manifest.left_out)
     if not manifest.whole:
-        others = "the backup was made of some tables only"
+        others = "the backup was made of named tables only"
         left_out.insert(0, f"other tables that {manifest.home} may have, for {others} (PARTIAL)")
     size = sum(file.size for file in files)
     sentence = (

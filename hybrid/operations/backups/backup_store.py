@@ -324,10 +324,13 @@ class BackupStore:
 
 
 def _homes(manifests: Sequence[BackupManifest]) -> list[str]:
-    """The homes that have backups, in words. Without an id, a backup counts as one of any home in the same folder."""
-    known = {(manifest.home, manifest.home_id): manifest.host for manifest in manifests if manifest.home_id}
-    unknown = {manifest.home for manifest in manifests} - {home for home, _ in known}
-    return sorted([*(f"{host}:{home}" for (home, _), host in known.items()), *unknown])
+    """The homes that have backups, in words: folder and machine. A restored home has another id, and is the same.
+
+    Without a machine, a backup counts as one of any home in the same folder.
+    """
+    known = {(manifest.host, manifest.home) for manifest in manifests if manifest.host}
+    unknown = {manifest.home for manifest in manifests} - {home for _, home in known}
+    return sorted([*(f"{host}:{home}" for host, home in known), *unknown])
 
 
 def _copied(file: BinaryIO, target: Path) -> tuple[str, int]:

@@ -63,7 +63,7 @@ def _without_store(text: str) -> tuple[str, list[str]]:
     kept, left_out = list[str](), dict[str, None]()
     for name, part in _parts(text):
         key = next((key for key in sorted(keys) if name == key or name.startswith(f"{key}.")), None)
-        if key is None and not _HEADER.fullmatch(part) and any(key.startswith(f"{name}.") for key in keys):
+        if key is None and _KEY.match(part) and any(key.startswith(f"{name}.") for key in keys):
             key = name  # an inline table
         if key is None:
             kept.append(part)

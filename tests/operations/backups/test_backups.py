@@ -356,7 +356,7 @@ def test_which_backup_is_restored_by_default(here: Hybrid, store: Path, tmp_path
 
     part = here.backups.create(store, ["orders"])
     only = restore(0)
-    assert only.id == part.id and "some tables only (PARTIAL)" in "".join(only.left_out)
+    assert only.id == part.id and "named tables only (PARTIAL)" in "".join(only.left_out)
     whole = here.backups.create(store)
     later = here.backups.create(store, ["orders"])
     chosen = restore(1)
@@ -377,11 +377,17 @@ def test_which_backup_is_restored_by_default(here: Hybrid, store: Path, tmp_path
 
 @pytest.mark.slow
 def test_homes_in_the_same_folder_of_two_machines(here: Hybrid, store: Path, tmp_path: Path) -> None:
-    """Their folders are the same, their ids are not; a backup of a version without ids counts for either."""
+    """Their folders are the same, their machines are not; a backup of a version without machines counts for either.
+
+    A restored home has another id, on the same machine.
+    """
     made = BackupStore(store)
     first = here.backups.create(store).id
     (here.home / OWNER_FILE).write_text("0" * 32)
-    second = replace(made.read(first), id=f"{first}2", home_id="0" * 32, host="other")
+    second = replace(made.read(first), id=f"{first}2", home_id="0" * 32)
+    (store / "backups" / f"{second.id}.json").write_text(second.to_text())
+    assert made.newest_whole() == second
+    second = replace(second, host="other")
     old = replace(made.read(first), id=f"{first}1", home_id="", host="")
     (store / "backups" / f"{second.id}.json").write_text(second.to_text())
     with pytest.raises(ConflictError, match=f"backups of 2 homes .*other:{here.home}"):
@@ -396,12 +402,12 @@ def test_homes_in_the_same_folder_of_two_machines(here: Hybrid, store: Path, tmp
 
 @pytest.mark.slow
 def test_tables_of_other_query_servers_are_named(here: Hybrid, store: Path, tmp_path: Path) -> None:
-    """A server with pinned tables has only its own: its backup is not of the whole warehouse."""
+    """A server with pinned tables has only its own. Its backup is WHOLE: else an older one would be restored."""
     remote = here.settings.warehouse / ".remote"
     remote.mkdir()
     (remote / "events.json").write_text("{}")
     report = here.backups.create(store)
-    assert [summary.state for summary in here.backups.list(store)] == ["PARTIAL"]
+    assert [summary.state for summary in here.backups.list(store)] == ["WHOLE"]
     assert any("1 table that other query servers hold (events)" in words for words in report.left_out)
     assert list(here.backups.create(store, ["orders"]).left_out) == [w for w in report.left_out if "events" not in w]
 

@@ -63,6 +63,11 @@ def test_secrets_in_comments_and_values_of_settings() -> None:
         ),
         ('spark = { worker_files = "store", x = 1 }\ny = 1', "y = 1", ["spark"]),
         (
+            '[spark]\n\nmaster = "sc://c"\n\n\'kubernetes.label.app/name\' = "x"\nmemory = "2g"',
+            '[spark]\n\n\n\'kubernetes.label.app/name\' = "x"\nmemory = "2g"',
+            ["spark.master"],
+        ),
+        (
             '[spark]\nmaster = "local[4]"\nworker_files = "store"',
             '[spark]\nmaster = "local[4]"',
             ["spark.worker_files"],

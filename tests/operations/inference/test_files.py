@@ -349,6 +349,8 @@ def test_a_topic_for_the_realtime_half(tmp_path: Path) -> None:
     assert streams["x.y"] == "z" and streams["stream.kafka.consumer.prop.auto.offset.reset"] == "smallest"
     with pytest.raises(UsageError, match="give --topic too"):
         of_records(tmp_path, [{"a": 1}], kafka="host:1")
+    with pytest.raises(UsageError, match="--stream-config is for the messages of a topic: give --topic too"):
+        of_records(tmp_path, [{"a": 1}], stream_configs={"x.y": "z"})
 
 
 def test_documents_hold_no_values(tmp_path: Path) -> None:

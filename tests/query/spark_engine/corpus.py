@@ -281,6 +281,7 @@ select count(*) from parity where moment between '2021-09-01' and '2021-10-01' a
 """
 # A statement that Spark refuses, and what the error names.
 REFUSED = {
+    "select current_date from parity": "CURRENT_DATE",
     "select distinctcounthll(s) from parity": "DISTINCTCOUNTHLL: it approximates",
     "select percentiletdigest(qty, 50) from parity": "PERCENTILETDIGEST: it approximates",
     "select percentilekll(qty, 50) from parity": "PERCENTILEKLL: it approximates",
