@@ -34,7 +34,7 @@ from tests.soak.served import (
     producing,
 )
 
-SECONDS = float(os.environ.get("HYBRID_CHURN_S", "12"))
+SECONDS = float(os.environ.get("HYBRID_CHURN_S", "8"))
 ROWS_PER_S = 200
 READERS = 3
 
