@@ -7,8 +7,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
   $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && exit; done; echo python3)
 VENV := .venv
 BIN := $(VENV)/bin
-# How many processes run tests side by side, each with a Spark session and a broker of its own (about 3 GiB). One more
-# fills idle processors with tests that start no process.
+# How many processes run tests side by side, each with a Spark session and a broker of its own (about 3 GiB).
 WORKERS ?= 2
 STAMP := $(VENV)/.installed
 JARS := $(VENV)/.jars
@@ -46,7 +45,7 @@ coverage: $(STAMP) ## `unit` with its slow tests, and which lines they run; fail
 	@$(PYTEST) --unit --slow -p no:schemathesis --cov --cov-report=term:skip-covered
 
 test: setup ## The whole test suite
-	@$(PYTEST) -n $$(($(WORKERS) + 1)) --spare
+	@$(PYTEST)
 
 integration: setup ## What `unit` leaves out of the whole suite
 	@$(PYTEST) --integration

@@ -81,8 +81,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--slow", action="store_true", help="with --unit: also the slow tests that start no process")
     parser.addoption("--integration", action="store_true", help=f"only tests marked one of {marks}")
     parser.addoption("--cluster", action="store_true", help="only tests marked cluster; without it, all others")
-    spare = "the last of -n workers has a low priority, and only tests that start no process"
-    parser.addoption("--spare", action="store_true", help=spare)
     parser.addoption("--queue", type=int, metavar="FD", help="with --unit: whose turn a file is (tests/unit_queue.py)")
     rewrite = "write what commands print to tests/cli/snapshots, instead of comparing it"
     parser.addoption("--rewrite-snapshots", action="store_true", help=rewrite)
@@ -116,11 +114,6 @@ def pytest_configure(config: pytest.Config) -> None:
     unit_run.report_briefly(config)
     unit_run.end_quickly()
     unit_run.leave_unsynced()
-    if config.getoption("--spare"):
-        from tests.spare_worker import give_way, is_spare
-
-        if is_spare():
-            give_way()
     if not config.getoption("--unit"):
         os.environ["JAVA_TOOL_OPTIONS"] = " ".join([*_java_options(), os.environ.get("JAVA_TOOL_OPTIONS", "")])
     elif not config.getoption("numprocesses", None):  # else the workers run the tests
@@ -134,13 +127,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
-    """With `--spare`, one worker gets only files without processes."""
-    if not config.getoption("--spare"):
+    """With `--dist loadfile` the files of a package go to one worker."""
+    if config.getoption("dist") != "loadfile":
         return None
-    from tests.spare_worker import SpareWorkerScheduling, light_files, packages
+    from tests.package_scheduling import PackageScheduling, packages
 
-    folder, root = Path(__file__).parent, config.rootpath
-    return SpareWorkerScheduling(config, log, light_files(folder, root, _WITH_PROCESS), packages(folder, root))
+    return PackageScheduling(config, log, packages(Path(__file__).parent, config.rootpath))
 
 
 def _java_options() -> tuple[str, ...]:
