@@ -85,7 +85,8 @@ def test_a_server_that_cannot_be_asked_is_refused(
     said = capsys.readouterr().err
     assert "cannot ask the server at http://far:9000" in said and "on the server's machine" in said
     monkeypatch.setenv("HYBRID_SERVER", "http://far:9000")
-    assert run(["--home", str(home), *words]) == 2
+    monkeypatch.setenv("HYBRID_HOME", str(home))
+    assert run(words) == 2
 
 
 @pytest.mark.parametrize(

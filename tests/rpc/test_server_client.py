@@ -77,7 +77,8 @@ def test_settings_show_no_login(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], address: str
 ) -> None:
     monkeypatch.setenv("HYBRID_SERVER", address)
-    assert run(["--home", str(tmp_path), "--json", "config", "show"]) == 0
+    monkeypatch.setenv("HYBRID_HOME", str(tmp_path))
+    assert run(["--json", "config", "show"]) == 0
     said = capsys.readouterr().out
     assert "127.0.0.1:1" in said and "cret" not in said.replace("secret of an account", "")
 
