@@ -9,6 +9,7 @@ from hybrid.schema.secrets import hides, without_login
 
 _WORD = re.compile(r"[\w.\-]+")
 _PAIR = re.compile(r"([\w.\-]+)[\"']?\s*(?:[=<>!:]+|(?i:(?:not\s+)?(?:in|like|between)\b))\s*\S")
+_SET = re.compile(r"(?:^|\s)[.\\]set\s+([\w.\-]+)\s+\S")  # a command of the shell, which writes no `=`
 _SHORT = frozenset({"pwd", "pass", "auth", "pin"})
 _SIGNED = re.compile(r"[?&][\w.\-]*(?:sig|token|credential|key)[\w.\-]*=", re.IGNORECASE)
 _BEARER = re.compile(r"\b(?:bearer|basic)\s+[\w+/=.~-]{8,}", re.IGNORECASE)
@@ -24,7 +25,8 @@ def holds_secret(text: str, secrets: Iterable[str] = ()) -> bool:
         return True
     if _BEARER.search(text) or _SIGNED.search(text) or _has_login(text):
         return True
-    return any(hides(name) or name.lower() in _SHORT for name in (_WORD if "'" in text else _PAIR).findall(text))
+    names = [*(_WORD if "'" in text else _PAIR).findall(text), *_SET.findall(text)]
+    return any(hides(name) or name.lower() in _SHORT for name in names)
 
 
 def _has_login(text: str) -> bool:
