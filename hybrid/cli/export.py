@@ -33,8 +33,10 @@ def export(
     force: bool,
     by_suffix: bool = False,
     params: Mapping[str, Any] | None = None,
-) -> None:
+) -> ExportReport:
     """Write all rows of a statement to a file, and say on stderr what was written. A failed run leaves no file.
+
+    Returns the report.
 
     `by_suffix`: the file's suffix decides on its format, whatever --format says.
     """
@@ -45,6 +47,7 @@ def export(
     for warning in report.warnings:
         cli.say(f"warning: {warning}")
     cli.say(report.sentence)
+    return report
 
 
 def _exported(cli: Cli, statement: dict[str, Any], output: OutputStream, fmt: ResultFormat) -> ExportReport:

@@ -63,7 +63,7 @@ def engine_of(options: Mapping[str, str]) -> Engine:
 def refuse_request_options(options: Mapping[str, str], keys: Iterable[str] = ()) -> None:
     """QueryError (700) for options of a request, by lower-case name, that count in statements only, or misspelt ones.
 
-    `keys` are the other keys of its body: an option is none of them.
+    `keys` are the other keys of its body and URL: an option is none of them.
     """
     refuse_misspelled_options(options)
     for key in keys:

@@ -9,6 +9,7 @@ from hybrid.schema.secrets import BEARER, SHORT_NAMES, hides, without_login
 
 _WORD = re.compile(r"[\w.\-]+")
 _PAIR = re.compile(r"([\w.\-]+)[\"']?\s*(?:[=<>!:]+|(?i:(?:not\s+)?(?:in|like|between)\b))\s*\S")
+_SET = re.compile(r"(?:^|\s)[.\\]set\s+([\w.\-]+)\s+\S")  # a command of the shell, which writes no `=`
 _SIGNED = re.compile(r"[?&][\w.\-]*(?:sig|token|credential|key)[\w.\-]*=", re.IGNORECASE)
 _SECRET_LENGTH_MIN = 4
 
@@ -22,7 +23,8 @@ def holds_secret(text: str, secrets: Iterable[str] = ()) -> bool:
         return True
     if BEARER.search(text) or _SIGNED.search(text) or _has_login(text):
         return True
-    return any(hides(name) or name.lower() in SHORT_NAMES for name in (_WORD if "'" in text else _PAIR).findall(text))
+    names = [*(_WORD if "'" in text else _PAIR).findall(text), *_SET.findall(text)]
+    return any(hides(name) or name.lower() in SHORT_NAMES for name in names)
 
 
 def _has_login(text: str) -> bool:

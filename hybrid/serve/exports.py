@@ -94,6 +94,8 @@ class _Export:
     def __init__(self, request: Request, body: ExportBody) -> None:
         self._context, self._request, self._body = context_of(request), request, body
         self._options_asked = requested_options(body.query_options)
+        known = {"asOf"} if request.method == "GET" else set[str]()  # a POST has it in its body
+        self._other_keys = [key for key in request.query_params if key not in known]
         accept = request.headers.get("accept", "")
         self._format = format_named(body.format) if body.format is not None else format_accepted(accept)
         self._id = request.state.request_id
@@ -169,7 +171,7 @@ class _Export:
 
     def _options(self) -> QueryOptions:
         limits, asked = self._context.limits, self._options_asked
-        refuse_request_options(asked)
+        refuse_request_options(asked, self._other_keys)
         most_ms = limits.export_timeout_s * 1000 or None
         memory = min(limits.query_memory_bytes or EXPORT_MEMORY_BYTES, EXPORT_MEMORY_BYTES)
         return replace(

@@ -158,7 +158,10 @@ class _QueryRequest:
 
     def __init__(self, request: Request, statement: StatementBody) -> None:
         self._context, self._request, self._sql = context_of(request), request, statement.sql
-        self._params, self._other_keys = statement.params, statement.model_extra or ()
+        self._params = statement.params
+        # A key of the URL that is an option counts as little as one of the body.
+        in_url = request.query_params if request.scope["query_string"] else ()
+        self._other_keys = (*(statement.model_extra or ()), *in_url)
         self._asked_for = requested_options(statement.query_options)
         self._as_arrow = ARROW in request.headers.get("accept", "")
         self._began = time.monotonic()

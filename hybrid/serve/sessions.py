@@ -10,7 +10,7 @@ import base64
 import hashlib
 import hmac
 from collections.abc import Iterable, Mapping
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from starlette.responses import RedirectResponse, Response
 
@@ -21,6 +21,7 @@ STATIC = "/ui/static/"
 SESSION_S = 12 * 3600
 _PREFIX = "hybrid_session"
 _SAFE_METHODS = frozenset({"GET", "HEAD"})
+_FORBIDDEN_IN_PLACE = ("//", "/\\")
 Headers = Mapping[bytes, bytes]
 
 
@@ -88,11 +89,31 @@ def sign_in_answer(method: str, path: str, query: str, headers: Headers) -> Resp
     if not (path == "/" or path.startswith("/ui/")) or path.endswith(".json"):
         return None
     if b"hx-request" in headers:
-        return Response(status_code=401, headers={"HX-Redirect": SIGN_IN})
+        return Response(status_code=401, headers={"HX-Redirect": _sign_in_place(_page_of(headers))})
     if b"text/html" not in headers.get(b"accept", b""):
         return None
     place = (f"{path}?{query}" if query else path) if method in _SAFE_METHODS else "/"
-    return RedirectResponse(f"{SIGN_IN}?next={quote(place, safe='')}", status_code=303)
+    return RedirectResponse(_sign_in_place(place), status_code=303)
+
+
+def local_place(place: object) -> str:
+    """A path of this server to go on to; `/` for anything that might lead elsewhere."""
+    if not isinstance(place, str) or not place.startswith("/") or place.startswith(_FORBIDDEN_IN_PLACE):
+        return "/"
+    return "/" if any(ord(character) < 0x20 for character in place) else place
+
+
+def _sign_in_place(place: str) -> str:
+    return f"{SIGN_IN}?next={quote(local_place(place), safe='')}"
+
+
+def _page_of(headers: Headers) -> str:
+    """The path and query of the page in which htmx asks for a part."""
+    try:
+        url = urlsplit(headers.get(b"hx-current-url", b"").decode("latin-1"))
+    except ValueError:
+        return "/"
+    return f"{url.path}?{url.query}" if url.query else url.path
 
 
 def is_script_of_page(headers: Headers) -> bool:

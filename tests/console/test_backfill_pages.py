@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from html import escape
 from pathlib import Path
 from urllib.parse import urlencode
@@ -28,6 +29,11 @@ BLANK = {"version_before": 0, "rows_before": 2, "rows_after": 2, "added": 0, "re
 @pytest.fixture
 def halves(app: App) -> Halves:
     """The table orders, with a plan whose texts a hostile user wrote."""
+    return lay_plan(app)
+
+
+def lay_plan(app: App) -> Halves:
+    """Lays the table orders with the plan."""
     made = lay_orders(app.home)
     layout = app.home.context.layout("orders")
     half = open_half(layout.half(Half.OFFLINE))
@@ -54,6 +60,10 @@ def test_the_form_is_filled_in_by_its_address(halves: Halves, app: App) -> None:
         assert f'name="{field}" value="{value}"' in text, field
     for label in ("From", "To", "Update", "Delete where", "Where", "Reason"):
         assert text.count(f">{label}</label>") == 1, label
+    assert 'hx-config="timeout:0"' in text, "an upload takes as long as it takes"
+    assert '<details class="more-ways">' in text
+    again = page(app, f"/ui/tables/orders/backfills?{urlencode({'expect': 'a > 0', 'from_kafka': 'on'})}")
+    assert '<details class="more-ways" open>' in again and 'aria-describedby="expect-help">a &gt; 0<' in again
     model = twin(app, "/ui/tables/orders/backfills")
     assert [found["id"] for found in model["backfills"]] == [PLAN] and model["history"] == []
     assert model["copies"][0]["text"] == "hybrid backfill list orders" and "Nothing has been replaced" in text
@@ -129,6 +139,9 @@ def test_a_plan_shows_its_differences(halves: Halves, app: App) -> None:
     assert model["copies"][0]["label"] == "Plan it again"
     assert "where" in model["again"] and "update=customer" in model["again"]
     work = fetched(app, "GET", PLACE, {"HX-Request": "true", "HX-Target": "section#work"})[2].decode()
+    found = re.findall(r'<(?:form|button) id="([\w-]+)"', work)
+    assert found == ["work-run-form", "work-run", "work-discard-form", "work-discard"]
+    assert work.count("<form") == 2 and work.count('type="submit"') == 2
     assert work.lstrip().startswith('<section id="work"') and "<html" not in work
     assert fetched(app, "GET", "/ui/tables/orders/backfills/none", HTML)[0] == 404
 

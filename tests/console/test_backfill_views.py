@@ -140,7 +140,9 @@ def test_a_plan_is_made_again() -> None:
         "user": "u",
         "expect": ["a > 0"],
     }
-    assert views.planning_query(asked) == "start=1&reason=r&delete=a+%3D+%27x+y%27"
+    assert views.planning_query(asked) == "start=1&reason=r&delete=a+%3D+%27x+y%27&expect=a+%3E+0"
+    again = views.planning_query({"from_rejected": True, "from_kafka": False, "expect": ["a > 0", "b < 1"]})
+    assert again == "expect=a+%3E+0%0Ab+%3C+1&from_rejected=on"
     assert views.planning_query({"update": "a = 1", "where": "b"}) == "update=a+%3D+1&where=b"
     words = views.plan_words("t", asked)
     assert words[:5] == ["backfill", "plan", "t", "--from", "1"] and words[-3:] == ["--delete", "--expect", "a > 0"]

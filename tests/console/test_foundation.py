@@ -58,6 +58,22 @@ def test_the_longer_an_answer_takes_the_later_it_is_asked_for_again() -> None:
     assert waits == [2000, 2000, 2000, 4525, 30_000, 2000]
 
 
+@pytest.mark.slow
+@NEEDS_NODE
+@pytest.mark.process
+def test_an_error_that_is_no_page_is_a_sentence() -> None:
+    json_type = "application/json; charset=utf-8"
+    calls = [
+        ('{"error": "Too many.", "hint": "Later"}', json_type, 503),
+        ('{"error": "Too long.", "hint": null}', json_type, 413),
+        ("{", json_type, 502),
+        ("null", json_type, 500),
+    ]
+    assert call(script("refusals.js"), *(["refusalOf", *each] for each in calls)) == [
+        "Too many. Later", "Too long.", "The server answers with status 502.", "The server answers with status 500.",
+    ]  # fmt: skip
+
+
 def test_an_error_is_a_page_a_fragment_or_json(app: App) -> None:
     status, headers, body = fetched(app, "GET", "/ui/runs/none", HTML)
     assert status == 404 and b"<html" in body and b'data-testid="error"' in body and "etag" not in headers

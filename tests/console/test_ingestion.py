@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html import escape
 from typing import Any
 
@@ -107,6 +108,9 @@ def test_a_page_shows_how_far_each_partition_is(halves: Halves, app: App) -> Non
     assert escape(EVIL) in text and "Cut after 2,000 characters" in text and "x" * 2001 not in text
     for part in ("pause", "seal", "replay", "preview-replay", "rejected-row", "partition"):
         assert f'data-testid="{part}"' in text, part
+    forms = re.findall(r"<form [^>]*hx-post[^>]*>", text)
+    assert len(forms) == 4 and all('hx-sync="this:drop" hx-disable="findAll button"' in form for form in forms)
+    assert f'id="seal-{CONSUMING}"' in text, "an update makes no form of another one"
     for block, other in (("live", "rejected-row"), ("rejected", 'data-testid="partition"')):
         sent = {"HX-Request": "true", "HX-Target": f"div#{block}"}
         status, _, body = fetched(app, "GET", PLACE, sent)

@@ -97,6 +97,8 @@ def test_a_chart_covers_what_is_known() -> None:
 def test_pages_show_the_samples(orders: App) -> None:
     assert twin(orders, PLACE)["samples"] == [] and "No lag is known yet" in page(orders, PLACE)
     history, now_ms = orders.app.state.context.lag, orders.home.context.now_ms()
+    history.add([TableLag("orders", 5)], now_ms)
+    assert 'aria-label="The oldest message waited: not known"' in page(orders, PLACE)
     for back in range(20, -1, -1):
         history.add([TableLag("orders", 100 * back, now_ms - INTERVAL_MS * 30)], now_ms - INTERVAL_MS * back)
     model = twin(orders, PLACE)

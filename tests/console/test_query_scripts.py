@@ -18,8 +18,8 @@ from hybrid.serve.console.query_page import vocabulary
 from tests.console.scripts import HERE, NEEDS_NODE, call, script
 
 pytestmark = [pytest.mark.process, NEEDS_NODE]
-TEXT, COMPLETION, COPYING, STATE, VALUES = (
-    script(f"query/{name}.js") for name in ("text", "completion", "copying", "state", "values")
+TEXT, COMPLETION, COPYING, STATE, VALUES, PLAN = (
+    script(f"query/{name}.js") for name in ("text", "completion", "copying", "state", "values", "plan")
 )
 TABLES: dict[str, tuple[list[str], list[str]]] = {
     "orders": (["REALTIME", "OFFLINE"], ["order_id", "customer", "order", "unit price"]),
@@ -61,7 +61,40 @@ def test_the_statement_under_the_cursor() -> None:
     assert found[0]["settings"] == ["set timeoutMs = 5"] and found[4]["settings"] == []
     assert text[found[2]["from"] : found[2]["to"]] == found[2]["text"]
     assert found[6] is None
-    assert [part["text"] for part in found[7]] == ["a"]
+    assert [(part["text"], part["settings"]) for part in found[7]] == [("a", ["set x = 1"])]
+
+
+def test_settings_behind_the_last_statement_are_its_own() -> None:
+    texts = [
+        "set x = 1; a; set X = 2; set y = 3",
+        "a; set x = 1; b; set y = 2",
+        "set x = 1; a; reset x; set y = 2; reset y",
+        "set x = 1; a; reset all",
+        "set x = 1",
+    ]
+    found = call(TEXT, *(["statementsOf", text] for text in texts))
+    assert [[(part["text"], part["settings"]) for part in parts] for parts in found] == [
+        [("a", ["set X = 2", "set y = 3"])],
+        [("a", []), ("b", ["set x = 1", "set y = 2"])],
+        [("a", ["set x = 1"])],
+        [("a", ["set x = 1"])],
+        [],
+    ]
+
+
+def test_segments_of_now_are_not_those_of_another_moment() -> None:
+    """The plan view draws segments over time only where the fetched ones are those of the plan."""
+    table = {"halves": [{"half": "OFFLINE", "segments": ["a"]}, {"half": "REALTIME", "segments": []}]}
+    segments = [{"half": "OFFLINE", "name": "a"}, {"half": "OFFLINE", "name": "b"}, {"half": "REALTIME", "name": "c"}]
+    runs = [
+        {"sql": "select asOf from t", "asOf": "", "plan": ""},
+        {"sql": "select 1", "asOf": "2021-09-24T07:00:00Z", "plan": ""},
+        {"sql": "select 1\n;\nSET plan = 'p'", "asOf": "", "plan": "p"},
+        {"sql": "select 1\n;\nset asof = '2021'", "asOf": "", "plan": ""},
+    ]
+    calls = [["hasSegmentsOf", table, segments], ["hasSegmentsOf", table, segments[1:]]]
+    found = call(PLAN, *calls, *(["isOfAnotherState", run] for run in runs))
+    assert found == [True, False, False, True, True, True]
 
 
 def test_what_is_sent_keeps_the_positions_of_errors() -> None:
@@ -157,19 +190,22 @@ def test_addresses_that_would_be_too_long() -> None:
 def test_tabs_are_bounded_and_kept() -> None:
     driver = (HERE / "state_driver.mjs").as_uri()
     damaged = json.dumps({"list": [{"id": "a", "text": 5}, {"id": "b", "text": "x", "view": "no"}], "active": "z"})
-    story, broken, closed, empty = call(
+    story, broken, closed, empty, reused = call(
         driver, ["tabsStory", STATE], ["tabsOf", STATE, damaged, False], ["tabsOf", STATE, None, True],
-        ["tabsOf", STATE, "no json", False],
+        ["tabsOf", STATE, "no json", False], ["reusedTab", STATE],
     )  # fmt: skip
     assert story["count"] == story["kept"] == 20 and story["first"] == ["select 1", "select 2"]
-    assert story["active"] == "select 29" and story["closed"] == [""]
+    assert story["active"] == "select 18" and story["closed"] == [""]
+    assert story["refused"] == 11, "without room nothing is overwritten"
+    assert story["replaced"] == {"text": "a link", "count": 20, "keepsId": False}
     assert broken == [["x", "table"], ["select 1", "table"]]
     assert closed == empty == [["select 1", "table"]]
+    assert reused == {"count": 1, "keepsId": False}, "what ran in an emptied tab is not shown for its next text"
 
 
 def test_the_history_is_bounded() -> None:
     story = call((HERE / "state_driver.mjs").as_uri(), ["historyStory", STATE, 300])[0]
-    assert story == {"newest": "select 5", "count": 200, "fives": 1, "left": 0}
+    assert story == {"newest": "select 5", "count": 200, "fives": 1, "left": 0, "added": [True, False]}
 
 
 def test_values_as_text() -> None:
@@ -190,6 +226,12 @@ def test_values_as_text() -> None:
         (["numberOf", "NaN"], None),
         (["counted", 1, "row"], "1 row"),
         (["duration", 61_000], "1 min 1 s"),
+        (["duration", 119_600], "2 min 0 s"),
+        (["duration", 59_960], "1 min 0 s"),
+        (["duration", 59_940], "59.9 s"),
+        (["duration", 9_996], "10.0 s"),
+        (["duration", 1_234], "1.23 s"),
+        (["duration", 999.6], "1.00 s"),
     ]
     found = call(VALUES, *(given for given, _ in cases))
     assert found == [expected for _, expected in cases]

@@ -9,7 +9,6 @@ import pytest
 
 from hybrid.home.accounts import Account, Accounts, Right
 from hybrid.serve import sessions
-from hybrid.serve.console.sign_in import local_place
 from tests.console.page_requests import FORM, HTML, fetched
 from tests.serve.app import App
 
@@ -54,7 +53,23 @@ def test_cookies_of_ports_differ() -> None:
 
 @pytest.mark.parametrize("place", ["//evil.example", "/\\evil.example", "https://a.example", "", None, "/a\r\nb", "x"])
 def test_after_signing_in_no_other_site_follows(place: object) -> None:
-    assert local_place(place) == "/"
+    assert sessions.local_place(place) == "/"
+
+
+@pytest.mark.parametrize(
+    ("shown", "place"),
+    [
+        ("http://localhost:9000/ui/tasks?table=a%20b#live", "/ui/tasks?table=a%20b"),
+        ("http://localhost:9000//evil.example", "/"),
+        ("http://[", "/"),
+        ("javascript:alert(1)", "/"),
+        ("", "/"),
+    ],
+)
+def test_a_part_of_a_page_leads_to_signing_in_and_back_to_the_page(shown: str, place: str) -> None:
+    headers = {b"hx-request": b"true", b"hx-current-url": shown.encode()}
+    answer = sessions.sign_in_answer("GET", "/ui/tables/a/status", "", headers)
+    assert answer is not None and answer.headers["hx-redirect"] == f"/ui/sign-in?next={quote(place, safe='')}"
 
 
 @pytest.mark.slow
@@ -69,7 +84,7 @@ def test_signing_in(orders: App) -> None:
     status, headers, body = fetched(orders, "GET", headers["location"], HTML)
     assert status == 200 and quote(place, safe="/?=").encode() in body
     assert fetched(orders, "GET", "/.json")[0] == 401 and fetched(orders, "GET", "/", {"Accept": "*/*"})[0] == 401
-    assert fetched(orders, "GET", "/", {"HX-Request": "true"})[1]["hx-redirect"] == "/ui/sign-in"
+    assert fetched(orders, "GET", "/", {"HX-Request": "true"})[1]["hx-redirect"] == "/ui/sign-in?next=%2F"
     asked_by_script = fetched(orders, "GET", "/tables", {"Sec-Fetch-Mode": "cors"})
     assert asked_by_script[0] == 401 and "www-authenticate" not in asked_by_script[1]
     assert "www-authenticate" in fetched(orders, "GET", "/tables")[1]

@@ -232,6 +232,19 @@ def test_each_partition_has_its_tail() -> None:
     assert not any(mark["state"] == "tail" for mark in found[1])
 
 
+@pytest.mark.process
+@NEEDS_NODE
+def test_a_part_of_a_mark_counts_by_its_share() -> None:
+    """A mark may join many buckets, of which a selection has some."""
+    marks = [{"start_ms": 0, "end_ms": 10, "rows": 50}, {"start_ms": 10, "end_ms": 14, "rows": 7}]
+    empty = [{"start_ms": 0, "end_ms": 10, "rows": 0}]
+    stretches = [[marks, 0, 14], [marks, 8, 14], [marks, 10, 14], [marks, 20, 30], [empty, 2, 4]]
+    found = call(script("timeline/marks.js"), *(["rowsBetween", *stretch] for stretch in stretches))
+    assert [(each["rows"], each["isExact"]) for each in found] == [
+        (57, True), (17, False), (7, True), (0, True), (0, True),
+    ]  # fmt: skip
+
+
 @pytest.mark.slow
 def test_many_who_wait_for_the_overview_do_not_hold_up_a_timeline(orders: App) -> None:
     """Viewers of `/` and of statuses have threads of their own."""

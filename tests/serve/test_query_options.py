@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from urllib.parse import quote
 
 import pytest
 
@@ -65,9 +66,33 @@ def test_an_option_that_would_be_ignored_is_refused(orders: App, body: dict[str,
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/query/sql?sql=select+1&asOf=2021-09-24T07:00:00Z"),
+        ("GET", "/sql?sql=select+1&asOf=2021-09-24T07:00:00Z"),
+        ("POST", "/query/sql?asOf=2021-09-24T07:00:00Z"),
+    ],
+)
+def test_an_option_in_the_address_is_refused(orders: App, method: str, path: str) -> None:
+    (exception,) = orders.ok(method, path, None if method == "GET" else {"sql": "select 1"})["exceptions"]
+    assert exception["errorCode"] == 700 and "'asOf' beside 'sql' has no effect." in exception["message"]
+
+
+@pytest.mark.slow
+def test_an_export_reads_one_option_of_its_address(orders: App) -> None:
+    sql, moment = "sql=select+1+x+from+orders+limit+1", quote(str(orders.home.query("select 1 from orders").revision))
+    status, document = orders.call("GET", f"/query/export?{sql}&as_of={moment}")
+    assert status == 400 and "'as_of' beside 'sql' has no effect." in document["error"]
+    assert orders.call("POST", f"/query/export?asOf={moment}", {"sql": "select 1 x from orders"})[0] == 400
+    assert orders.call("GET", f"/query/export?{sql}&asOf={moment}&x=1") == (200, "x\n1\n")
+
+
+@pytest.mark.slow
 def test_other_keys_of_clients_have_no_effect(orders: App) -> None:
     body = {"sql": "select 1", "trace": True, "debugOptions": "x=1", "queryOptions": "useMultistageEngine=true"}
-    assert orders.ok("POST", "/query/sql", body)["exceptions"] == []
+    assert orders.ok("POST", "/query/sql?trace=true", body)["exceptions"] == []
+    assert orders.ok("GET", "/query/sql?sql=select+1&queryOptions=timeoutMs%3D5000&x=1")["exceptions"] == []
 
 
 @pytest.mark.slow

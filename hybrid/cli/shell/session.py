@@ -131,7 +131,7 @@ class ShellSession:
         from hybrid.cli.export import export
 
         try:
-            export(
+            report = export(
                 self.cli,
                 statement,
                 output.path,
@@ -144,11 +144,13 @@ class ShellSession:
             self.cli.say(f"Nothing was written. The next statement goes to {output.path}; .output shows rows again.")
             raise
         self.options.output = None
+        self.last_revision = report.revision
+        self._report(None, None)  # the sentence of the export has rows and time
 
-    def _report(self, rows: int, took_s: float) -> None:
-        parts = [counted(rows, "row")] if self.is_interactive else []
-        if self.options.has_timing:
-            parts.append(f"{took_s * 1000:.0f} ms" if took_s < 1 else f"{took_s:.2f} s")
+    def _report(self, rows: int | None, took_s: float | None) -> None:
+        parts = [counted(rows, "row")] if self.is_interactive and rows is not None else []
+        if self.options.has_timing and took_s is not None:
+            parts.append(f"{took_s * 1000:.0f} ms" if round(took_s * 1000) < 1000 else f"{took_s:.2f} s")
         if self.options.has_revision and self.last_revision:
             parts.append(f"revision {self.last_revision}")
         if parts:

@@ -26,6 +26,7 @@ _RUN_TYPES = frozenset({"backfill", "revert"})
 _STOPPED = frozenset({states.PAUSED, states.INTERRUPTED, states.FAILED})
 # The fields of a request that the planning form has, as parameters of its address.
 _FORM = ("start", "end", "update", "sql", "reason")
+_CHECKBOXES = ("from_rejected", "from_kafka")
 
 
 def totals(buckets: Sequence[Mapping[str, Any]]) -> dict[str, int]:
@@ -221,6 +222,8 @@ def planning_query(request: Mapping[str, Any]) -> str:
     """The query of the planning form's address that fills in a request again."""
     found = {name: request.get(name) for name in _FORM}
     found["delete" if request.get("delete") else "where"] = request.get("where")
+    found["expect"] = "\n".join(map(str, request.get("expect") or ()))
+    found |= {name: "on" for name in _CHECKBOXES if request.get(name) is True}
     return urlencode({name: value for name, value in found.items() if isinstance(value, str) and value})
 
 

@@ -18,7 +18,9 @@ from hybrid.serve.console.page import Json, PageRequest, change, page
 
 router = APIRouter(include_in_schema=False)
 _SHOWN_MAX = 100
-_FIELDS = ("start", "end", "update", "where", "delete", "sql", "expect", "reason", "user")
+_FIELDS = (
+    "start", "end", "update", "where", "delete", "sql", "expect", "reason", "user", "from_rejected", "from_kafka",
+)  # fmt: skip
 
 
 @page(router, "/ui/tables/{table}/backfills", template="backfills.html", title="Backfills")

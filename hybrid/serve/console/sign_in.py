@@ -12,10 +12,9 @@ from hybrid.serve.authentication import Authentication
 from hybrid.serve.authorization import needs
 from hybrid.serve.console.page import Json, html_response
 from hybrid.serve.console.rendering import render
-from hybrid.serve.sessions import SESSION_S, SIGN_IN, cookie_name
+from hybrid.serve.sessions import SESSION_S, SIGN_IN, cookie_name, local_place
 
 router = APIRouter(include_in_schema=False)
-_FORBIDDEN_IN_PLACE = ("//", "/\\")
 
 
 @router.get(SIGN_IN)
@@ -48,13 +47,6 @@ async def sign_out(request: Request) -> Response:
     answer = RedirectResponse(SIGN_IN, status_code=303)
     _set_cookie(request, answer, "", 0)
     return answer
-
-
-def local_place(place: object) -> str:
-    """A path of this server to go on to; `/` for anything that might lead elsewhere."""
-    if not isinstance(place, str) or not place.startswith("/") or place.startswith(_FORBIDDEN_IN_PLACE):
-        return "/"
-    return "/" if any(ord(character) < 0x20 for character in place) else place
 
 
 def _page(request: Request, place: str, error: Json = None, status: int = 200) -> Response:

@@ -202,6 +202,8 @@ def test_output(shell, tmp_path: Path) -> None:
     assert code == 0 and path.read_text().startswith("order_id,customer\n")
     code, out, err = shell(f".output {tmp_path}/c.csv", ".output", "select 1 x")
     assert code == 0 and not (tmp_path / "c.csv").exists() and out == "x\n-\n1\n"
+    code, out, err = shell(".revision on", "select 1 x", f".output {tmp_path}/d.csv", SQL, ".revision")
+    assert code == 0 and "OFFLINE=" in out and f"revision {out.splitlines()[-1]}" in err.splitlines()[-1]
     assert shell(".output nosuffix")[0] == shell(".output a.csv b.csv")[0] == shell(".output 'a")[0] == 2
 
 
@@ -251,6 +253,9 @@ def test_read(shell, tmp_path: Path) -> None:
         "select * from t where password > 123",
         "select * from t where api_token not in (123, 456)",
         "select * from t where Pwd = 'x'",
+        ".set password hunter2",
+        "\\set  api_token 'abc'",
+        "select 1;\n.set pwd x",
     ],
 )
 def test_a_secret_is_seen(text: str) -> None:
@@ -259,7 +264,14 @@ def test_a_secret_is_seen(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["select a from t where b = 'c';", "select token from t", "select 'http://host/path?x=1'", ".format csv", ""],
+    [
+        "select a from t where b = 'c';",
+        "select token from t",
+        "select 'http://host/path?x=1'",
+        ".format csv",
+        ".set who ada",
+        "",
+    ],
 )
 def test_ordinary_text_is_none(text: str) -> None:
     assert not holds_secret(text, ["my-own-secret", "", "a"])

@@ -1,6 +1,8 @@
 // What every page does: updates of what is shown, the colour scheme, times, copies, menus, confirmations and toasts.
 
+import { element } from "./dom.js";
 import { pollAfterMs } from "./polling.js";
+import { isJson, refusalOf } from "./refusals.js";
 
 const POLL_TICK_MS = 250;
 const TIMES_MS = 5000;
@@ -49,7 +51,36 @@ document.addEventListener("htmx:after:request", (event) => {
   if (source?.dataset?.poll && tag) tags.set(source, tag);
   if (source?.dataset?.poll) due.set(source, performance.now() + pollAfterMs(Number(source.dataset.poll), ctx.response?.headers?.get("Server-Timing")));
   setOnline(true);
+  if (ctx.response?.status >= 400) refuse(event, ctx);
+  else if (source?.dataset) delete source.dataset.refused;
 });
+
+// An error answers a request of htmx. A part that updates itself stays as it is, or it would never ask again; what a
+// form asked for is answered with the note. A redirection, to the sign-in page, is followed.
+
+function refuse(event, ctx) {
+  const { sourceElement: source, response: { headers, status } } = ctx;
+  if (headers.get("HX-Redirect")) return;
+  const type = headers.get("Content-Type");
+  const refusal = refusalOf(ctx.text, type, status);
+  if (!source?.matches('[data-poll], [hx-swap$="Morph"]')) {
+    if (isJson(type)) ctx.text = noteOf(refusal);
+    return;
+  }
+  event.preventDefault();
+  tags.delete(source);
+  if (source.dataset.refused !== refusal) toast(`${refusal} What you see may be old.`, "bad");
+  source.dataset.refused = refusal;
+}
+
+function noteOf(refusal) {
+  const note = element("div", "note note-bad");
+  note.dataset.testid = "error";
+  note.setAttribute("role", "alert");
+  note.append(element("p", "", refusal));
+  return note.outerHTML;
+}
+
 document.addEventListener("htmx:error", (event) => {
   if (!event.detail?.ctx?.response) setOnline(false);
 });

@@ -5,7 +5,7 @@ import { Chart, chartSettings, drawableColumns } from "./chart.js";
 import { asCommandLine, asCurl, asPython, downloadAddress, twinAddress } from "./copying.js";
 import { element, emptyNote } from "../dom.js";
 import { Grid } from "./grid.js";
-import { showPlan } from "./plan.js";
+import { isOfAnotherState, showPlan } from "./plan.js";
 import { ask, exported, Refused } from "./server.js";
 import { counted, duration } from "./values.js";
 
@@ -128,7 +128,8 @@ export class OutcomeView {
     outcome.explained ??= ask("explain", { sql, ...(asOf ? { as_of: asOf } : {}) });
     try {
       const explanation = await outcome.explained;
-      if (this._outcome === outcome) await showPlan(target, explanation, outcome.result.revision, ask);
+      const asked = isOfAnotherState(outcome.run) ? null : ask;
+      if (this._outcome === outcome) await showPlan(target, explanation, outcome.result.revision, asked);
     } catch (error) {
       if (this._outcome === outcome) target.replaceChildren(emptyNote(error.message));
     }

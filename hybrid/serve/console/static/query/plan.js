@@ -10,7 +10,7 @@ const WIDTH_MIN = 300;
 
 /**
  * Draws the explanation of a statement into `target`. `revision` is that of the result. `ask(verb, arguments)` fetches
- * the segments of small tables.
+ * the segments of small tables; null for a statement on another state than today's, of which they are not.
  */
 export async function showPlan(target, explanation, revision, ask) {
   const sections = explanation.plan.tables.map((table) => tableSection(table));
@@ -19,11 +19,25 @@ export async function showPlan(target, explanation, revision, ask) {
   ];
   target.replaceChildren(...newer, ...sections.map(({ section }) => section), statementSection(explanation));
   await Promise.all(sections.map(async ({ table, figure }) => {
-    if (filesOf(table) > SEGMENTS_MAX || !table.halves.length) return;
+    if (ask === null || filesOf(table) > SEGMENTS_MAX || !table.halves.length) return;
     const segments = await ask("segments", { table: wholeName(table) }).catch(() => []);
+    if (!hasSegmentsOf(table, segments)) return;
     const drawing = timeline(table, segments, Math.max(WIDTH_MIN, figure.clientWidth));
     if (drawing !== null) figure.replaceChildren(drawing, legend(true));
   }));
+}
+
+/** Whether `segments` have all that the plan reads of a table: they are of now, and the plan may be older. */
+export function hasSegmentsOf(table, segments) {
+  return table.halves.every(({ half, segments: read }) => {
+    const names = new Set(segments.filter((segment) => segment.half === half).map((segment) => segment.name));
+    return read.every((name) => names.has(name));
+  });
+}
+
+/** Whether a run asks for the tables as they were, or as a plan would make them. */
+export function isOfAnotherState({ sql, asOf, plan }) {
+  return Boolean(asOf || plan) || /(?:^|;)\s*set\s+(?:asof|plan)\s*=/i.test(sql);
 }
 
 /** The lanes of a table over time, or null where its segments have no times. */

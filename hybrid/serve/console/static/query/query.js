@@ -8,7 +8,7 @@ import { element, partsOf } from "../dom.js";
 import { HistoryDialog } from "./history_dialog.js";
 import { OutcomeView, sentenceOf } from "./outcome.js";
 import { ask, cancelOnServer, Refused } from "./server.js";
-import { History, newId, Tabs } from "./state.js";
+import { History, newId, NO_ROOM, Tabs } from "./state.js";
 import { errorRange, sentStatement, statementAt, statementsOf, titleOf } from "./text.js";
 import { duration } from "./values.js";
 
@@ -60,9 +60,21 @@ class QueryPage {
       return same.text.trim() === linked.trim();
     }
     if (typed.trim()) {
-      this._tabs.open({ text: typed, asOf: query.get("as_of") ?? "", plan: query.get("plan") ?? "", address: "" });
+      const fields = { text: typed, asOf: query.get("as_of") ?? "", plan: query.get("plan") ?? "", address: "" };
+      if (!this._tabs.open(fields) && !this._openInstead(fields)) return false;
     }
     return linked !== "" && typed.trim() === linked.trim();
+  }
+
+  // There is no room, and a link is to be opened: the text of the active tab goes to the history, or the link waits.
+  _openInstead(fields) {
+    const { text, asOf, plan } = this._tab;
+    if (!this._history.add({ sql: text, asOf, plan, at: Date.now(), tookMs: 0, rows: null, outcome: "not run" })) {
+      toast(`${NO_ROOM} Then open the link again.`, "bad");
+      return false;
+    }
+    toast("There was no room for another tab. The text of this one is in History now.");
+    return this._tabs.replace(fields);
   }
 
   _createEditor(nonce) {
@@ -108,7 +120,7 @@ class QueryPage {
     document.addEventListener("keydown", (event) => this._onKey(event));
     new HistoryDialog(this._part, this._history, (entry) => {
       const fields = { text: entry.sql, asOf: String(entry.asOf ?? ""), plan: String(entry.plan ?? ""), address: "" };
-      this._changeTab(() => this._tabs.open(fields));
+      this._changeTab(() => this._tabs.open(fields) ?? toast(NO_ROOM, "bad"));
       this._editor.focus();
     });
     setInterval(() => this._showElapsed(), TICK_MS);
@@ -138,16 +150,22 @@ class QueryPage {
   _changeTab(act) {
     this._states.set(this._tab.id, this._editor.state());
     act();
+    this._forgetClosed();
     this._drawTabs();
     this._showTab();
   }
 
+  // Tabs that were closed, or made room for another one.
+  _forgetClosed() {
+    const open = new Set(this._tabs.list.map(({ id }) => id));
+    for (const kept of [this._states, this._outcomes]) {
+      for (const id of [...kept.keys()].filter((each) => !open.has(each))) kept.delete(id);
+    }
+  }
+
   _closeTab() {
-    const { id } = this._tab;
     this.cancel();
     this._changeTab(() => this._tabs.close());
-    this._states.delete(id);
-    this._outcomes.delete(id);
   }
 
   _onTabKey(event) {

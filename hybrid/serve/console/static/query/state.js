@@ -17,6 +17,9 @@ export function newId() {
   return Array.from(crypto.getRandomValues(new Uint8Array(8)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
+/** How many tabs there may be, in words for a toast. */
+export const NO_ROOM = `${TABS_MAX} tabs are open. Close one first.`;
+
 /** The tabs of this window. A new window begins with those that were changed last. */
 export class Tabs {
   constructor(own = storage(() => sessionStorage), shared = storage(() => localStorage)) {
@@ -32,17 +35,24 @@ export class Tabs {
     return this.list.length < TABS_MAX;
   }
 
-  /** Opens a tab, or reuses the active one where it is empty or there is no room. */
+  /** Opens a tab, in place of the active one where that is empty. Null where there is no room: nothing changes. */
   open(fields = {}) {
-    if ((Object.keys(fields).length && !this.active.text.trim()) || !this.hasRoom) {
-      Object.assign(this.active, fields);
-    } else {
-      const tab = { ...emptyTab(), ...fields };
-      this.list.splice(this.list.indexOf(this.active) + 1, 0, tab);
-      this.active = tab;
-    }
+    const replaces = Object.keys(fields).length > 0 && !this.active.text.trim();
+    return replaces || this.hasRoom ? this._put(fields, replaces) : null;
+  }
+
+  /** Opens a tab in place of the active one, whose id and text are gone. */
+  replace(fields) {
+    return this._put(fields, true);
+  }
+
+  _put(fields, replaces) {
+    const tab = { ...emptyTab(), ...fields };
+    const place = this.list.indexOf(this.active);
+    this.list.splice(replaces ? place : place + 1, replaces ? 1 : 0, tab);
+    this.active = tab;
     this.save();
-    return this.active;
+    return tab;
   }
 
   /** Closes the active tab; the last one is emptied. */
@@ -79,13 +89,13 @@ export class History {
     return Array.isArray(kept) ? kept.filter((entry) => typeof entry?.sql === "string").slice(0, HISTORY_MAX) : [];
   }
 
-  /** Adds an entry; an earlier one of the same statement goes. */
+  /** Adds an entry; an earlier one of the same statement goes. False where it is too long, or the browser refuses. */
   add(entry) {
-    if (entry.sql.length > STATEMENT_MAX) return;
+    if (entry.sql.length > STATEMENT_MAX) return false;
     const others = this.entries().filter(
       (each) => each.sql !== entry.sql || each.asOf !== entry.asOf || each.plan !== entry.plan,
     );
-    write(this._store, HISTORY_KEY, [entry, ...others].slice(0, HISTORY_MAX));
+    return write(this._store, HISTORY_KEY, [entry, ...others].slice(0, HISTORY_MAX));
   }
 
   /** Forgets all entries. */
@@ -122,7 +132,8 @@ function read(store, key) {
 function write(store, key, value) {
   try {
     store.setItem(key, JSON.stringify(value));
+    return true;
   } catch {
-    // The newest state is in memory.
+    return false; // the newest state is in memory
   }
 }

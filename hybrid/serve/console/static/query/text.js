@@ -78,22 +78,33 @@ export function nameOf(lexeme) {
 export function statementsOf(text) {
   const found = [];
   const settings = new Map();
+  const behind = new Map(); // since the last statement
   for (const part of partsOf(text)) {
     const words = lexemes(part.text).filter((lexeme) => lexeme.kind !== "comment").map((lexeme) => lexeme.text);
     const plain = words.join("").trim();
     const setting = SETTING.exec(plain);
     const resetting = RESETTING.exec(plain);
     if (setting !== null) {
-      settings.delete(setting[1].toLowerCase());
-      settings.set(setting[1].toLowerCase(), plain);
+      for (const each of [settings, behind]) keepLast(each, setting[1].toLowerCase(), plain);
     } else if (resetting !== null) {
-      if (resetting[1].toLowerCase() === "all") settings.clear();
-      else settings.delete(resetting[1].toLowerCase());
+      for (const each of [settings, behind]) forget(each, resetting[1].toLowerCase());
     } else {
-      found.push({ ...part, settings: [...settings.values()] });
+      behind.clear();
+      found.push({ ...part, settings: new Map(settings) });
     }
   }
-  return found;
+  for (const [name, plain] of found.length ? behind : []) keepLast(found.at(-1).settings, name, plain);
+  return found.map((statement) => ({ ...statement, settings: [...statement.settings.values()] }));
+}
+
+function keepLast(settings, name, plain) {
+  settings.delete(name);
+  settings.set(name, plain);
+}
+
+function forget(settings, name) {
+  if (name === "all") settings.clear();
+  else settings.delete(name);
 }
 
 function partsOf(text) {

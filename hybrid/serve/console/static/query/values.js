@@ -63,7 +63,10 @@ export function counted(number, noun) {
 
 /** A duration in milliseconds for people. */
 export function duration(ms) {
-  if (ms < 1000) return `${Math.round(ms)} ms`;
-  if (ms < 60_000) return `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s`;
-  return `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1000)} s`;
+  // Each is rounded first, so that no `1000 ms`, `60.0 s` and `1 min 60 s` are left.
+  if (Math.round(ms) < 1000) return `${Math.round(ms)} ms`;
+  const hundredths = Math.round(ms / 10), tenths = Math.round(ms / 100), seconds = Math.round(ms / 1000);
+  if (hundredths < 1000) return `${(hundredths / 100).toFixed(2)} s`;
+  if (tenths < 600) return `${(tenths / 10).toFixed(1)} s`;
+  return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
 }

@@ -37,6 +37,22 @@ const tailMark = (row, place, at, rows) => (
   { lane: "realtime", row: place, partitions: row.partitions, state: "tail", key: `t${place}`, start_ms: at, end_ms: at, rows, names: [], late_segments: 0 }
 );
 
+/**
+ * The rows of the offline lane from one moment to another. A mark that joins several buckets and reaches beyond counts
+ * by its share of time: then `isExact` is false.
+ */
+export function rowsBetween(offline, start, end) {
+  let rows = 0, isExact = true;
+  for (const mark of offline) {
+    const within = Math.min(mark.end_ms, end) - Math.max(mark.start_ms, start);
+    if (within <= 0) continue;
+    const length = mark.end_ms - mark.start_ms;
+    rows += mark.rows * (within / length);
+    if (within < length && mark.rows) isExact = false;
+  }
+  return { rows: Math.round(rows), isExact };
+}
+
 /** The partitions of a row, as its label. */
 export function rowLabel(partitions) {
   return partitions.length === 1 ? partitions[0] : `${partitions[0]} – ${partitions.at(-1)}`;

@@ -4,7 +4,7 @@ import { fetchJson, toast } from "../console.js";
 import { element, svgElement } from "../dom.js";
 import { pollAfterMs } from "../polling.js";
 import { Drawing, boxOf } from "./drawing.js";
-import { STATES, factsOf, marksOf, sentenceOf } from "./marks.js";
+import { STATES, factsOf, marksOf, rowsBetween, sentenceOf } from "./marks.js";
 import { LONGEST, countText, momentIso, momentText, sizeText, stretchText } from "./scale.js";
 
 const POLL_MS = 2000, POLL_TICK_MS = 250, SETTLE_MS = 140, ZOOM = 1.6, SHORTEST = 1000, CLICK_PIXELS = 4, PAN_SHARE = 0.25;
@@ -24,6 +24,7 @@ class Timeline {
     this.drawing = new Drawing(this.parts.svg);
     this.tag = null;
     this.asked = 0;
+    this.refusal = null;
     this.due = performance.now() + POLL_MS;
     this.frame = null;
     this.take(JSON.parse(this.parts.model.textContent));
@@ -52,6 +53,7 @@ class Timeline {
     this.state.marks = marksOf(model, JSON.parse(this.tails));
     this.measure();
     this.legend();
+    this.countSelection();
     if (wasWhole) this.state.view = { start: model.reach[0], end: model.reach[1] };
     this.list();
     this.redraw();
@@ -82,15 +84,22 @@ class Timeline {
     const headers = this.tag?.address === address ? { "If-None-Match": this.tag.value } : {};
     try {
       const model = await fetchJson(address, { headers, cache: "no-store", onAnswer: (answer) => this.noteAnswer(address, answer) });
+      this.refusal = null;
       if (model && number === this.asked) {
         if (model.reach) this.follow(model);
         else location.reload();
       }
     } catch (error) {
-      if (!error.offline && number === this.asked) toast(`${error.message}${error.hint ? ` ${error.hint}` : ""}`, "bad");
+      if (!error.offline && number === this.asked) this.refuse(`${error.message}${error.hint ? ` ${error.hint}` : ""}`);
     } finally {
       if (number === this.asked) this.waits = false;
     }
+  }
+
+  /** Says an error once, however often it answers. */
+  refuse(refusal) {
+    if (refusal !== this.refusal) toast(refusal, "bad");
+    this.refusal = refusal;
   }
 
   isDue() {
@@ -290,7 +299,7 @@ class Timeline {
 
   /** Selects whole buckets from one moment to another, in either order; null: nothing. */
   select(from, to) {
-    const { selection, selected, backfill } = this.parts;
+    const { selection, backfill } = this.parts;
     if (from === null) {
       this.state.selection = null;
       selection.hidden = true;
@@ -300,13 +309,25 @@ class Timeline {
     const start = Math.floor(Math.min(from, to) / length) * length;
     const end = (Math.floor(Math.max(from, to) / length) + 1) * length;
     this.state.selection = { start, end };
-    const inside = this.state.model.offline.filter((mark) => mark.end_ms > start && mark.start_ms < end);
-    const rows = inside.reduce((sum, mark) => sum + mark.rows, 0);
-    selected.textContent = `${stretchText(start, end)} · ${countText((end - start) / length)} bucket${end - start > length ? "s" : ""} · ${countText(rows)} offline rows`;
+    this.countSelection();
     backfill.href = `${this.root.dataset.backfills}?start=${encodeURIComponent(momentIso(start))}&end=${encodeURIComponent(momentIso(end))}`;
     backfill.hidden = this.root.dataset.mayCorrect === undefined;
     selection.hidden = false;
     return this.redraw();
+  }
+
+  /** Says what is selected. A model of a window without all of it says nothing new. */
+  countSelection() {
+    const { selection, model } = this.state;
+    if (!selection) return;
+    const { start, end } = selection;
+    const isSeen = model.window[0] <= Math.max(start, model.reach[0]) && model.window[1] >= Math.min(end, model.reach[1]);
+    const isSaid = this.said?.start === start && this.said.end === end;
+    if (isSaid && !isSeen) return;
+    this.said = selection;
+    const { rows, isExact } = rowsBetween(model.offline, start, end);
+    const buckets = (end - start) / model.bucket_ms;
+    this.parts.selected.textContent = `${stretchText(start, end)} · ${countText(buckets)} bucket${buckets > 1 ? "s" : ""} · ${isExact && isSeen ? "" : "about "}${countText(rows)} offline rows`;
   }
 
   // Keyboard
