@@ -25,7 +25,8 @@ run: setup ## Play the orders recipe end to end with a local Kafka broker
 
 serve: setup ## Local Kafka, the server and the orders example; stays up until Ctrl-C
 	@$(BIN)/hybrid kafka start >/dev/null
-	@trap '$(BIN)/hybrid kafka stop >/dev/null' EXIT; \
+	@unset HYBRID_SERVER HYBRID_TOKEN HYBRID_CATALOG HYBRID_WAREHOUSE HYBRID_TAKE_OVER_AFTER_S $${!HYBRID_PINNING_@}; \
+	trap '$(BIN)/hybrid kafka stop >/dev/null' EXIT; \
 	$(BIN)/hybrid table show orders >/dev/null 2>&1 || { \
 	  $(BIN)/hybrid kafka topic create orders --kafka localhost:9092 >/dev/null; \
 	  $(BIN)/hybrid table create --kafka localhost:9092 --schema data/orders/orders_schema.json \

@@ -310,13 +310,13 @@ def load_settings(
     """Resolve the home folder and every setting; nothing is created.
 
     `flags` are the values of the command line, by setting name; None: not given. With `home` the variable
-    HYBRID_SERVER does not count: it names the server of another home. SpecError when `hybrid.toml` cannot
-    be read or a value is not of its setting's type.
+    HYBRID_SERVER does not count, nor HYBRID_TOKEN beside it: they are of another home's server. SpecError when
+    `hybrid.toml` cannot be read or a value is not of its setting's type.
     """
     env = os.environ if environ is None else environ
     folder, source = find_home(home, env, cwd or Path.cwd())
-    if source == "flag":  # who names a home does not mean the server of another one
-        env = {name: value for name, value in env.items() if name != "HYBRID_SERVER"}
+    if source == "flag" and env.get("HYBRID_SERVER"):  # the server of another home, and a secret for it
+        env = {name: value for name, value in env.items() if name not in ("HYBRID_SERVER", "HYBRID_TOKEN")}
     path = folder / FILE_NAME
     file = read_settings_file(path)
     values = tuple(_resolve(key, flags or {}, env, file.values, path) for key in KEYS)

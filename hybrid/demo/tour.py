@@ -16,7 +16,10 @@ from hybrid.jvm.broker import LocalBroker
 from hybrid.progress import Progress
 
 # Settings that name something beside the demo's home and broker: a cluster of Kafka or Spark, a server, a store.
-_ELSEWHERE = ("kafka", "server", "token", "catalog", "warehouse", "take_over_after_s", "pinning.", "spark.")
+_ELSEWHERE = (
+    "kafka", "server", "token", "catalog", "warehouse", "take_over_after_s", "pinning.", "spark.master",
+    "spark.worker_files",
+)  # fmt: skip
 
 
 def play(recipe: str, home: Path, run: Callable[[Sequence[str]], None], progress: Progress) -> None:

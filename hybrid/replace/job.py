@@ -182,7 +182,7 @@ def _refuse_replacing(run: _Run, plan: JobPlan) -> None:
     if run.options.append and is_lossy and not plan.covers and run.job.segment_name_type in BY_TIMES:
         raise ConflictError(
             f"{shown(plan.segments_from)} of '{run.table.name}' would be replaced, not added to: segments are named "
-            "after their times, and other rows have these names. Nothing was changed.",
+            "after the table and their times, and other rows have these names. Nothing was changed.",
             hint="To add the rows, give the segment a name of its own in the spec: segment.name.postfix, or "
             "append.uuid.to.segment.name: true. To replace them: hybrid job run SPEC.yml without --append.",
         )

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from hybrid.schema.secrets import BEARER, SHORT_NAMES, hides, without_login
+from hybrid.schema.secrets import has_short_name, hides, without_login
 
 _WORD = re.compile(r"[\w.\-]+")
 _PAIR = re.compile(r"([\w.\-]+)[\"']?\s*(?:[=<>!:]+|(?i:(?:not\s+)?(?:in|like|between)\b))\s*\S")
 _SET = re.compile(r"(?:^|\s)[.\\]set\s+([\w.\-]+)\s+\S")  # a command of the shell, which writes no `=`
 _SIGNED = re.compile(r"[?&][\w.\-]*(?:sig|token|credential|key)[\w.\-]*=", re.IGNORECASE)
+_BEARER = re.compile(r"\b(?:bearer|basic)\s+[\w+/=.~-]{8,}", re.IGNORECASE)
 _SECRET_LENGTH_MIN = 4
 
 
@@ -21,10 +22,10 @@ def holds_secret(text: str, secrets: Iterable[str] = ()) -> bool:
     """
     if any(len(secret) >= _SECRET_LENGTH_MIN and secret in text for secret in secrets):
         return True
-    if BEARER.search(text) or _SIGNED.search(text) or _has_login(text):
+    if _BEARER.search(text) or _SIGNED.search(text) or _has_login(text):
         return True
     names = [*(_WORD if "'" in text else _PAIR).findall(text), *_SET.findall(text)]
-    return any(hides(name) or name.lower() in SHORT_NAMES for name in names)
+    return any(hides(name) or has_short_name(name) for name in names)
 
 
 def _has_login(text: str) -> bool:

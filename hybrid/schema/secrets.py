@@ -71,9 +71,9 @@ _SECRET_WORDS = re.compile(
     r"password|passwd|passphrase|secret|token|credential|jaas|bearer|userinfo|apikey|accesskey|accountkey|masterkey"
     r"|privatekey|sharedkey|saskey|sslkey|keypem|serviceaccountkey|connectionstring|authorization"
 )
-SHORT_NAMES = frozenset({"pwd", "pass", "auth", "pin"})  # too short to be searched for inside of other words
-BEARER = re.compile(r"\b(?:bearer|basic)\s+[\w+/=.~-]{8,}", re.IGNORECASE)
-_LAST_WORD = re.compile(r"[^A-Za-z0-9]+")
+_SHORT_NAMES = frozenset({"pwd", "pass", "auth", "pin"})  # too short to be searched for inside of other words
+_CREDENTIAL = re.compile(r"\s*(?:bearer|basic)\s+\S{8,}\s*", re.IGNORECASE)
+_BETWEEN_WORDS = re.compile(r"[^A-Za-z0-9]+|(?<=[a-z0-9])(?=[A-Z])")
 _NOT_SECRET = frozenset({
     "schema.registry.basic.auth.credentials.source", "anonymousCredentialsProvider", "ssl.key.location",
 })  # fmt: skip
@@ -114,10 +114,15 @@ def hides_among(key: object, keys: Keys) -> bool:
         return False
     if _SECRET_WORDS.search(_NO_LETTERS.sub("", name.lower())) and bare not in _NOT_SECRET:
         return True
-    if keys is Keys.FREE and _LAST_WORD.split(name.lower())[-1] in SHORT_NAMES:
+    if keys is Keys.FREE and has_short_name(name):
         return True
     is_option = keys is Keys.OPTIONS or (keys is Keys.FREE and bare != name)
     return is_option and bare not in _PUBLIC and not bare.startswith(_PUBLIC_STARTS)
+
+
+def has_short_name(name: str) -> bool:
+    """Whether the last word of a name is a short one of secrets, as in `db.pwd` and `smtpPass`."""
+    return _BETWEEN_WORDS.split(name)[-1].lower() in _SHORT_NAMES
 
 
 def keys_below(key: object) -> Keys:
@@ -159,7 +164,7 @@ def value_without_secrets(key: object, value: object, keys: Keys = Keys.NAMED) -
 
 def names_secret(text: str) -> bool:
     """Whether a text has a secret by its name, as `-Dstore.password=...` and `Pwd=...`, or a credential of HTTP."""
-    return BEARER.search(text) is not None or any(
+    return _CREDENTIAL.fullmatch(text) is not None or any(
         hides_among(match[1], Keys.FREE) for match in _NAMED_VALUE.finditer(text)
     )
 

@@ -212,7 +212,7 @@ class _QueryRequest:
     def _options(self) -> QueryOptions:
         limits = self._context.limits
         refuse_request_options(self._asked_for, self._other_keys)
-        timeout_ms = requested_timeout(self._asked_for) or limits.query_timeout_ms
+        timeout_ms = requested_timeout(self._asked_for) or limits.query_timeout_ms or None
         as_of = self._asked_for.get(AS_OF_OPTION)
         return replace(
             self._context.query_options(), timeout_ms=timeout_ms, as_of=as_of, began=self._began, params=self._params

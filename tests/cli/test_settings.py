@@ -113,6 +113,7 @@ def test_a_home_that_is_named_is_asked_itself(home: Path) -> None:
     """HYBRID_SERVER is the server of another home: a trial of a restored one would be answered by it."""
     env = {"HYBRID_SERVER": "http://prod:9000", "HYBRID_KAFKA": "k:9092"}
     assert load(home, env=env).server is None and load(home, env=env).kafka == "k:9092"
+    assert load(home, env={**env, "HYBRID_TOKEN": "t"}).token is None and load(home, env={"HYBRID_TOKEN": "t"}).token
     assert load(home, env=env, server="http://other:9000").server == "http://other:9000"
     assert load(home, 'server = "http://own:9000"', env).server == "http://own:9000"
     assert load_settings(environ={**env, "HYBRID_HOME": str(home)}).server == "http://prod:9000"

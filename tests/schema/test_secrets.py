@@ -90,8 +90,8 @@ def test_plans_of_generated_rows_are_shown() -> None:
 
 def test_custom_configs_are_shown_but_for_secrets() -> None:
     free = {
-        "d2Name": "xlntBetaPinot", "owner": "data", "replicas": 3, "wiki": "https://wiki/orders",
-        "ssl.key.location": "/k",
+        "d2Name": "xlntBetaPinot", "owner": "data", "note": "Basic statistics of orders", "replicas": 3,
+        "wiki": "https://wiki/orders", "ssl.key.location": "/k",
         "hybrid.expectations": json.dumps([{"name": "a", "condition": "secret = 'none' AND token IS NOT NULL"}]),
         "hybrid.boundary": "exact", "stream.kafka.consumer.prop.client.id": "me",
     }  # fmt: skip
@@ -108,7 +108,7 @@ def test_custom_configs_are_shown_but_for_secrets() -> None:
         ("db.password", SECRET), ("awsSecretKey", SECRET), ("sasl.jaas.config", SECRET), ("auth.token", SECRET),
         ("stream.kafka.consumer.prop.made.up", SECRET), ("jdbc", f"jdbc:mysql://me:{SECRET}@host/db"),
         ("options", f"user=me;password={SECRET}"), ("options", json.dumps({"clientSecret": SECRET})),
-        ("db.pwd", SECRET), ("smtp_pass", SECRET), ("auth", f"Basic {SECRET}{SECRET}"),
+        ("db.pwd", SECRET), ("smtpPass", SECRET), ("auth", f"Basic {SECRET}{SECRET}"),
         ("k", f"Bearer {SECRET}{SECRET}"), ("odbc", f"Server=h;Uid=u;Pwd={SECRET}"),
         ("nested", {"deeper": {"dbPassword": SECRET}}), ("nested", [f"http://me:{SECRET}@host"]),
     ],

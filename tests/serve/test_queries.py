@@ -112,6 +112,16 @@ def test_a_view_has_the_servers_time(home: Path, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.slow
+def test_without_a_timeout_statements_are_answered(home: Path) -> None:
+    hy = Hybrid(load_settings(home=home), Silent())
+    hy.create_table(TableDocuments.read(DATA / "orders_schema.json", [DATA / "orders_offline_table.json"]))
+    with TestClient(build_app(hy, ServerLimits(query_timeout_ms=0), "http://x", hosts=None)) as client:
+        for sql in ("select count(*) from orders", "select 1", "select max(ts) from orders where amount > 1"):
+            assert client.post("/query/sql", json={"sql": sql}).json()["exceptions"] == []
+    hy.close()
+
+
+@pytest.mark.slow
 def test_options_of_the_request(client: TestClient) -> None:
     started = time.monotonic()
     answer = client.post("/query/sql", json={"sql": SLOW, "queryOptions": "timeoutMs=200;groupByMode=sql"}).json()

@@ -62,8 +62,8 @@ class BackupManifest:
 
     `created_at` is when its first table was pinned; `id` begins with that time.
     `act` is the id of the run that made it; `home` and `product` are the folder and the version of the original.
-    `home_id` tells homes with the same folder on different machines apart; `host` is for people. Backups of older
-    versions have neither.
+    `home_id` and `host` tell homes with the same folder on different machines apart. Backups of older versions have
+    neither.
     `left_out` are sentences on what is not in it.
     """
 

@@ -324,13 +324,27 @@ class BackupStore:
 
 
 def _homes(manifests: Sequence[BackupManifest]) -> list[str]:
-    """The homes that have backups, in words: folder and machine. A restored home has another id, and is the same.
+    """The homes that have backups, in words. Those in one folder are the same if their ids or their machines are.
 
-    Without a machine, a backup counts as one of any home in the same folder.
+    A restored home has another id, and a new container has another name. A backup without both counts for any home in
+    its folder.
     """
-    known = {(manifest.host, manifest.home) for manifest in manifests if manifest.host}
-    unknown = {manifest.home for manifest in manifests} - {home for _, home in known}
-    return sorted([*(f"{host}:{home}" for host, home in known), *unknown])
+    homes: list[list[BackupManifest]] = []
+    for manifest in sorted(manifests, key=lambda manifest: not manifest.home_id):
+        same = [others for others in homes if any(_is_same_home(manifest, other) for other in others)]
+        same = same if manifest.home_id else same[:1]
+        merged = [manifest, *(other for others in same for other in others)]
+        homes = [merged, *(others for others in homes if others not in same)]
+    return sorted({_home_words(max(of_home, key=lambda manifest: manifest.id)) for of_home in homes})
+
+
+def _is_same_home(one: BackupManifest, other: BackupManifest) -> bool:
+    same_place = one.home_id in ("", other.home_id) or one.host == other.host
+    return one.home == other.home and same_place
+
+
+def _home_words(manifest: BackupManifest) -> str:
+    return f"{manifest.host}:{manifest.home}" if manifest.host else manifest.home
 
 
 def _copied(file: BinaryIO, target: Path) -> tuple[str, int]:

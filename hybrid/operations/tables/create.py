@@ -81,10 +81,10 @@ def create_table(home: Home, given: TableDocuments) -> Creation:
                 hint="hybrid table apply ... (to change it or add a half)",
             )
         check_free(layout, spec)
+        starts = create_halves(layout, spec, home.now_ms())
         home.catalog.serving.forget(spec.name)  # records of an earlier table of this name
         if spec.connectors:
             home.catalog.connectors.forget(spec.name)
-        starts = create_halves(layout, spec, home.now_ms())
         home.definitions.add(_definition(spec))
     halves = " and ".join(spec.half_names)
     sentence = f"Created table '{spec.name}' ({halves}){start_words(spec, starts)}."

@@ -387,7 +387,10 @@ def test_homes_in_the_same_folder_of_two_machines(here: Hybrid, store: Path, tmp
     second = replace(made.read(first), id=f"{first}2", home_id="0" * 32)
     (store / "backups" / f"{second.id}.json").write_text(second.to_text())
     assert made.newest_whole() == second
-    second = replace(second, host="other")
+    second = replace(second, host="renamed", home_id=made.read(first).home_id)
+    (store / "backups" / f"{second.id}.json").write_text(second.to_text())
+    assert made.newest_whole() == second, "a container that was made anew"
+    second = replace(second, host="other", home_id="0" * 32)
     old = replace(made.read(first), id=f"{first}1", home_id="", host="")
     (store / "backups" / f"{second.id}.json").write_text(second.to_text())
     with pytest.raises(ConflictError, match=f"backups of 2 homes .*other:{here.home}"):

@@ -120,6 +120,7 @@ class QueryPage {
     document.addEventListener("keydown", (event) => this._onKey(event));
     new HistoryDialog(this._part, this._history, (entry) => {
       const fields = { text: entry.sql, asOf: String(entry.asOf ?? ""), plan: String(entry.plan ?? ""), address: "" };
+      if (!this._tab.text.trim()) this.cancel(); // the tab is replaced, and nobody could cancel its statement then
       this._changeTab(() => this._tabs.open(fields) ?? toast(NO_ROOM, "bad"));
       this._editor.focus();
     });
