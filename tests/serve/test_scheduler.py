@@ -116,7 +116,8 @@ def test_a_table_that_cannot_be_read_stops_no_others_and_stays_paused(hy: Hybrid
     clock.pass_minutes(5)
     pipeline._look()
     assert [run.table_name for run in hy.context.catalog.runs.list()] == ["orders"]
-    assert sorted(serving.pauses()) == sorted(pipeline._ingesters) == ["aaa", "bbb", "orders"]
+    assert sorted(pipeline._ingesters) == ["aaa", "bbb", "orders"]
+    assert sorted(serving.pauses()) == sorted(threads), "one that is dropped may come back"
     assert sorted(pipeline._loaders) == ["aaa", "bbb"], "orders has no connectors"
     assert not threads["aaa"].stop.is_set() and threads["gone"].stop.is_set()
 
