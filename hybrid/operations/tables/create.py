@@ -14,10 +14,12 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hybrid.catalog.catalog import CATALOG_ERRORS
 from hybrid.catalog.definitions import Definition
 from hybrid.clock import wall_clock_ms
 from hybrid.config.connectors import KafkaInput, StartKind, live_connector
@@ -25,7 +27,7 @@ from hybrid.config.offset_place import place_time_ms
 from hybrid.config.overrides import apply_sets
 from hybrid.config.table_config import CONFIGURED, Half, TableSpec
 from hybrid.config.table_json import parse_table
-from hybrid.errors import ConflictError, NotFoundError
+from hybrid.errors import ConflictError, MachineError, NotFoundError
 from hybrid.ingest.plan import check_partitions, leader_epochs_at, start_offsets
 from hybrid.kafka.streams import StreamView, absent_words, offsets_at, view_stream, words_of
 from hybrid.lake.commit import commit_state
@@ -81,11 +83,12 @@ def create_table(home: Home, given: TableDocuments) -> Creation:
                 hint="hybrid table apply ... (to change it or add a half)",
             )
         check_free(layout, spec)
-        starts = create_halves(layout, spec, home.now_ms())
-        home.catalog.serving.forget(spec.name)  # records of an earlier table of this name
         if spec.connectors:
-            home.catalog.connectors.forget(spec.name)
+            home.catalog.connectors.forget(spec.name)  # records of an earlier table of this name
+        starts = create_halves(layout, spec, home.now_ms())
         home.definitions.add(_definition(spec))
+        with suppress(MachineError, *CATALOG_ERRORS):  # the table is there, though its name may be paused still
+            home.catalog.serving.forget(spec.name)
     halves = " and ".join(spec.half_names)
     sentence = f"Created table '{spec.name}' ({halves}){start_words(spec, starts)}."
     return Creation(spec.name, (), starts, spec.warnings, sentence)
