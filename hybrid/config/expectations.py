@@ -8,7 +8,6 @@ They are in a table config, in a job spec, or on the command line. This module c
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -19,7 +18,7 @@ from typing import NoReturn
 from hybrid.config.table_keys import EXPECTATIONS
 from hybrid.errors import Gathered, SpecError, UsageError, suggestion
 from hybrid.schema.document import Section, shown
-from hybrid.schema.jsontext import finite_float
+from hybrid.schema.jsontext import parse_plain_json
 from hybrid.schema.schema import FieldSpec, Schema
 from hybrid.schema.types import DataType
 from hybrid.schema.values import CONVERTERS, EXPECTED
@@ -133,14 +132,9 @@ def _fail_option(message: str) -> NoReturn:
 
 def _load(text: str, fail: Callable[[str], NoReturn]) -> object:
     try:
-        value: object = json.loads(text, parse_float=finite_float, parse_constant=_refuse_constant)
+        return parse_plain_json(text)
     except (ValueError, RecursionError) as error:
         fail(f"is not JSON: {error}.")
-    return value
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number of JSON")
 
 
 def _parse(section: Section, schema: Schema) -> Expectation:

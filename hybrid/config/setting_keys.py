@@ -87,12 +87,7 @@ KEYS = (
     ),
     Key("query_memory_bytes", 1024**3, int, "memory of a server's statement over files, bytes; 0: no bound"),
     Key("query_memory_total_bytes", 0, int, "memory of all such statements at once, bytes; 0: half of the machine's"),
-    Key(
-        "query_running_max",
-        0,
-        int,
-        "statements of one account that a server runs at once; 0: one for each processor",
-    ),
+    Key("query_running_max", 0, int, "statements of one account that a server runs at once; 0: one for each processor"),
     Key("query_export_timeout_s", 3600, int, "how long a server works on one export, seconds; 0: no bound"),
     Key("query_log_bytes", 100 * 1024**2, int, "most bytes of the query log; 0: no log"),
     Key("query_log_days", 30, int, "days for which the query log keeps a statement"),

@@ -26,21 +26,23 @@ if TYPE_CHECKING:
 class TaskType:
     """A type of task. Without a `schedule` it runs only on request.
 
-    `does` describes it in a few words. `lacks` says why a table has none, after "Table 'orders' has no NAME: "; of
-    retention `require_retention` does.
+    `does` describes it in a few words. `lacks` says why a table has none, after "Table 'orders' has no NAME: "; where
+    there are several reasons, it is a function that raises the SpecError.
     """
 
     name: str
     does: str
     is_had_by: Callable[[TableSpec], bool]
-    lacks: str
+    lacks: str | Callable[[TableSpec], None]
     schedule: Callable[[TableSpec], Cron | None]
 
     def require(self, spec: TableSpec) -> None:
         """SpecError, which says why, for a table that does not have this task."""
-        if self.name == RETENTION_TASK:
-            require_retention(spec)
-        if not self.is_had_by(spec):
+        if self.is_had_by(spec):
+            return
+        if not isinstance(self.lacks, str):
+            self.lacks(spec)
+        else:
             raise SpecError(f"Table '{spec.name}' has no {self.name}: {self.lacks}")
 
 
@@ -56,7 +58,7 @@ _TYPES = (
         RETENTION_TASK,
         "drops expired segments",
         lambda spec: bool(spec.retention),
-        "",
+        require_retention,
         lambda spec: spec.retention_schedule,
     ),
     TaskType(

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 
 from hybrid.schema.document import Section
-from hybrid.schema.jsontext import DEPTH_MAX, depth, finite_float
+from hybrid.schema.jsontext import DEPTH_MAX, depth, parse_plain_json
 
 # Tokens of a text that has been parsed as JSON before.
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[\]{}:,]|[^\s\[\]{}:,"]++', re.DOTALL)
@@ -87,11 +87,7 @@ def _raise(offset: int, message: str) -> NoReturn:
 def _load(text: str) -> object:
     if depth(text) > DEPTH_MAX:
         raise ValueError(f"it nests deeper than {DEPTH_MAX} levels")
-    return json.loads(text, parse_float=finite_float, parse_constant=_refuse_constant)
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number of JSON")
+    return parse_plain_json(text)
 
 
 class _Walk:

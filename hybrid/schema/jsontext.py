@@ -52,6 +52,16 @@ def parse_json(text: str) -> object:
     return value
 
 
+def parse_plain_json(text: str) -> object:
+    """The value of a JSON text with Python's own numbers. ValueError for invalid JSON, NaN, Infinity and 1e999."""
+    value: object = json.loads(text, parse_float=finite_float, parse_constant=_refuse_as_number)
+    return value
+
+
+def _refuse_as_number(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number of JSON")
+
+
 def depth(text: str) -> int:
     """The depth of nested brackets outside of strings; never less than the depth that a parser of `text` reaches."""
     level = deepest = 0

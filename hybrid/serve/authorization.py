@@ -30,7 +30,7 @@ def needs(right: Right) -> Callable[[_Endpoint], _Endpoint]:
 
 
 def only_reads(endpoint: Callable[..., Any]) -> bool:
-    """Whether requests to an endpoint that is no GET change nothing, such as statements."""
+    """Whether requests to an endpoint that is no GET change no table, such as a statement, or the end of one."""
     return _NEEDED.get(endpoint) is Right.READ
 
 

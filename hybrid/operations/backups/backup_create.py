@@ -125,9 +125,9 @@ def create_backup(home: Home, directory: Path, tables: Sequence[str] | None = No
 
 def _known_files(store: BackupStore, home: Path) -> dict[str, BackupFile]:
     """The newest file of each path in the backups of a home, back to the newest whole one: a partial one has few."""
-    known = dict[str, BackupFile]()
+    known, own_id = dict[str, BackupFile](), home_id(home)
     for manifest in store.newest_first():
-        if manifest.is_of(str(home), home_id(home)):
+        if manifest.is_of(str(home), own_id):
             known = {file.path: file for file in manifest.files} | known
             if manifest.whole:
                 break

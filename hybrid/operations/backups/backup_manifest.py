@@ -83,6 +83,10 @@ class BackupManifest:
         """Whether it is a backup of the home in this folder with this id, as far as the backup says it."""
         return self.home == home and self.home_id in ("", home_id)
 
+    def is_of_same_home(self, other: BackupManifest) -> bool:
+        """Whether `other` is of the same home, as far as both say it; a restored home on its machine has another id."""
+        return self.is_of(other.home, other.home_id) or (self.home == other.home and self.host == other.host)
+
     @property
     def bytes(self) -> int:
         """The size of all files together."""

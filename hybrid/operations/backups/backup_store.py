@@ -331,16 +331,11 @@ def _homes(manifests: Sequence[BackupManifest]) -> list[str]:
     """
     homes: list[list[BackupManifest]] = []
     for manifest in sorted(manifests, key=lambda manifest: not manifest.home_id):
-        same = [others for others in homes if any(_is_same_home(manifest, other) for other in others)]
+        same = [others for others in homes if any(map(manifest.is_of_same_home, others))]
         same = same if manifest.home_id else same[:1]
         merged = [manifest, *(other for others in same for other in others)]
         homes = [merged, *(others for others in homes if others not in same)]
     return sorted({_home_words(max(of_home, key=lambda manifest: manifest.id)) for of_home in homes})
-
-
-def _is_same_home(one: BackupManifest, other: BackupManifest) -> bool:
-    same_place = one.home_id in ("", other.home_id) or one.host == other.host
-    return one.home == other.home and same_place
 
 
 def _home_words(manifest: BackupManifest) -> str:
